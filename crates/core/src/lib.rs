@@ -1,0 +1,15 @@
+//! Pure data and arithmetic: what was asked ([`spec`]), what the machine is ([`topology`]), what will be
+//! done ([`plan`]), what came out ([`result`]).
+//!
+//! Nothing here does I/O, reads a clock or is `unsafe`; every part can be tested on a recorded machine.
+#![forbid(unsafe_code)]
+
+pub mod note;
+pub mod pattern;
+pub mod plan;
+pub mod result;
+pub mod spec;
+pub mod stats;
+pub mod topology;
+pub mod traffic;
+pub mod units;

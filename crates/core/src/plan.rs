@@ -1,0 +1,195 @@
+//! What will be done: every default decided, every cell bound to CPUs, nodes, buffers and kernels.
+//!
+//! The types are here; the decisions are in the submodules, one a measurement.
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::result::{Coordinates, Experiment};
+use crate::spec::PageRequest;
+use crate::traffic::{Mix, Width};
+use crate::units::{Bytes, IdSet};
+
+mod decide;
+pub use decide::{PlanError, plan};
+
+/// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelRow {
+    /// Its name, such as `load-avx2`.
+    pub name: String,
+    /// The mix it produces.
+    pub mix: Mix,
+    /// Its width.
+    pub width: Width,
+}
+
+/// Everything that will be done, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// When a cell's measuring ends.
+    pub stop: StopRule,
+    /// Seed of the chase orders; every buffer derives its own from it.
+    pub seed: u64,
+    /// CPUs kept busy so that other packages' caches and links stay awake while one package is measured.
+    pub keep_awake: IdSet,
+    /// Estimate of the whole run in seconds.
+    pub estimated_s: f64,
+    /// What the reader should know about the plan.
+    pub notes: Vec<Note>,
+}
+
+/// When a cell's measuring ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StopRule {
+    /// Relative half-width of the 95 % interval of the median to stop at.
+    pub relative_half_width: f64,
+    /// The most seconds of measuring for one cell.
+    pub budget_s: f64,
+    /// Measure for the whole budget even when the interval is narrow.
+    pub fixed_time: bool,
+}
+
+/// Cells that make one table or one curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Step {
+    /// Title for people, such as `Idle latency`.
+    pub title: String,
+    /// What is measured.
+    pub experiment: Experiment,
+    /// What varies.
+    pub cells: Vec<Cell>,
+    /// Estimate in seconds.
+    pub estimated_s: f64,
+}
+
+/// One experiment: coordinates and the work to do there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cell {
+    /// Where in the table it stands.
+    pub at: Coordinates,
+    /// What is done.
+    pub work: Work,
+}
+
+/// The work of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// A probe alone: window-local, full-random and sequential chase over the same buffers.
+    Latency {
+        /// The probe.
+        probe: Probe,
+        /// Fresh allocations, at least.
+        allocations: u32,
+    },
+    /// Loaders alone.
+    Bandwidth {
+        /// The loaders.
+        loaders: Vec<Loader>,
+        /// Their traffic.
+        traffic: Traffic,
+    },
+    /// A probe and loaders at several injection delays.
+    Curve {
+        /// The probe.
+        probe: Probe,
+        /// The loaders.
+        loaders: Vec<Loader>,
+        /// Their traffic.
+        traffic: Traffic,
+        /// Which delays.
+        delays: Delays,
+    },
+    /// One CPU's cache to another's.
+    Handoff(Handoff),
+}
+
+/// A pointer chase from one CPU over one buffer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Probe {
+    /// The CPU that chases.
+    pub cpu: u32,
+    /// Its buffer.
+    pub buffer: BufferPlan,
+    /// Distance between chased lines.
+    pub stride: Bytes,
+    /// Window of the window-local chase.
+    pub window: Bytes,
+}
+
+/// One CPU's traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Loader {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its buffer, divided among the mix's streams.
+    pub buffer: BufferPlan,
+}
+
+/// What loaders do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Traffic {
+    /// The mix.
+    pub mix: Mix,
+    /// Kernels to choose from; the fastest of several in a short trial is measured and named in the result. Empty in a plan for another
+    /// instruction set than this program's.
+    pub kernels: Vec<String>,
+}
+
+/// A buffer to allocate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BufferPlan {
+    /// Its size.
+    pub bytes: Bytes,
+    /// The node that its pages must be on.
+    pub node: u32,
+    /// Which pages.
+    pub pages: PageRequest,
+    /// CPUs that touch it first, in parallel: the node's own where allowed, so that first touch alone places it right.
+    pub touch: IdSet,
+    /// Whether the size was derived from the caches (and may be grown when the plateau shows that it is too small) or asked for.
+    pub derived: bool,
+}
+
+/// Which injection delays a curve has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delays {
+    /// Chosen while measuring, so that points are evenly spread in bandwidth.
+    Adaptive {
+        /// The most points.
+        points: u32,
+    },
+    /// These, in core cycles between bursts of four lines.
+    Cycles(Vec<u32>),
+}
+
+/// A transfer from one CPU's cache to another's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Handoff {
+    /// The CPU that holds the lines.
+    pub holder: u32,
+    /// The CPU that reads them.
+    pub reader: u32,
+    /// Whether the holder modified them.
+    pub state: LineState,
+    /// The buffer; its node is the lines' home.
+    pub buffer: BufferPlan,
+    /// Bytes handed over at a time; at most half of the holder's L2.
+    pub window: Bytes,
+    /// Distance between lines.
+    pub stride: Bytes,
+}
+
+/// The state in which the holder has the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineState {
+    /// Loaded and unmodified.
+    Hit,
+    /// Modified.
+    Hitm,
+}

@@ -1,0 +1,1 @@
+//! Statistics without assumptions about distributions: medians, order statistics, clusters.

@@ -1,0 +1,227 @@
+//! The machine as the operating system describes it, and the part of it that this process may use.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Bytes, IdSet};
+
+/// Everything read of a machine before a plan is made, live or from a recorded folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Machine {
+    /// Who it is.
+    pub identity: Identity,
+    /// What it consists of.
+    pub topology: Topology,
+    /// What this process may use of it.
+    pub allowed: Allowed,
+}
+
+/// What tells one machine from another.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Identity {
+    /// Instruction set, as the kernel names it: `x86_64`, `aarch64`, `riscv64`.
+    pub arch: String,
+    /// `GenuineIntel`, `AuthenticAMD`, `ARM` …; `null` when the machine does not say.
+    pub vendor: Option<String>,
+    /// The CPU's model name.
+    pub model_name: Option<String>,
+    /// Family, model, stepping and microcode (x86), or implementer, part, variant and revision (Arm).
+    pub model: BTreeMap<String, String>,
+    /// Kernel release.
+    pub kernel: Option<String>,
+    /// System vendor, product and BIOS version as DMI states them where it may be read without root.
+    pub firmware: BTreeMap<String, String>,
+    /// The hypervisor's name; `null` when none was detected.
+    pub hypervisor: Option<String>,
+}
+
+/// CPUs, caches and memory nodes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Topology {
+    /// Online CPUs, ascending by id.
+    pub cpus: Vec<Cpu>,
+    /// Present CPUs that are offline.
+    pub offline: IdSet,
+    /// Data and unified caches, each once, ascending by level and first CPU.
+    pub caches: Vec<Cache>,
+    /// Online memory nodes, ascending by id; ids may have holes. A kernel without NUMA has one, number 0.
+    pub nodes: Vec<Node>,
+    /// Whether two hardware threads of a core are in use; `null` when the kernel does not say.
+    pub smt_active: Option<bool>,
+}
+
+/// One logical CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cpu {
+    /// Its number.
+    pub id: u32,
+    /// Physical package (socket); `-1` in sysfs becomes 0.
+    pub package: u32,
+    /// Die within the package, when known.
+    pub die: Option<u32>,
+    /// Cluster (cores sharing an L2 or a mesh stop), when known.
+    pub cluster: Option<u32>,
+    /// Core number within the package, as the kernel gives it (not unique across packages).
+    pub core: u32,
+    /// All online hardware threads of its core, itself included.
+    pub siblings: IdSet,
+    /// The memory node that it belongs to; 0 on kernels without NUMA.
+    pub node: u32,
+    /// Which kind of core it is on a hybrid machine, such as `performance` and `efficiency`; `null` when all are alike.
+    pub kind: Option<String>,
+    /// Relative capacity (`cpu_capacity`, 1024 = the largest) where the kernel states it.
+    pub capacity: Option<u32>,
+    /// Highest frequency in MHz that the kernel states for it.
+    pub max_mhz: Option<u32>,
+}
+
+/// A data or unified cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cache {
+    /// 1, 2, 3 …
+    pub level: u8,
+    /// Size of this instance.
+    pub size: Bytes,
+    /// Line size in bytes.
+    pub line: Option<u32>,
+    /// Associativity in ways.
+    pub ways: Option<u32>,
+    /// Online CPUs that share it.
+    pub cpus: IdSet,
+}
+
+/// A memory node.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its online CPUs; empty for a node of memory only (CXL, HBM, persistent memory).
+    pub cpus: IdSet,
+    /// Its memory; 0 for a node of CPUs only.
+    pub memory: Bytes,
+    /// Free memory when it was read; `null` when not stated.
+    pub free: Option<Bytes>,
+    /// SLIT distance to each node, by node id.
+    pub distances: BTreeMap<u32, u32>,
+    /// What firmware (HMAT) claims of it, by access class.
+    pub hmat: Vec<HmatAccess>,
+    /// Caches in front of its memory (HBM or DRAM cache mode).
+    pub memory_side_caches: Vec<MemorySideCache>,
+    /// Huge-page pools on this node.
+    pub pools: Vec<PagePool>,
+}
+
+/// One access class of HMAT: firmware's claim for the best initiators of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HmatAccess {
+    /// 0: any initiator; 1: CPUs only.
+    pub class: u8,
+    /// Nodes that these figures hold for.
+    pub initiators: IdSet,
+    /// Read latency.
+    pub read_latency_ns: Option<u64>,
+    /// Write latency.
+    pub write_latency_ns: Option<u64>,
+    /// Read bandwidth in MB/s, as sysfs states it.
+    pub read_bandwidth_mbs: Option<u64>,
+    /// Write bandwidth in MB/s.
+    pub write_bandwidth_mbs: Option<u64>,
+}
+
+/// A cache in front of a node's memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MemorySideCache {
+    /// 1 is nearest to memory.
+    pub level: u8,
+    /// Its size.
+    pub size: Bytes,
+    /// Line size in bytes.
+    pub line: Option<u32>,
+}
+
+/// A pool of huge pages on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PagePool {
+    /// Page size.
+    pub page: Bytes,
+    /// Pages in the pool.
+    pub total: u64,
+    /// Pages free.
+    pub free: u64,
+}
+
+/// What this process may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Allowed {
+    /// CPUs: online, in the affinity mask and in the cpuset.
+    pub cpus: IdSet,
+    /// Memory nodes: with memory and in `Mems_allowed`.
+    pub nodes: IdSet,
+    /// The most memory that this process should take in all: the least of what is available, what its control
+    /// groups leave and what its resource limits leave, with a margin kept free.
+    pub memory: Bytes,
+    /// Which of those limits was the least, in words.
+    pub memory_limited_by: String,
+    /// The most that should be taken on each allowed node, margin kept.
+    pub node_memory: BTreeMap<u32, Bytes>,
+    /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
+    pub cpu_quota: Option<f64>,
+}
+
+impl Topology {
+    /// The CPU of this number, when it is online.
+    pub fn cpu(&self, id: u32) -> Option<&Cpu> {
+        self.cpus.binary_search_by_key(&id, |c| c.id).ok().map(|i| &self.cpus[i])
+    }
+    /// The node of this number.
+    pub fn node(&self, id: u32) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.id == id)
+    }
+    /// Online CPUs.
+    pub fn online(&self) -> IdSet {
+        self.cpus.iter().map(|c| c.id).collect()
+    }
+    /// Packages, ascending.
+    pub fn packages(&self) -> IdSet {
+        self.cpus.iter().map(|c| c.package).collect()
+    }
+    /// Caches of this CPU, nearest first.
+    pub fn caches_of(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
+        self.caches.iter().filter(move |c| c.cpus.contains(cpu))
+    }
+    /// The last-level cache of this CPU.
+    pub fn llc_of(&self, cpu: u32) -> Option<&Cache> {
+        self.caches_of(cpu).max_by_key(|c| c.level)
+    }
+    /// `cpus` reduced to the first hardware thread of each core.
+    pub fn one_per_core(&self, cpus: &IdSet) -> IdSet {
+        cpus.iter()
+            .filter(|&id| self.cpu(id).is_none_or(|c| c.siblings.intersection(cpus).first().is_none_or(|first| first == id)))
+            .collect()
+    }
+    /// `cpus` in the order in which load should be added: one thread of each core before second threads, and within that
+    /// round-robin over packages, then over last-level caches, because CPUs that share one saturate it before they saturate memory.
+    pub fn spread(&self, cpus: &IdSet) -> Vec<u32> {
+        let firsts = self.one_per_core(cpus);
+        let mut order = self.round_robin(&firsts);
+        order.extend(self.round_robin(&cpus.difference(&firsts)));
+        order
+    }
+
+    fn round_robin(&self, cpus: &IdSet) -> Vec<u32> {
+        let mut packages: BTreeMap<u32, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
+        for id in cpus.iter() {
+            let package = self.cpu(id).map_or(0, |c| c.package);
+            let domain = self.llc_of(id).and_then(|c| c.cpus.first()).unwrap_or(id);
+            packages.entry(package).or_default().entry(domain).or_default().push(id);
+        }
+        interleave(packages.into_values().map(|domains| interleave(domains.into_values().collect())).collect())
+    }
+}
+
+/// Takes the first of each list, then the second of each, and so on.
+fn interleave(lists: Vec<Vec<u32>>) -> Vec<u32> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).flat_map(|i| lists.iter().filter_map(move |list| list.get(i).copied())).collect()
+}

@@ -1,0 +1,175 @@
+//! Mixes of reads and writes, and how their bytes are counted.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::ParseError;
+
+/// A mix of traffic, named by the reads and writes that a memory controller sees when plain stores first read
+/// the line they write (read for ownership).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Mix {
+    /// Loads only.
+    #[serde(rename = "all-reads")]
+    AllReads,
+    /// Three loads to one plain store: 4 reads to 1 write on the bus.
+    #[serde(rename = "4:1")]
+    R4W1,
+    /// Two loads to one plain store: 3 reads to 1 write on the bus.
+    #[serde(rename = "3:1")]
+    R3W1,
+    /// One load to one plain store: 2 reads to 1 write on the bus.
+    #[serde(rename = "2:1")]
+    R2W1,
+    /// Plain stores only: 1 read to 1 write on the bus.
+    #[serde(rename = "1:1")]
+    R1W1,
+    /// Non-temporal stores only.
+    #[serde(rename = "nt-write")]
+    NtWrite,
+    /// Two read streams to one non-temporal store stream, as STREAM's triad.
+    #[serde(rename = "2:1-nt")]
+    R2W1Nt,
+    /// One read stream to one non-temporal store stream.
+    #[serde(rename = "1:1-nt")]
+    R1W1Nt,
+    /// Each line loaded is stored elsewhere, by plain stores or `rep movsb`.
+    #[serde(rename = "copy")]
+    Copy,
+    /// Lines filled by the machine's string instruction (`rep stosb`, `dc zva`), which may avoid reading them first.
+    #[serde(rename = "fill")]
+    Fill,
+}
+
+impl Mix {
+    /// Every mix, in the order in which they are shown.
+    pub const ALL: [Self; 10] =
+        [Self::AllReads, Self::R4W1, Self::R3W1, Self::R2W1, Self::R1W1, Self::NtWrite, Self::R2W1Nt, Self::R1W1Nt, Self::Copy, Self::Fill];
+
+    /// The name used on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllReads => "all-reads",
+            Self::R4W1 => "4:1",
+            Self::R3W1 => "3:1",
+            Self::R2W1 => "2:1",
+            Self::R1W1 => "1:1",
+            Self::NtWrite => "nt-write",
+            Self::R2W1Nt => "2:1-nt",
+            Self::R1W1Nt => "1:1-nt",
+            Self::Copy => "copy",
+            Self::Fill => "fill",
+        }
+    }
+
+    /// What it does, for people.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::AllReads => "loads only",
+            Self::R4W1 => "3 loads : 1 store",
+            Self::R3W1 => "2 loads : 1 store",
+            Self::R2W1 => "1 load : 1 store",
+            Self::R1W1 => "stores only",
+            Self::NtWrite => "non-temporal stores only",
+            Self::R2W1Nt => "2 load streams : 1 non-temporal store (triad)",
+            Self::R1W1Nt => "1 load : 1 non-temporal store",
+            Self::Copy => "load and store the same data elsewhere",
+            Self::Fill => "string-instruction fill",
+        }
+    }
+
+    /// Lines loaded and lines stored by the program in one step.
+    pub const fn lines(self) -> (u32, u32) {
+        match self {
+            Self::AllReads => (1, 0),
+            Self::R4W1 => (3, 1),
+            Self::R3W1 | Self::R2W1Nt => (2, 1),
+            Self::R2W1 | Self::R1W1Nt | Self::Copy => (1, 1),
+            Self::R1W1 | Self::NtWrite | Self::Fill => (0, 1),
+        }
+    }
+
+    /// Whether its stores go around the caches.
+    pub const fn non_temporal(self) -> bool {
+        matches!(self, Self::NtWrite | Self::R2W1Nt | Self::R1W1Nt)
+    }
+}
+
+impl fmt::Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Mix {
+    type Err = ParseError;
+    /// Also takes `reads`, `read`, `writes`, `write`, `triad`.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let lower = text.trim().to_ascii_lowercase();
+        let name = match lower.as_str() {
+            "reads" | "read" => "all-reads",
+            "writes" | "write" => "1:1",
+            "triad" => "2:1-nt",
+            other => other,
+        };
+        Self::ALL
+            .into_iter()
+            .find(|m| m.name() == name)
+            .ok_or_else(|| ParseError::new(text, "a mix: all-reads, 4:1, 3:1, 2:1, 1:1, nt-write, 2:1-nt (triad), 1:1-nt, copy or fill"))
+    }
+}
+
+/// The width of one load or store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Width {
+    /// 8 bytes, portable code.
+    Scalar,
+    /// 16 bytes, x86-64.
+    Sse2,
+    /// 32 bytes, x86-64.
+    Avx2,
+    /// 64 bytes, x86-64.
+    Avx512,
+    /// 16 bytes, aarch64 (pairs of them: 32).
+    Neon,
+    /// A string instruction, whose width the core decides.
+    String,
+}
+
+impl Width {
+    /// Every width.
+    pub const ALL: [Self; 6] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512, Self::Neon, Self::String];
+
+    /// The name used on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Sse2 => "sse2",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+            Self::String => "string",
+        }
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Whether plain stores of whole lines read the line first (read for ownership).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rfo {
+    /// They do.
+    Yes,
+    /// They do not, or the traffic has no plain stores.
+    No,
+    /// Not established on this machine.
+    Unknown,
+}

@@ -1,0 +1,249 @@
+//! Units as types: bytes, id sets and durations, with the spellings that people type.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A text that is no number, size or list, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{input}' is not {expected}")]
+pub struct ParseError {
+    /// What was typed.
+    pub input: String,
+    /// What would have been accepted, with an example.
+    pub expected: &'static str,
+}
+
+impl ParseError {
+    pub(crate) fn new(input: &str, expected: &'static str) -> Self {
+        Self { input: input.to_owned(), expected }
+    }
+}
+
+/// An amount of memory.
+///
+/// `K`, `M`, `G`, `T` and `KiB` … are binary (1024), as everywhere in this field; `KB`, `MB`, `GB`, `TB` are decimal.
+/// Upper and lower case are the same; a plain number is bytes. `Display` prints the largest binary unit that is exact, which parses
+/// back to the same value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// `n` KiB.
+    pub const fn kib(n: u64) -> Self {
+        Self(n << 10)
+    }
+    /// `n` MiB.
+    pub const fn mib(n: u64) -> Self {
+        Self(n << 20)
+    }
+    /// `n` GiB.
+    pub const fn gib(n: u64) -> Self {
+        Self(n << 30)
+    }
+}
+
+const SIZE: &str = "a size such as 512M, 64KiB, 2G, 100MB or plain bytes";
+
+impl FromStr for Bytes {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fail = || ParseError::new(text, SIZE);
+        let t = text.trim();
+        let split = t.find(|c: char| !c.is_ascii_digit()).unwrap_or(t.len());
+        let number: u64 = t[..split].parse().map_err(|_| fail())?;
+        let factor: u64 = match t[split..].trim_start().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "t" | "tib" => 1 << 40,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => return Err(fail()),
+        };
+        number.checked_mul(factor).map(Self).ok_or_else(fail)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        let text = match units.iter().find(|(size, _)| self.0 >= *size && self.0 % size == 0) {
+            Some((size, unit)) => format!("{} {unit}", self.0 / size),
+            None => format!("{} B", self.0),
+        };
+        f.pad(&text)
+    }
+}
+
+/// A set of CPU or node numbers in the kernel's list form: `0-3,8,16-31:4` (the last: every fourth).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IdSet(BTreeSet<u32>);
+
+/// No machine has more CPUs or nodes than this; a larger number is a typing error and must not cost memory.
+const MAX_ID: u32 = 1 << 20;
+const ID_LIST: &str = "a list such as 0-3,8";
+
+impl IdSet {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self(BTreeSet::new())
+    }
+    /// The set of one number.
+    pub fn one(id: u32) -> Self {
+        Self(BTreeSet::from([id]))
+    }
+    /// Whether `id` is in the set.
+    pub fn contains(&self, id: u32) -> bool {
+        self.0.contains(&id)
+    }
+    /// Adds `id`.
+    pub fn insert(&mut self, id: u32) {
+        self.0.insert(id);
+    }
+    /// The numbers, ascending.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        self.0.iter().copied()
+    }
+    /// The lowest number.
+    pub fn first(&self) -> Option<u32> {
+        self.0.first().copied()
+    }
+    /// The highest number.
+    pub fn last(&self) -> Option<u32> {
+        self.0.last().copied()
+    }
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// Those in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(self.0.intersection(&other.0).copied().collect())
+    }
+    /// Those in this set and not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self(self.0.difference(&other.0).copied().collect())
+    }
+    /// Those in either set.
+    pub fn union(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).copied().collect())
+    }
+    /// Whether every number of this set is in the other.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.0.is_subset(&other.0)
+    }
+}
+
+impl FromIterator<u32> for IdSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Self {
+        Self(ids.into_iter().collect())
+    }
+}
+
+impl FromStr for IdSet {
+    type Err = ParseError;
+    /// The empty text is the empty set, as in sysfs.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let fail = || ParseError::new(text, ID_LIST);
+        let number = |t: &str| match t.parse::<u32>() {
+            Ok(n) if n < MAX_ID && t.starts_with(|c: char| c.is_ascii_digit()) => Ok(n),
+            _ => Err(fail()),
+        };
+        let mut ids = BTreeSet::new();
+        if text.trim().is_empty() {
+            return Ok(Self(ids));
+        }
+        for part in text.trim().split(',') {
+            let (range, step) = match part.split_once(':') {
+                Some((range, step)) => (range, number(step)?),
+                None => (part, 1),
+            };
+            let (low, high) = match range.split_once('-') {
+                Some((low, high)) => (number(low)?, number(high)?),
+                None => (number(range)?, number(range)?),
+            };
+            if step == 0 || low > high {
+                return Err(fail());
+            }
+            ids.extend((low..=high).step_by(step as usize));
+        }
+        Ok(Self(ids))
+    }
+}
+
+impl fmt::Display for IdSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        let mut ids = self.iter().peekable();
+        while let Some(low) = ids.next() {
+            let mut high = low;
+            while ids.peek() == Some(&(high + 1)) {
+                high += 1;
+                ids.next();
+            }
+            if !text.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&if low == high { low.to_string() } else { format!("{low}-{high}") });
+        }
+        f.pad(&text)
+    }
+}
+
+impl TryFrom<String> for IdSet {
+    type Error = ParseError;
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        text.parse()
+    }
+}
+
+impl From<IdSet> for String {
+    fn from(set: IdSet) -> Self {
+        set.to_string()
+    }
+}
+
+impl schemars::JsonSchema for IdSet {
+    fn schema_name() -> Cow<'static, str> {
+        "IdSet".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "CPU or node numbers in the kernel's list form, such as 0-3,8",
+            "pattern": "^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"
+        })
+    }
+}
+
+/// Parses a duration: `2`, `2s`, `0.5s`, `500ms`, `1m`. A plain number is seconds.
+///
+/// # Errors
+/// When the text is none of these, or the duration is zero, negative, or longer than a day.
+pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
+    let fail = || ParseError::new(text, "a duration such as 2s, 500ms or 1m");
+    let t = text.trim();
+    let split = t.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(t.len());
+    let number: f64 = t[..split].parse().map_err(|_| fail())?;
+    let seconds = match t[split..].trim_start() {
+        "" | "s" => number,
+        "ms" => number / 1e3,
+        "m" | "min" => number * 60.0,
+        _ => return Err(fail()),
+    };
+    if seconds > 0.0 && seconds <= 86_400.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(fail()) }
+}

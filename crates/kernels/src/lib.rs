@@ -1,0 +1,1 @@
+//! Timed loops and the few instructions that measuring needs, one file per instruction set with the same names in each.

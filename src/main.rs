@@ -1,0 +1,2 @@
+//! memgauge
+fn main() {}
