@@ -1,2 +1,138 @@
-//! memgauge
-fn main() {}
+//! memgauge: parse, plan, run, render.
+
+mod cli;
+mod output;
+mod progress;
+mod signals;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use memgauge_core::advise;
+use memgauge_core::plan::{self, PlanError};
+use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
+use memgauge_core::topology::Machine;
+use memgauge_engine::Setting;
+use memgauge_linux::clock::{self, Clock};
+use memgauge_linux::{environment, memory, sysfs};
+
+use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
+
+/// Exit codes, as documented in `--help` and README.
+mod exit {
+    pub(crate) const MEASURED_IN_PART: u8 = 1;
+    pub(crate) const COULD_NOT_MEASURE: u8 = 4;
+    pub(crate) const USAGE: u8 = 64;
+    pub(crate) const INTERRUPTED: u8 = 130;
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error, exit::USAGE),
+    };
+    let done = match cli.asked() {
+        Asked::Measure(request) => measure(*request),
+        Asked::Info(args) => info(args),
+        Asked::Render(args) => render(args),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(match error.downcast_ref::<PlanError>() {
+                Some(PlanError::Request(_)) => exit::USAGE,
+                _ if error.is::<output::BadFile>() => exit::USAGE,
+                _ => exit::COULD_NOT_MEASURE,
+            })
+        }
+    }
+}
+
+fn measure(request: Request) -> anyhow::Result<ExitCode> {
+    let Request { spec, output, planning } = request;
+    let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
+    let machine = sysfs::read_machine(root)?;
+    // The kernels of this program are those of its own instruction set; a machine of another one is planned without naming any.
+    let kernels = if machine.identity.arch == memgauge_kernels::isa() { memgauge_kernels::rows() } else { Vec::new() };
+    let plan = plan::plan(&spec, &machine, &kernels)?;
+    if planning.plan {
+        output::show_plan(&plan, &machine, &output)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sinks = output::Sinks::open(&output)?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    memory::die_first();
+    let mut report = blank_report(machine, root);
+    let clock = Clock::calibrate(root);
+    report.environment.clock = Some(clock.report());
+    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag() };
+    let mut progress = progress::Progress::new(&plan, output.quiet);
+    let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
+    progress.finish();
+    report.results = outcome.results;
+    report.curves = outcome.curves;
+    report.notes.extend(plan.notes.iter().cloned());
+    report.notes.extend(outcome.notes);
+    report.notes.extend(advise::notes(&report.results, &report.machine));
+    report.environment.core_ghz = outcome.core_ghz;
+    report.complete = outcome.complete;
+    report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| "some cells could not be measured".into()));
+    report.plan = Some(plan);
+    report.ended = clock::moment();
+    let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    report.timing = Timing { total_s, ..outcome.timing };
+    sinks.write(&report)?;
+    let measured = report.results.iter().any(|m| m.estimate.value.is_some());
+    Ok(match (stop.reason(), report.complete, measured) {
+        (Some(_), ..) => ExitCode::from(exit::INTERRUPTED),
+        (None, true, _) => ExitCode::SUCCESS,
+        (None, false, true) => ExitCode::from(exit::MEASURED_IN_PART),
+        (None, false, false) => ExitCode::from(exit::COULD_NOT_MEASURE),
+    })
+}
+
+fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
+    let root = args.machine.as_deref().unwrap_or(Path::new("/"));
+    let sinks = output::Sinks::open(&args.output)?;
+    let machine = sysfs::read_machine(root)?;
+    let mut report = blank_report(machine, root);
+    if args.machine.is_none() {
+        report.environment.clock = Some(Clock::calibrate(root).report());
+    }
+    report.ended = clock::moment();
+    sinks.write(&report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
+    let report = output::read_report(&args.file)?;
+    output::Sinks::open(&args.output)?.write(&report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn blank_report(machine: Machine, root: &Path) -> Report {
+    Report {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool {
+            name: "memgauge".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            commit: option_env!("MEMGAUGE_COMMIT").map(Into::into),
+        },
+        argv: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
+        started: clock::moment(),
+        ended: Moment::default(),
+        complete: true,
+        incomplete_reason: None,
+        environment: environment::read_environment(root, &machine),
+        machine,
+        plan: None,
+        results: Vec::new(),
+        curves: Vec::new(),
+        timing: Timing::default(),
+        notes: Vec::new(),
+    }
+}

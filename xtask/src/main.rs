@@ -1,2 +1,86 @@
-//! chores
-fn main() {}
+//! memgauge's own chores: `cargo xtask schema` writes the schema of results, `cargo xtask schema --check` holds it against the types.
+#![allow(clippy::print_stdout, reason = "a chore tells what it did")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use memgauge_core::result::Report;
+
+const USAGE: &str = "usage: cargo xtask schema [--check]";
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["schema"] => write_schema(&schema_path()),
+        ["schema", "--check"] => check_schema(&schema_path()),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// Where the schema is: beside this crate's folder.
+fn schema_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/result.schema.json")
+}
+
+/// The schema of a report, as the file has it.
+fn schema() -> Result<String> {
+    Ok(serde_json::to_string_pretty(&schemars::schema_for!(Report))? + "\n")
+}
+
+fn write_schema(path: &Path) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    }
+    fs::write(path, schema()?).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+fn check_schema(path: &Path) -> Result<()> {
+    let found = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let expected = schema()?;
+    if found == expected {
+        return Ok(());
+    }
+    let same = found.lines().zip(expected.lines()).take_while(|(a, b)| a == b).count();
+    bail!("{} differs from the types from line {} on: run 'cargo xtask schema' and commit it", path.display(), same + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgauge_core::result::SCHEMA_VERSION;
+
+    #[test]
+    fn file_and_types_agree() {
+        check_schema(&schema_path()).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_differs_is_found() {
+        let path = std::env::temp_dir().join(format!("memgauge-xtask-{}.json", std::process::id()));
+        fs::write(&path, schema().unwrap().replacen("schema_version", "schema_versions", 1)).unwrap();
+        let message = check_schema(&path).unwrap_err().to_string();
+        fs::remove_file(&path).unwrap();
+        assert!(message.contains("cargo xtask schema"), "{message}");
+        assert!(check_schema(&path).unwrap_err().to_string().contains("cannot read"));
+    }
+
+    #[test]
+    fn every_field_is_described() {
+        // Descriptions come from the types' documentation; people read the schema without the source.
+        let schema: serde_json::Value = serde_json::from_str(&schema().unwrap()).unwrap();
+        let definitions = schema["$defs"].as_object().unwrap();
+        let mut without = Vec::new();
+        for (name, definition) in definitions.iter().chain([(&"Report".to_owned(), &schema)]) {
+            for (field, value) in definition["properties"].as_object().into_iter().flatten() {
+                if value.get("description").is_none() {
+                    without.push(format!("{name}.{field}"));
+                }
+            }
+        }
+        assert!(without.is_empty(), "{without:?}");
+        assert!(definitions.len() > 20 && SCHEMA_VERSION >= 1);
+    }
+}

@@ -4,6 +4,9 @@
 //! Nothing here does I/O, reads a clock or is `unsafe`; every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]
 
+pub mod advise;
+pub mod curve;
+pub mod judge;
 pub mod note;
 pub mod pattern;
 pub mod plan;

@@ -1,1 +1,342 @@
 //! Orders in which a chase visits the lines of a buffer. Pure arithmetic: the engine writes them into memory.
+//!
+//! A buffer is cut into windows and a window into slots, one chased line a slot. The chain visits every slot of a window once, in one
+//! cycle by Sattolo's algorithm (S. Sattolo, "An algorithm to generate a random cyclic permutation", 1986), before it goes to the next
+//! window, and windows follow each other in random order: nothing for next-page, region or stream prefetchers to learn. A plain random
+//! permutation would fall into short cycles, which stay in a cache. Slots of two lines or more keep the prefetcher of adjacent lines
+//! from helping; which line of a slot is chased is drawn at random, so that all sets and channels are used.
+//!
+//! Every window can be built alone, so that threads build windows in parallel: nothing depends on another window but its entry, which is
+//! known without building it. All randomness comes from generators that give the same values on every machine and in every release.
+
+use std::ops::Range;
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::result::ChaseOrder;
+use crate::units::Bytes;
+
+/// Why a chase cannot be laid out, and what would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// No line size, or one that is no power of two.
+    #[error("a line of {0} is no power of two")]
+    Line(Bytes),
+    /// The stride is no multiple of the line.
+    #[error(
+        "a stride of {stride} is no multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
+    )]
+    Stride {
+        /// The stride asked for.
+        stride: Bytes,
+        /// The size of a line.
+        line: Bytes,
+    },
+    /// The window is no multiple of the stride or holds fewer than two slots.
+    #[error(
+        "a window of {window} is no multiple, at least the double, of the stride ({stride}): use 512 KiB, or another multiple of {stride}"
+    )]
+    Window {
+        /// The window asked for.
+        window: Bytes,
+        /// The stride.
+        stride: Bytes,
+    },
+    /// Not even two slots fit.
+    #[error("a buffer of {buffer} holds fewer than two strides of {stride}: make it larger or the stride smaller")]
+    BufferTooSmall {
+        /// The buffer asked for.
+        buffer: Bytes,
+        /// The stride.
+        stride: Bytes,
+    },
+    /// A window has more lines, or the buffer more windows, than 32 bits number.
+    #[error(
+        "a buffer of {buffer} in windows of {window} has more lines or windows than 32 bits number: use a larger window, or a smaller buffer"
+    )]
+    TooLarge {
+        /// The buffer asked for.
+        buffer: Bytes,
+        /// The window.
+        window: Bytes,
+    },
+}
+
+/// A chase over a buffer: which lines, in which order. All offsets are bytes from the buffer's start.
+///
+/// To write it: [`next_entries`](Self::next_entries) once, then for every window, in any order and on any thread,
+/// [`fill_window`](Self::fill_window). For one window that is the whole buffer ([`ChaseOrder::FullRandom`]): [`shuffle`](Self::shuffle)
+/// once, then [`links`](Self::links) for ranges of its slots, on any thread. The chase then starts at [`start`](Self::start) and is back
+/// there after [`slots`](Self::slots) loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChaseLayout {
+    order: ChaseOrder,
+    windows: usize,
+    slots_per_window: usize,
+    stride: usize,
+    line: usize,
+    seed: u64,
+}
+
+/// A window's cycle; reused from window to window, it allocates once. Four bytes a slot.
+#[derive(Debug, Clone, Default)]
+pub struct Cycle {
+    /// For each slot of the window, the line (numbered within the window) that follows its line.
+    next: Vec<u32>,
+}
+
+impl ChaseLayout {
+    /// Lays out a chase in `order` over the whole windows that fit into `buffer`.
+    ///
+    /// A window larger than the buffer is taken as the whole buffer, cut to whole strides; so is any window in full-random order. A
+    /// sequential chase ascends through all windows and takes the first line of each slot; there the window is only what
+    /// one call builds.
+    ///
+    /// # Errors
+    /// When stride is no multiple of the line, window no multiple of stride, or fewer than two slots fit.
+    pub fn new(order: ChaseOrder, buffer: Bytes, window: Bytes, stride: Bytes, line: Bytes, seed: u64) -> Result<Self, LayoutError> {
+        if !line.0.is_power_of_two() {
+            return Err(LayoutError::Line(line));
+        }
+        if stride.0 == 0 || stride.0 % line.0 != 0 {
+            return Err(LayoutError::Stride { stride, line });
+        }
+        if buffer.0 / stride.0 < 2 {
+            return Err(LayoutError::BufferTooSmall { buffer, stride });
+        }
+        let whole = buffer.0 - buffer.0 % stride.0;
+        let window = if order == ChaseOrder::FullRandom || window.0 > whole { Bytes(whole) } else { window };
+        if window.0 % stride.0 != 0 || window.0 / stride.0 < 2 {
+            return Err(LayoutError::Window { window, stride });
+        }
+        let (windows, limit) = (buffer.0 / window.0, u64::from(u32::MAX));
+        if window.0 / line.0 > limit || windows > limit || usize::try_from(whole).is_err() {
+            return Err(LayoutError::TooLarge { buffer, window });
+        }
+        Ok(Self {
+            order,
+            windows: windows as usize,
+            slots_per_window: (window.0 / stride.0) as usize,
+            stride: stride.0 as usize,
+            line: line.0 as usize,
+            seed,
+        })
+    }
+
+    /// How many windows.
+    pub fn windows(&self) -> usize {
+        self.windows
+    }
+
+    /// Bytes of a window.
+    pub fn window_bytes(&self) -> usize {
+        self.slots_per_window * self.stride
+    }
+
+    /// Bytes of the buffer that the chase uses: whole windows.
+    pub fn buffer_bytes(&self) -> usize {
+        self.windows * self.window_bytes()
+    }
+
+    /// How many lines of a window are chased.
+    pub fn slots_per_window(&self) -> usize {
+        self.slots_per_window
+    }
+
+    /// How many lines are chased: loads in one lap.
+    pub fn slots(&self) -> usize {
+        self.windows * self.slots_per_window
+    }
+
+    /// The windows in the order in which the chain visits them; after the last comes the first.
+    pub fn window_order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.windows as u32).collect();
+        if self.order != ChaseOrder::Sequential {
+            let mut random = generator(self.seed, WINDOW_ORDER);
+            for i in (1..order.len()).rev() {
+                order.swap(i, bounded(random.next_u64(), i as u64 + 1) as usize);
+            }
+        }
+        order
+    }
+
+    /// For each window, where the chain goes after it: the entry of the window that follows in [`window_order`](Self::window_order).
+    pub fn next_entries(&self) -> Vec<usize> {
+        let order = self.window_order();
+        let mut entries = vec![0; self.windows];
+        for (i, &window) in order.iter().enumerate() {
+            entries[window as usize] = self.entry(order[(i + 1) % order.len()] as usize);
+        }
+        entries
+    }
+
+    /// The line at which the chain enters a window.
+    pub fn entry(&self, window: usize) -> usize {
+        let slot = match self.order {
+            ChaseOrder::Sequential => 0,
+            _ => bounded(mix(mix(self.seed ^ ENTRY) ^ window as u64), self.slots_per_window as u64) as usize,
+        };
+        window * self.window_bytes() + self.line_of(self.line_key(window), slot) as usize * self.line
+    }
+
+    /// Where the chase starts.
+    pub fn start(&self) -> usize {
+        self.window_order().first().map_or(0, |&window| self.entry(window as usize))
+    }
+
+    /// Generates a window's cycle and emits every link, in ascending order of the line that holds it: `emit(from, to)`. The link that
+    /// would close the cycle leads to `next_entry` instead.
+    pub fn fill_window(&self, window: usize, next_entry: usize, cycle: &mut Cycle, emit: impl FnMut(usize, usize)) {
+        self.shuffle(window, cycle);
+        self.links(window, cycle, 0..self.slots_per_window, next_entry, emit);
+    }
+
+    /// Generates a window's cycle.
+    pub fn shuffle(&self, window: usize, cycle: &mut Cycle) {
+        let n = self.slots_per_window;
+        let key = self.line_key(window);
+        cycle.next.clear();
+        cycle.next.extend((0..n).map(|slot| self.line_of(key, slot)));
+        if self.order == ChaseOrder::Sequential {
+            cycle.next.rotate_left(1);
+            return;
+        }
+        let mut random = generator(self.seed, window as u64);
+        for i in (1..n).rev() {
+            // Sattolo: a partner below i, never i itself, so that cycles join and never split.
+            cycle.next.swap(i, bounded(random.next_u64(), i as u64) as usize);
+        }
+    }
+
+    /// Emits the links of some `slots` of a window whose `cycle` was shuffled, as [`fill_window`](Self::fill_window) does of all.
+    pub fn links(&self, window: usize, cycle: &Cycle, slots: Range<usize>, next_entry: usize, mut emit: impl FnMut(usize, usize)) {
+        let key = self.line_key(window);
+        let base = window * self.window_bytes();
+        let entry = self.entry(window);
+        for (slot, &next) in slots.clone().zip(&cycle.next[slots]) {
+            let from = base + self.line_of(key, slot) as usize * self.line;
+            let to = base + next as usize * self.line;
+            emit(from, if to == entry { next_entry } else { to });
+        }
+    }
+
+    /// The key by which the lines of a window's slots are drawn.
+    fn line_key(&self, window: usize) -> u64 {
+        mix(mix(self.seed ^ LINE) ^ window as u64)
+    }
+
+    /// The line of a slot that is chased, numbered within the window.
+    fn line_of(&self, key: u64, slot: usize) -> u32 {
+        let lines = self.stride / self.line;
+        let chosen = match self.order {
+            _ if lines == 1 => 0,
+            ChaseOrder::Sequential => 0,
+            _ => bounded(mix(key.wrapping_add(slot as u64)), lines as u64) as usize,
+        };
+        (slot * lines + chosen) as u32
+    }
+}
+
+/// Domains of the seed, apart from window numbers, which are below 2^32.
+const WINDOW_ORDER: u64 = 1 << 32;
+const ENTRY: u64 = 2 << 32;
+const LINE: u64 = 3 << 32;
+
+/// A generator for one purpose or window: SplitMix64 fills its state, as its authors advise.
+fn generator(seed: u64, purpose: u64) -> Xoshiro256PlusPlus {
+    let mut bytes = [0; 32];
+    let start = mix(seed) ^ purpose;
+    for (i, word) in bytes.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&mix(start.wrapping_add(GOLDEN.wrapping_mul(i as u64))).to_le_bytes());
+    }
+    Xoshiro256PlusPlus::from_seed(bytes)
+}
+
+/// 2^64 over the golden ratio: SplitMix64's increment.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// One step of SplitMix64 from `state` (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GOLDEN);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A number below `limit` from 64 random bits, by multiplication (D. Lemire, "Fast Random Integer Generation in an Interval", 2019).
+/// Without his rejection step: its bias, at most `limit` / 2^64, cannot be seen here.
+fn bounded(random: u64, limit: u64) -> u64 {
+    ((u128::from(random) * u128::from(limit)) >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(order: ChaseOrder, buffer: u64, window: u64, stride: u64) -> Result<ChaseLayout, LayoutError> {
+        ChaseLayout::new(order, Bytes(buffer), Bytes(window), Bytes(stride), Bytes(64), 1)
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused_with_advice() {
+        use ChaseOrder::WindowLocal;
+        let text = |e: Result<ChaseLayout, LayoutError>| e.unwrap_err().to_string();
+        assert!(text(layout(WindowLocal, 1 << 20, 4096, 96)).contains("use 64 B"));
+        assert!(text(layout(WindowLocal, 1 << 20, 4096, 32)).contains("no multiple of the line"));
+        assert!(text(layout(WindowLocal, 1 << 20, 4096, 0)).contains("no multiple of the line"));
+        assert!(text(layout(WindowLocal, 1 << 20, 4100, 128)).contains("use 512 KiB"));
+        assert!(text(layout(WindowLocal, 1 << 20, 128, 128)).contains("at least the double"));
+        assert!(text(layout(WindowLocal, 1 << 20, 0, 128)).contains("at least the double"));
+        assert!(text(layout(WindowLocal, 255, 256, 128)).contains("make it larger"));
+        assert!(text(layout(WindowLocal, 1 << 40, 256, 128)).contains("32 bits"));
+        assert!(text(layout(ChaseOrder::FullRandom, 1 << 40, 256, 128)).contains("32 bits"));
+        let line = ChaseLayout::new(WindowLocal, Bytes(4096), Bytes(4096), Bytes(96), Bytes(96), 1);
+        assert_eq!(line, Err(LayoutError::Line(Bytes(96))));
+    }
+
+    #[test]
+    fn buffer_is_cut_to_whole_windows_and_window_to_buffer() {
+        let cut = layout(ChaseOrder::WindowLocal, 10_000, 4096, 128).unwrap();
+        assert_eq!((cut.windows(), cut.buffer_bytes(), cut.slots()), (2, 8192, 64));
+        let small = layout(ChaseOrder::WindowLocal, 10_000, 1 << 19, 128).unwrap();
+        assert_eq!((small.windows(), small.window_bytes()), (1, 9984));
+        let full = layout(ChaseOrder::FullRandom, 10_000, 4096, 128).unwrap();
+        assert_eq!((full.windows(), full.window_bytes()), (1, 9984));
+    }
+
+    /// Offsets in the order of the chase.
+    fn lap(order: ChaseOrder) -> Vec<usize> {
+        let chase = ChaseLayout::new(order, Bytes(1024), Bytes(512), Bytes(128), Bytes(64), 42).unwrap();
+        let next = chase.next_entries();
+        let mut memory = vec![usize::MAX; 1024];
+        let mut cycle = Cycle::default();
+        for (window, next) in next.into_iter().enumerate() {
+            chase.fill_window(window, next, &mut cycle, |from, to| memory[from] = to);
+        }
+        std::iter::successors(Some(chase.start()), |&at| Some(memory[at])).take(chase.slots()).collect()
+    }
+
+    #[test]
+    fn orders_are_the_same_in_every_release() {
+        assert_eq!(lap(ChaseOrder::Sequential), [0, 128, 256, 384, 512, 640, 768, 896]);
+        assert_eq!(lap(ChaseOrder::WindowLocal), [896, 512, 768, 704, 192, 384, 256, 0]);
+        assert_eq!(lap(ChaseOrder::FullRandom), [384, 832, 0, 192, 640, 960, 576, 256]);
+        // The generator's own reference: state 1, 2, 3, 4 (D. Blackman, S. Vigna).
+        let mut state = [0; 32];
+        (0..4).for_each(|i| state[8 * i] = i as u8 + 1);
+        let mut random = Xoshiro256PlusPlus::from_seed(state);
+        assert_eq!([random.next_u64(), random.next_u64(), random.next_u64()], [41_943_041, 58_720_359, 3_588_806_011_781_223]);
+        // SplitMix64 from state 0.
+        assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
+    }
+
+    #[test]
+    fn numbers_below_a_limit_are_even() {
+        let mut random = generator(1, 2);
+        let mut counts = [0u32; 7];
+        (0..70_000).for_each(|_| counts[bounded(random.next_u64(), 7) as usize] += 1);
+        // Standard deviation 93.
+        assert!(counts.iter().all(|c| c.abs_diff(10_000) < 400), "{counts:?}");
+    }
+}

@@ -11,6 +11,7 @@ use crate::traffic::{Mix, Width};
 use crate::units::{Bytes, IdSet};
 
 mod decide;
+mod sizes;
 pub use decide::{PlanError, plan};
 
 /// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
@@ -193,3 +194,6 @@ pub enum LineState {
     /// Modified.
     Hitm,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,13 @@
-//! Linux.
+//! Everything that asks the operating system: what the machine is ([`sysfs`]), what of it may be used ([`cpu`], [`limits`]), the state it is
+//! in ([`environment`]).
+//!
+//! Whatever is a file is read below a root folder that the caller names, so that a recorded machine is read by the same code as the live one.
+
+pub mod cpu;
+pub mod environment;
+pub mod limits;
+pub mod sysfs;
+
+pub mod clock;
+pub mod memory;
+pub mod noise;

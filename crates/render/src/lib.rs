@@ -1,2 +1,43 @@
+//! Results in, bytes out: one file a format behind the trait [`Format`].
+//!
+//! Nothing here measures, does I/O or reads a clock, so that a saved result yields every format later.
 #![forbid(unsafe_code)]
-//! Output.
+
+mod data;
+mod text;
+
+use memgauge_core::result::Report;
+
+pub use data::{Json, schema};
+pub use text::{Text, plan_text};
+
+/// A format that a report can be written in.
+pub trait Format {
+    /// The name used on the command line, such as `text`.
+    fn name(&self) -> &'static str;
+    /// The whole report in this format.
+    ///
+    /// # Errors
+    /// When the format cannot express the report.
+    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError>;
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The JSON writer refused it.
+    #[error("the report cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Width in columns of text that goes to a file: what fits a page and most terminals.
+pub const FILE_WIDTH: usize = 100;
+
+/// The format that the ending of a file name asks for: `.json`, or `.txt` for plain text. `None` for any other ending.
+pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
+    match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+        "json" => Some(Box::new(Json { pretty: true })),
+        "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false })),
+        _ => None,
+    }
+}

@@ -1,21 +1,529 @@
-//! From what was asked to what will be done.
+//! From what was asked to what will be done: the steps of each task.
 
-use super::{KernelRow, Plan};
-use crate::spec::Spec;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::sizes::Sizes;
+use super::{Cell, Delays, Handoff, KernelRow, LineState, Loader, Plan, Probe, Step, StopRule, Traffic, Work};
+use crate::note::Note;
+use crate::result::{Coordinates, Experiment, Table};
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, WidthRequest};
 use crate::topology::Machine;
+use crate::traffic::{Mix, Width};
+use crate::units::{Bytes, IdSet};
 
-/// Why no plan can be made.
+/// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
+const DEFAULT_HALF_WIDTH: f64 = 0.01;
+/// Seconds for one cell of a command that was asked for by name.
+const COMMAND_BUDGET_S: f64 = 4.0;
+/// Seconds for one cell of the suite, which has some thirty cells on the smallest machine and must end within a minute.
+const SUITE_BUDGET_S: f64 = 1.0;
+/// Cells above which a matrix takes fewer allocations and less time for each.
+const LARGE_MATRIX: usize = 36;
+/// Fresh allocations for a latency cell. Six is the fewest of which a non-parametric 95 % interval exists.
+const ALLOCATIONS: u32 = 6;
+/// Fresh allocations in a large matrix: the least that shows a placement effect at all.
+const FEW_ALLOCATIONS: u32 = 3;
+/// Points of an adaptive curve: enough for gaps below 10 % of the peak.
+const CURVE_POINTS: u32 = 12;
+/// Arbitrary; printed with the plan so that a run can be repeated with the same orders.
+const DEFAULT_SEED: u64 = 1;
+
+/// Why no plan can be made. Every message names the thing and the way out.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// placeholder
+    /// The request itself is wrong on this machine.
     #[error("{0}")]
     Request(String),
+    /// The request is right, but this process may not have what it needs.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
-/// Decides every default of `spec` for `machine`.
+/// Decides every default of `spec` for `machine`; `kernels` are those that can run there (none: planning for another instruction set).
 ///
 /// # Errors
-/// When the request names what does not exist or may not be used.
-pub fn plan(_spec: &Spec, _machine: &Machine, _kernels: &[KernelRow]) -> Result<Plan, PlanError> {
-    Err(PlanError::Request("not yet".into()))
+/// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
+/// process may not use, or needs more memory or CPUs than there are.
+pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    let mut planner = Planner::new(spec, machine, kernels)?;
+    let steps = match spec.task {
+        Task::Suite => planner.suite()?,
+        Task::Latency(shape) => vec![planner.latency(shape)?],
+        Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
+        Task::Loaded => planner.loaded()?,
+        Task::C2c { matrix } => vec![planner.c2c(matrix)?],
+    };
+    let stop = planner.stop(&steps);
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let packages = machine.topology.packages();
+    let keep_awake = if packages.len() > 1 { planner.first_cpu_of_each_package() } else { IdSet::new() };
+    let mut notes = planner.notes;
+    let mut seen = std::collections::BTreeSet::new();
+    notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
+    Ok(Plan { steps, stop, seed: spec.seed.unwrap_or(DEFAULT_SEED), keep_awake, estimated_s, notes })
+}
+
+struct Planner<'a> {
+    spec: &'a Spec,
+    machine: &'a Machine,
+    kernels: &'a [KernelRow],
+    /// CPUs to measure from.
+    cpus: IdSet,
+    /// Memory nodes to measure.
+    nodes: IdSet,
+    sizes: Sizes<'a>,
+    notes: Vec<Note>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
+        let mut cpus = match &spec.cpus {
+            Some(asked) => check_cpus(asked, machine)?,
+            None => machine.allowed.cpus.clone(),
+        };
+        if cpus.is_empty() {
+            return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
+        }
+        let nodes = match &spec.nodes {
+            Some(asked) => check_nodes(asked, machine)?,
+            None => machine.allowed.nodes.clone(),
+        };
+        if nodes.is_empty() {
+            return Err(PlanError::Unavailable("this process may use memory of no node; check cpuset.mems of its control group".into()));
+        }
+        if spec.one_thread_per_core {
+            cpus = machine.topology.one_per_core(&cpus);
+        }
+        let mut notes = Vec::new();
+        if let Some(quota) = machine.allowed.cpu_quota.filter(|q| *q < cpus.len() as f64) {
+            notes.push(
+                Note::warning(
+                    "cpu-quota",
+                    format!("this control group may use {quota:.2} CPUs' worth of time, and {} CPUs would be measured", cpus.len()),
+                )
+                .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
+            );
+        }
+        Ok(Self { spec, machine, kernels, cpus, nodes, sizes: Sizes::new(spec, machine)?, notes })
+    }
+
+    fn stop(&self, steps: &[Step]) -> StopRule {
+        let suite = self.spec.task == Task::Suite;
+        let default = if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) { SUITE_BUDGET_S } else { COMMAND_BUDGET_S };
+        StopRule {
+            relative_half_width: self.spec.confidence.unwrap_or(DEFAULT_HALF_WIDTH),
+            budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
+            fixed_time: self.spec.time.is_some(),
+        }
+    }
+
+    fn first_cpu_of_each_package(&self) -> IdSet {
+        let topology = &self.machine.topology;
+        topology
+            .packages()
+            .iter()
+            .filter_map(|p| self.machine.allowed.cpus.iter().find(|&c| topology.cpu(c).is_some_and(|c| c.package == p)))
+            .collect()
+    }
+
+    /// Nodes of the CPUs measured from: the rows of a matrix.
+    fn cpu_nodes(&self) -> IdSet {
+        self.cpus.iter().map(|c| self.node_of(c)).collect()
+    }
+
+    fn node_of(&self, cpu: u32) -> u32 {
+        self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
+    }
+
+    fn cpus_of(&self, node: u32) -> IdSet {
+        self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
+    }
+
+    /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
+    fn home_of(&mut self, cpu: u32) -> u32 {
+        let own = self.node_of(cpu);
+        if self.nodes.contains(own) {
+            return own;
+        }
+        let distances = self.machine.topology.node(own).map(|n| n.distances.clone()).unwrap_or_default();
+        let near = self.nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX)).unwrap_or(own);
+        if self.spec.nodes.is_none() {
+            self.notes.push(
+                Note::warning("no-local-memory", format!("CPUs of node {own} may not use its memory; node {near} is used instead"))
+                    .advise("allow the node in cpuset.mems, or name CPUs of another node with --cpu"),
+            );
+        }
+        near
+    }
+
+    fn suite(&mut self) -> Result<Vec<Step>, PlanError> {
+        let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.bandwidth(BandwidthShape::Peak)?];
+        if self.nodes.len() > 1 || self.cpu_nodes().len() > 1 {
+            steps.push(self.bandwidth(BandwidthShape::Matrix)?);
+        }
+        if self.cpus.len() > 1 {
+            steps.extend(self.loaded()?);
+            steps.push(self.c2c(false)?);
+        } else {
+            self.notes.push(
+                Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two")
+                    .advise("allow another CPU (taskset, cpuset) to measure them"),
+            );
+        }
+        // The first cell once more, when everything else has run: slow drift shows as a difference.
+        if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
+            let estimated_s = latency_seconds(&first, self.budget());
+            let cell = Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work };
+            steps.push(Step {
+                title: "Idle latency again, as a control of drift".into(),
+                experiment: Experiment::IdleLatency,
+                cells: vec![cell],
+                estimated_s,
+            });
+        }
+        Ok(steps)
+    }
+
+    fn budget(&self) -> f64 {
+        self.stop(&[]).budget_s
+    }
+
+    fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
+        let pairs: Vec<(u32, u32)> = match shape {
+            LatencyShape::One => {
+                let cpu = self.cpus.first().unwrap_or(0);
+                let node = if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) };
+                vec![(cpu, node)]
+            }
+            LatencyShape::Matrix => {
+                let rows: Vec<u32> = self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect();
+                rows.iter().flat_map(|&cpu| self.nodes.iter().map(move |node| (cpu, node)).collect::<Vec<_>>()).collect()
+            }
+            LatencyShape::PerCpu => {
+                let cpus: Vec<u32> = self.cpus.iter().collect();
+                cpus.into_iter()
+                    .map(|cpu| (cpu, if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) }))
+                    .collect()
+            }
+        };
+        let table = if shape == LatencyShape::PerCpu { Table::PerCpu } else { Table::NodeMatrix };
+        let allocations = if pairs.len() > LARGE_MATRIX { FEW_ALLOCATIONS } else { ALLOCATIONS };
+        let mut cells = Vec::new();
+        for (cpu, node) in pairs {
+            let probe = self.probe(cpu, node, 0)?;
+            let at = Coordinates {
+                table: Some(table),
+                cpu_node: Some(self.node_of(cpu)),
+                memory_node: Some(node),
+                cpu: Some(cpu),
+                ..Default::default()
+            };
+            cells.push(Cell { at, work: Work::Latency { probe, allocations } });
+        }
+        let title = "Idle latency";
+        Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
+    }
+
+    fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+        let stride = self.sizes.stride()?;
+        let buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        let window = self.sizes.window(buffer.bytes, stride)?;
+        Ok(Probe { cpu, buffer, stride, window })
+    }
+
+    /// The mixes asked for, or these.
+    fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
+        let asked = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
+        let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m).is_empty();
+        let mixes: Vec<Mix> = asked.iter().copied().filter(runnable).collect();
+        match asked.iter().find(|m| !runnable(m)) {
+            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => Err(PlanError::Request(self.no_kernel(*missing))),
+            _ => Ok(mixes),
+        }
+    }
+
+    fn no_kernel(&self, mix: Mix) -> String {
+        let widths: std::collections::BTreeSet<&str> = self.kernels.iter().filter(|k| k.mix == mix).map(|k| k.width.name()).collect();
+        match self.spec.width {
+            WidthRequest::Is(width) if !widths.is_empty() => {
+                let widths: Vec<&str> = widths.into_iter().collect();
+                format!("this CPU has no {width} kernel for the mix {mix}; it has {}: use one of these or --width best", widths.join(", "))
+            }
+            _ => format!("this CPU has no kernel for the mix {mix}; 'memgauge bandwidth --peak --plan' lists what it has"),
+        }
+    }
+
+    fn candidates(&self, mix: Mix) -> Vec<String> {
+        self.kernels
+            .iter()
+            .filter(|k| k.mix == mix)
+            .filter(|k| match self.spec.width {
+                WidthRequest::Best => true,
+                // The fill mix exists only as a string instruction; a width asked for beside it means the other mixes.
+                WidthRequest::Is(width) => k.width == width || (mix == Mix::Fill && k.width == Width::String),
+            })
+            .map(|k| k.name.clone())
+            .collect()
+    }
+
+    fn traffic(&self, mix: Mix) -> Traffic {
+        Traffic { mix, kernels: self.candidates(mix) }
+    }
+
+    /// Loaders on `cpus` with memory on `node`, or each on its own node.
+    fn loaders(&mut self, cpus: &[u32], node: Option<u32>, beside: u64) -> Result<Vec<Loader>, PlanError> {
+        let homes: Vec<(u32, u32)> = cpus
+            .iter()
+            .map(|&cpu| {
+                (cpu, node.unwrap_or_else(|| if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) }))
+            })
+            .collect();
+        self.sizes.loader_buffers(&homes, beside, &mut self.notes)
+    }
+
+    fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
+        let order = self.machine.topology.spread(&self.cpus);
+        let fixed_node = self.spec.nodes.as_ref().and_then(IdSet::first);
+        let mut cells = Vec::new();
+        match shape {
+            BandwidthShape::One | BandwidthShape::Peak => {
+                let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::ALL } else { &[Mix::AllReads] };
+                for mix in self.mixes(default)? {
+                    cells.push(self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?);
+                }
+            }
+            BandwidthShape::Matrix => {
+                for mix in self.mixes(&[Mix::AllReads])? {
+                    for row in self.cpu_nodes().iter() {
+                        let cpus = self.machine.topology.spread(&self.cpus_of(row));
+                        for column in self.nodes.clone().iter() {
+                            cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(row), Some(column), mix)?);
+                        }
+                    }
+                }
+            }
+            BandwidthShape::Ramp => {
+                for mix in self.mixes(&[Mix::AllReads])? {
+                    for n in ramp(order.len()) {
+                        cells.push(self.bandwidth_cell(Table::Ramp, &order[..n], None, fixed_node, mix)?);
+                    }
+                }
+            }
+        }
+        let title = match shape {
+            BandwidthShape::One => "Bandwidth",
+            BandwidthShape::Peak => "Peak bandwidth by mix",
+            BandwidthShape::Matrix => "Bandwidth by node",
+            BandwidthShape::Ramp => "Bandwidth by number of CPUs",
+        };
+        Ok(self.step(title, Experiment::Bandwidth, cells, |_, budget| budget + 0.5))
+    }
+
+    fn bandwidth_cell(&mut self, table: Table, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
+        let loaders = self.loaders(cpus, node, 0)?;
+        let at = Coordinates {
+            table: Some(table),
+            cpu_node: row,
+            memory_node: node,
+            cpus: Some(cpus.iter().copied().collect()),
+            mix: Some(mix),
+            ..Default::default()
+        };
+        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix) } })
+    }
+
+    /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
+    fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
+        let chaser = self.cpus.first().unwrap_or(0);
+        let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
+        let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
+        if others.is_empty() {
+            return Err(PlanError::Unavailable(format!(
+                "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+            )));
+        }
+        let order = self.machine.topology.spread(&others);
+        let fixed_node = self.spec.nodes.as_ref().and_then(IdSet::first);
+        let home = fixed_node.unwrap_or_else(|| self.home_of(chaser));
+        let mut cells = Vec::new();
+        for mix in self.mixes(&[Mix::AllReads])? {
+            let probe = self.probe(chaser, home, 0)?;
+            let loaders = self.loaders(&order, fixed_node, probe.buffer.bytes.0)?;
+            let at = Coordinates {
+                table: Some(Table::Curve),
+                cpu: Some(chaser),
+                cpus: Some(others.clone()),
+                cpu_node: Some(self.node_of(chaser)),
+                memory_node: Some(home),
+                mix: Some(mix),
+                ..Default::default()
+            };
+            let delays = if self.spec.delays.is_empty() {
+                Delays::Adaptive { points: CURVE_POINTS }
+            } else {
+                Delays::Cycles(self.spec.delays.clone())
+            };
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix), delays } });
+        }
+        let step = self.step("Latency under load", Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
+            Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64 * budget + 0.5,
+            _ => f64::from(CURVE_POINTS) * budget + 0.5,
+        });
+        Ok(vec![step])
+    }
+
+    fn c2c(&mut self, matrix: bool) -> Result<Step, PlanError> {
+        if self.cpus.len() < 2 {
+            return Err(PlanError::Unavailable(
+                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
+            ));
+        }
+        let pairs = if matrix { all_pairs(&self.cpus) } else { self.representative_pairs() };
+        let mut cells = Vec::new();
+        for (reader, holder) in pairs {
+            let mut homes = vec![self.home_of(reader)];
+            let holders_home = self.home_of(holder);
+            if !matrix && self.spec.nodes.is_none() && holders_home != homes[0] {
+                homes.push(holders_home);
+            }
+            if self.spec.nodes.is_some() {
+                homes = self.nodes.iter().collect();
+            }
+            for home in homes {
+                for state in [LineState::Hit, LineState::Hitm] {
+                    let stride = self.sizes.stride()?;
+                    let window = self.sizes.handoff_window(holder, stride)?;
+                    let buffer = self.sizes.probe_buffer(reader, home, 0, &mut self.notes)?;
+                    let at = Coordinates {
+                        table: Some(if matrix { Table::CpuPairs } else { Table::NodeMatrix }),
+                        cpu_node: Some(self.node_of(reader)),
+                        memory_node: Some(home),
+                        cpu: Some(reader),
+                        holder_cpu: Some(holder),
+                        state: Some(state),
+                        ..Default::default()
+                    };
+                    cells.push(Cell { at, work: Work::Handoff(Handoff { holder, reader, state, buffer, window, stride }) });
+                }
+            }
+        }
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells, |_, budget| budget + 0.3))
+    }
+
+    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
+    fn representative_pairs(&self) -> Vec<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let Some(reader) = self.cpus.first() else { return Vec::new() };
+        let mut seen = std::collections::BTreeSet::new();
+        let mut pairs = Vec::new();
+        for holder in self.cpus.iter().filter(|&c| c != reader) {
+            let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
+            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
+            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
+            let relation = match () {
+                () if a.siblings.contains(holder) => (0, 0, 0),
+                () if llc > 2 && shares(2) => (1, 0, 0),
+                () if shares(llc) => (2, 0, 0),
+                () if a.package == b.package => (3, b.die.unwrap_or(0), b.node),
+                () => (4, b.package, b.node),
+            };
+            if seen.insert((relation, b.kind.clone())) {
+                pairs.push((reader, holder));
+            }
+        }
+        pairs
+    }
+
+    /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
+    fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
+        let matrix = cells.first().is_some_and(|c| matches!(c.at.table, Some(Table::NodeMatrix | Table::PerCpu | Table::CpuPairs)));
+        if matrix && cells.len() > 2 {
+            shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
+            if let Some(first) = cells.first().cloned() {
+                cells.push(Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work });
+            }
+        }
+        let budget = self.budget();
+        let estimated_s = cells.iter().map(|c| seconds(c, budget)).sum();
+        Step { title: title.into(), experiment, cells, estimated_s }
+    }
+}
+
+/// Two orders a cell, each up to its budget, and set-up at roughly 2 GB/s a fresh allocation.
+fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
+    match &cell.work {
+        Work::Latency { probe, allocations } => {
+            let orders = if probe.window < probe.buffer.bytes { 2.0 } else { 1.0 };
+            orders * budget + f64::from(*allocations) * probe.buffer.bytes.0 as f64 / 2e9
+        }
+        _ => budget,
+    }
+}
+
+/// 1, 2, 4 … and `n`.
+fn ramp(n: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |c| Some(c * 2)).take_while(|c| *c < n).collect();
+    counts.push(n);
+    counts
+}
+
+fn all_pairs(cpus: &IdSet) -> Vec<(u32, u32)> {
+    cpus.iter().flat_map(|a| cpus.iter().filter(move |&b| b != a).map(move |b| (a, b))).collect()
+}
+
+/// Fisher and Yates, with a generator whose values do not depend on a library's version of "a random index".
+fn shuffle(cells: &mut [Cell], seed: u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for i in (1..cells.len()).rev() {
+        // The remainder's bias is one in 2^60 here.
+        cells.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+}
+
+fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+    let online = machine.topology.online();
+    if asked.is_empty() {
+        return Err(PlanError::Request(format!("--cpu names no CPU; online are {online}")));
+    }
+    for cpu in asked.iter() {
+        if machine.topology.offline.contains(cpu) {
+            return Err(PlanError::Request(format!(
+                "CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"
+            )));
+        }
+        if !online.contains(cpu) {
+            return Err(PlanError::Request(format!("there is no CPU {cpu}; online are {online}")));
+        }
+        if !machine.allowed.cpus.contains(cpu) {
+            return Err(PlanError::Unavailable(format!(
+                "this process may not use CPU {cpu}; it may use {} (its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus)",
+                machine.allowed.cpus
+            )));
+        }
+    }
+    Ok(asked.clone())
+}
+
+fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+    let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
+    if asked.is_empty() {
+        return Err(PlanError::Request(format!("--node names no node; nodes with memory are {nodes}")));
+    }
+    for node in asked.iter() {
+        match machine.topology.node(node) {
+            None => return Err(PlanError::Request(format!("there is no node {node}; nodes with memory are {nodes}"))),
+            Some(n) if n.memory == Bytes(0) => {
+                return Err(PlanError::Request(format!("node {node} has CPUs but no memory; nodes with memory are {nodes}")));
+            }
+            Some(_) if !machine.allowed.nodes.contains(node) => {
+                return Err(PlanError::Unavailable(format!(
+                    "this process may not use the memory of node {node}; it may use {} (cpuset.mems of its control group)",
+                    machine.allowed.nodes
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(asked.clone())
 }

@@ -1,0 +1,95 @@
+//! What the results together tell a reader, in words: notes that no single number shows.
+
+use crate::note::Note;
+use crate::result::{ChaseOrder, Experiment, Measurement, Metric, PageKind};
+use crate::spec::PageRequest;
+use crate::topology::Machine;
+use crate::units::Bytes;
+
+/// Below this ratio of random to sequential latency prefetchers do not seem to help a sequential chase at all.
+const PREFETCH_VISIBLE: f64 = 1.3;
+/// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
+const IDLE_AGREEMENT: f64 = 0.05;
+
+/// Notes on `results` as a whole.
+pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(small_pages(results, machine));
+    notes.extend(prefetchers(results));
+    notes.extend(plateau(results));
+    notes.extend(lowest_load(results));
+    notes
+}
+
+/// The window-local and full-random latency of the first cell that has both.
+fn translation(results: &[Measurement]) -> Option<(&Measurement, f64)> {
+    results.iter().filter(|m| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal)).find_map(|local| {
+        let mut at = local.at.clone();
+        at.order = Some(ChaseOrder::FullRandom);
+        let full = results.iter().find(|m| m.at == at)?;
+        Some((local, full.estimate.value? - local.estimate.value?))
+    })
+}
+
+fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
+    let small = |m: &&Measurement| m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2);
+    let first = results.iter().find(small)?;
+    if first.evidence.pages.requested == PageRequest::Base {
+        return None;
+    }
+    let page = first.evidence.pages.page.map_or_else(|| "the base size".into(), |p| p.to_string());
+    let cost = match translation(results) {
+        Some((_, ns)) => format!("full-random latency includes about {ns:.0} ns of translation (TLB misses)"),
+        None => "latency over large buffers includes translation (TLB misses)".into(),
+    };
+    let node = first.at.memory_node.or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
+    let pages = first.evidence.buffer.0.div_ceil(2 << 20);
+    Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(format!(
+        "as root, reserve 2 MiB pages: echo {pages} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+    )))
+}
+
+fn prefetchers(results: &[Measurement]) -> Option<Note> {
+    let idle = results.iter().find(|m| m.experiment == Experiment::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
+    let ratio = idle.evidence.prefetch?.random_over_sequential;
+    (ratio < PREFETCH_VISIBLE).then(|| {
+        Note::info("prefetch-not-seen", format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or help little here"))
+    })
+}
+
+fn plateau(results: &[Measurement]) -> Option<Note> {
+    let m = results.iter().find(|m| m.evidence.plateau.is_some_and(|p| !p.reached))?;
+    let p = m.evidence.plateau?;
+    Some(
+        Note::warning(
+            "plateau-not-reached",
+            format!(
+                "latency still grows with the buffer: {:.1} ns over half of {}, {:.1} ns over all of it; part of it may be a cache",
+                p.half_ns, m.evidence.buffer, p.whole_ns
+            ),
+        )
+        .advise("give a larger --size"),
+    )
+}
+
+fn lowest_load(results: &[Measurement]) -> Option<Note> {
+    let lowest = results
+        .iter()
+        .filter(|m| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
+        .max_by_key(|m| m.at.delay_cycles)?;
+    let idle = results.iter().find(|m| {
+        m.experiment == Experiment::IdleLatency
+            && m.at.order == Some(ChaseOrder::WindowLocal)
+            && m.at.cpu == lowest.at.cpu
+            && m.at.memory_node == lowest.at.memory_node
+            && m.evidence.window == lowest.evidence.window
+    })?;
+    let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);
+    ((loaded - idle).abs() > IDLE_AGREEMENT * idle).then(|| {
+        Note::warning(
+            "lowest-load-differs-from-idle",
+            format!("latency at the lowest load is {loaded:.1} ns, idle latency {idle:.1} ns: more than 5 % apart, so the machine changed in between"),
+        )
+        .advise("run again on a quieter machine, or give more --budget")
+    })
+}

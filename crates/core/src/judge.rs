@@ -1,0 +1,243 @@
+//! Whether to trust a number, and how it stands against the machine's limit.
+
+use crate::result::{Estimate, Evidence, Metric, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
+
+/// Share of CPU time given to others by the hypervisor above which samples are suspect.
+const STEAL: f64 = 0.005;
+/// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
+const OTHERS: f64 = 0.05;
+/// Relative change of core frequency from before to after; caches and the core's part of a latency follow it.
+const FREQUENCY_DRIFT: f64 = 0.02;
+/// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
+const COVERAGE: f64 = 0.95;
+/// Switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
+const SWITCHES: f64 = 2.0;
+/// Share of samples that switches may have hit, per thread. A median of which a tenth is spoilt in one direction moves by a twentieth of
+/// the distribution at most, which is within the interval of up to 300 samples.
+const SWITCHES_PER_SAMPLE: f64 = 0.1;
+/// Share of a buffer's base pages that may have been migrated, or made to fault by NUMA balancing, system-wide.
+const MOVED_PAGES: f64 = 0.01;
+/// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
+const BASE_PAGE: u64 = 4096;
+
+/// Judges a number by what was seen while it was measured: no value, no trust; any reason at all degrades it. Evidence that this kernel
+/// does not give (`None`) counts neither way. Reasons come in the order of [`QualityReason`].
+///
+/// [`QualityReason::Drift`] takes two cells and is left to [`drifted`].
+pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
+    use QualityReason as R;
+    if estimate.value.is_none() {
+        return Quality { level: QualityLevel::None, reasons: Vec::new() };
+    }
+    let noise = &evidence.noise;
+    let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
+    let found = [
+        (R::Steal, above(noise.steal, STEAL)),
+        (R::BusyMachine, above(noise.others, OTHERS)),
+        (R::InvoluntarySwitches, above(noise.involuntary_switches.map(|n| n as f64), normal_switches(estimate, evidence))),
+        (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
+        (R::FrequencyDrift, frequency_drifted(noise)),
+        (R::Coverage, evidence.coverage.is_some_and(|share| share < COVERAGE)),
+        (R::NotConverged, !estimate.converged),
+        (R::SeveralModes, estimate.modes.len() > 1),
+        (R::PlacementWrong, evidence.placement.status == PlacementStatus::Wrong),
+        (R::PlacementUnverified, evidence.placement.status == PlacementStatus::Unverified),
+        (R::PlateauNotReached, evidence.plateau.is_some_and(|plateau| !plateau.reached)),
+        (R::MemoryErrors, noise.memory_errors.is_some_and(|n| n > 0)),
+        (R::PagesMigrated, pages_moved(evidence)),
+    ];
+    let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
+    let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
+    Quality { level, reasons }
+}
+
+/// How many involuntary switches of all threads together are no reason for doubt.
+fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
+    f64::from(evidence.threads.max(1)) * SWITCHES.max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
+}
+
+fn frequency_drifted(noise: &Noise) -> bool {
+    matches!((noise.ghz_before, noise.ghz_after), (Some(before), Some(after)) if (after - before).abs() > FREQUENCY_DRIFT * before)
+}
+
+fn pages_moved(evidence: &Evidence) -> bool {
+    let allowed = MOVED_PAGES * (evidence.buffer.0 / BASE_PAGE) as f64;
+    [evidence.noise.pages_migrated, evidence.noise.numa_hint_faults].into_iter().flatten().any(|n| n as f64 > allowed)
+}
+
+/// Whether a cell measured again at the end differs from the first time by more than both intervals allow: they do not overlap. `false`
+/// when either has none.
+pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
+    match (first.ci95_low, first.ci95_high, again.ci95_low, again.ci95_high) {
+        (Some(low), Some(high), Some(again_low), Some(again_high)) => again_low > high || again_high < low,
+        _ => false,
+    }
+}
+
+/// Share of the limit from which bandwidth is as it should be. Published systems reach 70 to 90 % of the theoretical peak with reads,
+/// most of them above 80 %.
+const OK: f64 = 0.80;
+/// And from which it is only low.
+const LOW: f64 = 0.70;
+/// A number further above a limit than clocks and rounding explain says that the limit is wrong.
+const IMPOSSIBLE: f64 = 1.02;
+
+/// What the machine could do at most, and who says so.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit<'a> {
+    /// In the result's unit.
+    pub value: f64,
+    /// Such as `hmat` or `user`.
+    pub source: &'a str,
+}
+
+/// Judges a number against the machine's limit. Without a limit there is no verdict (`limit-unknown`), and none about latencies
+/// (`not-judged`): what a memory's latency may be, no source says.
+///
+/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure); unknown: `limit-unknown`, `not-measured`,
+/// `not-judged`, `above-limit`.
+pub fn verdict(metric: Metric, estimate: &Estimate, limit: Option<Limit<'_>>) -> Verdict {
+    use VerdictStatus as S;
+    let limit = limit.filter(|l| l.value.is_finite() && l.value > 0.0);
+    let (status, reason) = match (metric, estimate.value, limit) {
+        (_, None, _) => (S::Unknown, "not-measured"),
+        (_, _, None) => (S::Unknown, "limit-unknown"),
+        (Metric::Latency, ..) => (S::Unknown, "not-judged"),
+        (Metric::Bandwidth, Some(value), Some(limit)) => match value / limit.value {
+            share if share > IMPOSSIBLE => (S::Unknown, "above-limit"),
+            share if share >= OK => (S::Ok, "within-limit"),
+            share if share >= LOW => (S::Warning, "below-80-percent"),
+            _ => (S::Failure, "below-70-percent"),
+        },
+    };
+    Verdict { status, reason: reason.to_owned(), limit: limit.map(|l| l.value), limit_source: limit.map(|l| l.source.to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Mode, Placement, Plateau};
+    use crate::units::Bytes;
+
+    fn estimate() -> Estimate {
+        Estimate { value: Some(90.0), n: 40, ci95_low: Some(89.5), ci95_high: Some(90.5), converged: true, ..Estimate::default() }
+    }
+
+    fn evidence() -> Evidence {
+        Evidence {
+            threads: 4,
+            buffer: Bytes::mib(64),
+            coverage: Some(0.99),
+            placement: Placement { status: PlacementStatus::Verified, ..Placement::default() },
+            ..Evidence::default()
+        }
+    }
+
+    fn reasons(change: impl FnOnce(&mut Estimate, &mut Evidence)) -> Vec<QualityReason> {
+        let (mut estimate, mut evidence) = (estimate(), evidence());
+        change(&mut estimate, &mut evidence);
+        let quality = quality(&estimate, &evidence);
+        assert_eq!(quality.level == QualityLevel::Good, quality.reasons.is_empty());
+        quality.reasons
+    }
+
+    #[test]
+    fn undisturbed_is_good() {
+        assert_eq!(quality(&estimate(), &evidence()), Quality { level: QualityLevel::Good, reasons: vec![] });
+    }
+
+    #[test]
+    fn every_disturbance_has_its_word() {
+        use QualityReason as R;
+        assert_eq!(reasons(|_, e| e.noise.steal = Some(0.006)), [R::Steal]);
+        assert_eq!(reasons(|_, e| e.noise.others = Some(0.06)), [R::BusyMachine]);
+        assert_eq!(reasons(|_, e| e.noise.involuntary_switches = Some(17)), [R::InvoluntarySwitches]);
+        assert_eq!(reasons(|_, e| e.noise.migrations = Some(1)), [R::Migrated]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.9))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.9), Some(3.0))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| e.coverage = Some(0.94)), [R::Coverage]);
+        assert_eq!(reasons(|m, _| m.converged = false), [R::NotConverged]);
+        assert_eq!(reasons(|m, _| m.modes = vec![Mode { value: 90.0, share: 0.5 }; 2]), [R::SeveralModes]);
+        assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Wrong), [R::PlacementWrong]);
+        assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Unverified), [R::PlacementUnverified]);
+        let plateau = |reached| Some(Plateau { half_ns: 60.0, whole_ns: 90.0, reached });
+        assert_eq!(reasons(|_, e| e.plateau = plateau(false)), [R::PlateauNotReached]);
+        assert_eq!(reasons(|_, e| e.noise.memory_errors = Some(1)), [R::MemoryErrors]);
+        assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
+        assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
+        assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);
+    }
+
+    #[test]
+    fn what_is_normal_or_not_told_is_no_reason() {
+        let calm = |_: &mut Estimate, e: &mut Evidence| {
+            e.coverage = None;
+            e.plateau = Some(Plateau { half_ns: 90.0, whole_ns: 90.0, reached: true });
+            e.noise = Noise {
+                steal: Some(0.005),
+                others: Some(0.05),
+                involuntary_switches: Some(16),
+                migrations: Some(0),
+                ghz_before: Some(3.0),
+                ghz_after: Some(2.95),
+                pages_migrated: Some(163),
+                numa_hint_faults: Some(163),
+                memory_errors: Some(0),
+                ..Noise::default()
+            };
+        };
+        assert_eq!(reasons(calm), []);
+        assert_eq!(reasons(|_, e| e.noise.ghz_before = Some(3.0)), []);
+        // Few samples: two switches a thread.
+        assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(8))), []);
+        assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(9))), [QualityReason::InvoluntarySwitches]);
+    }
+
+    #[test]
+    fn without_a_value_nothing_is_trusted() {
+        let mut evidence = evidence();
+        evidence.noise.steal = Some(0.5);
+        let none = quality(&Estimate { reason: Some("refused".to_owned()), ..Estimate::default() }, &evidence);
+        assert_eq!(none, Quality { level: QualityLevel::None, reasons: vec![] });
+    }
+
+    #[test]
+    fn drift_is_intervals_apart() {
+        let again = |low, high| Estimate { ci95_low: Some(low), ci95_high: Some(high), ..estimate() };
+        assert!(!drifted(&estimate(), &again(90.5, 92.0)));
+        assert!(drifted(&estimate(), &again(90.6, 92.0)));
+        assert!(drifted(&estimate(), &again(88.0, 89.4)));
+        assert!(!drifted(&estimate(), &Estimate { ci95_low: None, ..again(95.0, 96.0) }));
+    }
+
+    #[test]
+    fn bandwidth_is_judged_by_its_share_of_the_limit() {
+        let judged = |value, limit| {
+            let limit = Some(Limit { value: limit, source: "user" });
+            let verdict = verdict(Metric::Bandwidth, &Estimate { value: Some(value), ..Estimate::default() }, limit);
+            (verdict.status, verdict.reason)
+        };
+        for (value, status, reason) in [
+            (103.0, VerdictStatus::Unknown, "above-limit"),
+            (101.0, VerdictStatus::Ok, "within-limit"),
+            (80.0, VerdictStatus::Ok, "within-limit"),
+            (79.9, VerdictStatus::Warning, "below-80-percent"),
+            (70.0, VerdictStatus::Warning, "below-80-percent"),
+            (69.9, VerdictStatus::Failure, "below-70-percent"),
+        ] {
+            assert_eq!(judged(value, 100.0), (status, reason.to_owned()), "{value}");
+        }
+        assert_eq!(judged(80.0, f64::NAN).1, "limit-unknown");
+        assert_eq!(judged(80.0, 0.0).1, "limit-unknown");
+    }
+
+    #[test]
+    fn what_cannot_be_judged_says_why() {
+        let limit = Some(Limit { value: 100.0, source: "hmat" });
+        let judged = verdict(Metric::Latency, &estimate(), limit);
+        assert_eq!((judged.status, judged.reason.as_str()), (VerdictStatus::Unknown, "not-judged"));
+        assert_eq!((judged.limit, judged.limit_source.as_deref()), (Some(100.0), Some("hmat")));
+        assert_eq!(verdict(Metric::Bandwidth, &estimate(), None).reason, "limit-unknown");
+        assert_eq!(verdict(Metric::Bandwidth, &Estimate::default(), limit).reason, "not-measured");
+    }
+}

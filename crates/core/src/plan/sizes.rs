@@ -1,0 +1,215 @@
+//! How large buffers are: from the caches that could hold them, within what may be taken.
+
+use super::decide::PlanError;
+use super::{BufferPlan, Loader};
+use crate::note::Note;
+use crate::spec::Spec;
+use crate::topology::Machine;
+use crate::units::{Bytes, IdSet};
+
+/// A buffer is memory and not cache when it is four times what could hold it: a random reference then hits at most a quarter of the
+/// time under any replacement, and a cyclic chase under LRU never (STREAM's rule of 4 x the last-level cache).
+const CACHES_TIMES: u64 = 4;
+/// The smallest derived buffer; covers machines that state no caches (many virtual machines, RISC-V boards).
+const LEAST_DERIVED: u64 = 64 << 20;
+/// Loaders stop gaining from larger buffers once every stream is much longer than what prefetchers and TLBs hold.
+const LEAST_LOADER: u64 = 32 << 20;
+/// Window of the window-local chase: 128 pages of 4 KiB, within a second-level TLB, and far more lines than prefetchers track.
+const WINDOW: Bytes = Bytes::kib(512);
+/// Line size where the machine states none.
+const LINE: u64 = 64;
+/// Threads that touch one buffer first: clearing pages saturates memory well before this.
+const MOST_TOUCHERS: usize = 16;
+/// Lines handed over at a time where the holder's L2 is unknown.
+const HANDOFF_WINDOW: u64 = 128 << 10;
+
+pub(super) struct Sizes<'a> {
+    spec: &'a Spec,
+    machine: &'a Machine,
+}
+
+impl<'a> Sizes<'a> {
+    pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Result<Self, PlanError> {
+        Ok(Self { spec, machine })
+    }
+
+    fn line(&self) -> u64 {
+        self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
+    }
+
+    /// Two lines by default, because adjacent-line prefetchers fetch pairs.
+    pub(super) fn stride(&self) -> Result<Bytes, PlanError> {
+        let line = self.line();
+        match self.spec.stride {
+            None => Ok(Bytes(2 * line)),
+            Some(Bytes(s)) if s >= line && s % line == 0 => Ok(Bytes(s)),
+            Some(s) => Err(PlanError::Request(format!("a stride of {s} is not a multiple of the {line} B cache line"))),
+        }
+    }
+
+    /// The window of the window-local chase, no larger than the buffer.
+    pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
+        let window = self.spec.window.unwrap_or(WINDOW);
+        if window.0 < 2 * stride.0 || window.0 % stride.0 != 0 {
+            return Err(PlanError::Request(format!("a window of {window} does not hold at least two whole strides of {stride}")));
+        }
+        if self.spec.window.is_some() && window > buffer {
+            return Err(PlanError::Request(format!(
+                "the window of {window} is larger than the buffer of {buffer}; give a smaller --window or a larger --size"
+            )));
+        }
+        Ok(window.min(buffer))
+    }
+
+    /// Half of the holder's L2, so that the window stays there while it is handed over.
+    pub(super) fn handoff_window(&self, holder: u32, stride: Bytes) -> Result<Bytes, PlanError> {
+        if self.spec.window.is_some() {
+            return self.window(Bytes(u64::MAX), stride);
+        }
+        let l2 = self.machine.topology.caches_of(holder).find(|c| c.level == 2).map(|c| c.size.0 / c.cpus.len().max(1) as u64);
+        let half = l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
+        Ok(Bytes(half.max(64 * stride.0).next_multiple_of(stride.0)))
+    }
+
+    /// Bytes of cache that data of this CPU may stay in: its last-level cache and every L2 in front of that.
+    fn reach(&self, cpu: u32) -> u64 {
+        let topology = &self.machine.topology;
+        let Some(llc) = topology.llc_of(cpu) else { return 0 };
+        let l2: u64 =
+            topology.caches.iter().filter(|c| c.level == 2 && llc.level > 2 && c.cpus.is_subset(&llc.cpus)).map(|c| c.size.0).sum();
+        llc.size.0 + l2
+    }
+
+    /// CPUs that touch a node's memory first: its own, or any allowed when it has none.
+    fn touch(&self, node: u32) -> IdSet {
+        let allowed = &self.machine.allowed.cpus;
+        let own = self.machine.topology.node(node).map(|n| n.cpus.intersection(allowed)).unwrap_or_default();
+        let all = if own.is_empty() { allowed.clone() } else { own };
+        self.machine.topology.one_per_core(&all).iter().take(MOST_TOUCHERS).collect()
+    }
+
+    fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
+        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch(node), derived }
+    }
+
+    /// Memory left on `node` beside `taken` bytes planned on it and elsewhere.
+    fn room(&self, node: u32, taken: u64) -> u64 {
+        let allowed = &self.machine.allowed;
+        let node_room = allowed.node_memory.get(&node).map_or(allowed.memory.0, |b| b.0);
+        node_room.min(allowed.memory.0).saturating_sub(taken)
+    }
+
+    fn too_much(&self, asked: u64, what: &str, node: u32, room: u64) -> PlanError {
+        PlanError::Unavailable(format!(
+            "{what} of {} on node {node} is more than the {} that may be taken there (limited by {}); give a smaller --size",
+            Bytes(asked),
+            approximately(room),
+            self.machine.allowed.memory_limited_by,
+        ))
+    }
+
+    /// The chase's buffer from `cpu` on `node`.
+    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, beside: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
+        let room = self.room(node, beside);
+        if let Some(asked) = self.spec.size {
+            let stride = self.stride()?;
+            if asked.0 < 2 * stride.0 {
+                return Err(PlanError::Request(format!("a buffer of {asked} does not hold two lines {stride} apart")));
+            }
+            if asked.0 > room {
+                return Err(self.too_much(asked.0, "a buffer", node, room));
+            }
+            return Ok(self.buffer(Bytes(asked.0 / stride.0 * stride.0), node, false));
+        }
+        let wanted = (CACHES_TIMES * self.reach(cpu)).max(LEAST_DERIVED).next_power_of_two();
+        self.warn_of_memory_side_cache(node, wanted, notes);
+        let bytes = self.shrink(wanted, node, room, notes)?;
+        Ok(self.buffer(Bytes(bytes), node, true))
+    }
+
+    fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
+        let caches = self.machine.topology.node(node).map(|n| n.memory_side_caches.as_slice()).unwrap_or_default();
+        if let Some(cache) = caches.iter().max_by_key(|c| c.size).filter(|c| wanted < 8 * c.size.0) {
+            notes.push(
+                Note::warning(
+                    "memory-side-cache",
+                    format!("a memory-side cache of {} stands before node {node}'s memory: small buffers measure that cache", cache.size),
+                )
+                .advise("give --size of eight times that cache to measure the memory behind it"),
+            );
+        }
+    }
+
+    /// `wanted`, or the largest power of two below that fits.
+    fn shrink(&self, wanted: u64, node: u32, room: u64, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
+        if wanted <= room {
+            return Ok(wanted);
+        }
+        let least = 1 << 20;
+        if room < least {
+            return Err(self.too_much(least, "even a buffer", node, room));
+        }
+        notes.push(
+            Note::warning(
+                "small-buffer",
+                format!(
+                    "node {node} leaves {} to take (limited by {}), less than the {} that four times its caches need: results may be partly cache",
+                    approximately(room),
+                    self.machine.allowed.memory_limited_by,
+                    Bytes(wanted)
+                ),
+            )
+            .advise("free memory on that node or raise the limit"),
+        );
+        Ok(floor_power_of_two(room))
+    }
+
+    /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
+    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], beside: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
+        let domain = |cpu: u32| self.machine.topology.llc_of(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
+        let mut in_domain = std::collections::BTreeMap::new();
+        let mut on_node = std::collections::BTreeMap::new();
+        for &(cpu, node) in homes {
+            *in_domain.entry(domain(cpu)).or_insert(0u64) += 1;
+            *on_node.entry(node).or_insert(0u64) += 1;
+        }
+        let total = homes.len().max(1) as u64;
+        homes
+            .iter()
+            .map(|&(cpu, node)| {
+                let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
+                let room = (self.room(node, beside) / on_node.get(&node).copied().unwrap_or(1))
+                    .min(self.machine.allowed.memory.0.saturating_sub(beside) / total);
+                if let Some(asked) = self.spec.size {
+                    if asked.0 < self.least_loader() {
+                        return Err(PlanError::Request(format!(
+                            "a loader's buffer of {asked} is less than {}",
+                            Bytes(self.least_loader())
+                        )));
+                    }
+                    if asked.0 > room {
+                        return Err(self.too_much(asked.0, "a buffer for each CPU", node, room));
+                    }
+                    return Ok(Loader { cpu, buffer: self.buffer(asked, node, false) });
+                }
+                let wanted = (CACHES_TIMES * self.reach(cpu) / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
+                let bytes = self.shrink(wanted, node, room, notes)?;
+                Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true) })
+            })
+            .collect()
+    }
+
+    /// The smallest buffer in which every stream of every kernel has whole steps.
+    fn least_loader(&self) -> u64 {
+        16 << 10
+    }
+}
+
+fn floor_power_of_two(n: u64) -> u64 {
+    if n == 0 { 0 } else { 1 << n.ilog2() }
+}
+
+/// An amount for people: limits are rarely round.
+fn approximately(bytes: u64) -> String {
+    if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
+}

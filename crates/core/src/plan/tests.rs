@@ -1,0 +1,235 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::result::Table;
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, WidthRequest};
+use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, Topology};
+
+/// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
+fn machine() -> Machine {
+    let cpus: Vec<Cpu> = (0..8)
+        .map(|id| Cpu {
+            id,
+            package: id / 4,
+            die: None,
+            cluster: None,
+            core: id % 4 / 2,
+            siblings: [id / 2 * 2, id / 2 * 2 + 1].into_iter().collect(),
+            node: id / 4,
+            kind: None,
+            capacity: None,
+            max_mhz: None,
+        })
+        .collect();
+    let cache =
+        |level, size, first: u32, n| Cache { level, size: Bytes(size), line: Some(64), ways: None, cpus: (first..first + n).collect() };
+    let mut caches: Vec<Cache> = (0..4).map(|core| cache(2, 1 << 20, core * 2, 2)).collect();
+    caches.extend([cache(3, 16 << 20, 0, 4), cache(3, 16 << 20, 4, 4)]);
+    let node = |id: u32, cpus: &str| Node {
+        id,
+        cpus: cpus.parse().unwrap(),
+        memory: Bytes::gib(8),
+        free: Some(Bytes::gib(6)),
+        distances: [(0, 10 + 10 * id), (1, 10 + 10 * (1 - id.min(1))), (2, 30)].into_iter().collect(),
+        ..Default::default()
+    };
+    Machine {
+        identity: Identity { arch: "x86_64".into(), ..Default::default() },
+        topology: Topology { cpus, caches, nodes: vec![node(0, "0-3"), node(1, "4-7"), node(2, "")], ..Default::default() },
+        allowed: Allowed {
+            cpus: "0-7".parse().unwrap(),
+            nodes: "0-2".parse().unwrap(),
+            memory: Bytes::gib(12),
+            memory_limited_by: "MemAvailable".into(),
+            node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
+            cpu_quota: None,
+        },
+    }
+}
+
+fn kernels() -> Vec<KernelRow> {
+    let row = |name: &str, mix, width| KernelRow { name: name.into(), mix, width };
+    vec![
+        row("load-sse2", Mix::AllReads, Width::Sse2),
+        row("load-avx2", Mix::AllReads, Width::Avx2),
+        row("store-avx2", Mix::R1W1, Width::Avx2),
+        row("fill-stosb", Mix::Fill, Width::String),
+    ]
+}
+
+fn planned(task: Task, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
+    let mut spec = Spec::new(task);
+    change(&mut spec);
+    plan(&spec, &machine(), &kernels())
+}
+
+fn matrix_cells(step: &Step) -> Vec<(u32, u32)> {
+    let mut cells: Vec<_> =
+        step.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+    cells.sort_unstable();
+    cells
+}
+
+#[test]
+fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory() {
+    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
+        let plan = planned(task, |_| ()).unwrap();
+        assert_eq!(matrix_cells(&plan.steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
+        let last = plan.steps[0].cells.last().unwrap();
+        assert!(last.at.repeat, "the control of drift comes last");
+        assert_eq!(last.work, plan.steps[0].cells[0].work);
+    }
+}
+
+#[test]
+fn buffers_are_four_times_the_caches_that_could_hold_them() {
+    let plan = planned(Task::Latency(LatencyShape::One), |_| ()).unwrap();
+    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    // 4 x (16 MiB + 2 x 1 MiB), rounded up to a power of two.
+    assert_eq!(probe.buffer.bytes, Bytes::mib(128));
+    assert_eq!(probe.stride, Bytes(128));
+    assert_eq!(probe.buffer.touch.to_string(), "0,2", "one thread of each core of the node");
+}
+
+#[test]
+fn touching_cpus_of_a_node_without_cpus_are_any_allowed() {
+    let plan = planned(Task::Latency(LatencyShape::One), |s| s.nodes = Some(IdSet::one(2))).unwrap();
+    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!((probe.buffer.node, probe.buffer.touch.to_string().as_str()), (2, "0,2,4,6"));
+}
+
+#[test]
+fn the_suite_has_every_measurement_and_ends_with_a_control() {
+    let plan = planned(Task::Suite, |_| ()).unwrap();
+    let experiments: Vec<Experiment> = plan.steps.iter().map(|s| s.experiment).collect();
+    use Experiment::*;
+    assert_eq!(experiments, [IdleLatency, Bandwidth, Bandwidth, LoadedLatency, CacheToCache, IdleLatency]);
+    assert!(plan.steps.last().unwrap().cells[0].at.repeat);
+    assert_eq!(plan.keep_awake.to_string(), "0,4", "a CPU of each package");
+    let mixes: Vec<Mix> = plan.steps[1].cells.iter().filter_map(|c| c.at.mix).collect();
+    assert_eq!(mixes, [Mix::AllReads, Mix::R1W1, Mix::Fill], "only mixes that have a kernel");
+}
+
+#[test]
+fn one_cpu_gets_a_suite_without_what_needs_two() {
+    let plan = planned(Task::Suite, |s| s.cpus = Some(IdSet::one(3))).unwrap();
+    assert!(plan.steps.iter().all(|s| !matches!(s.experiment, Experiment::LoadedLatency | Experiment::CacheToCache)));
+    assert!(plan.notes.iter().any(|n| n.code == "one-cpu"));
+    assert!(matches!(planned(Task::C2c { matrix: false }, |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
+}
+
+#[test]
+fn the_chaser_has_its_core_for_itself() {
+    let plan = planned(Task::Loaded, |_| ()).unwrap();
+    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!(probe.cpu, 0);
+    let cpus: Vec<u32> = loaders.iter().map(|l| l.cpu).collect();
+    assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
+    assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "each loads its own node");
+    let error = planned(Task::Loaded, |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
+    assert!(error.to_string().contains("second core beside CPU 0"), "{error}");
+}
+
+#[test]
+fn representatives_are_one_of_each_distance() {
+    let plan = planned(Task::C2c { matrix: false }, |_| ()).unwrap();
+    let pairs: std::collections::BTreeSet<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.holder_cpu.unwrap())).collect();
+    assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [(0, 1), (0, 2), (0, 4)], "sibling, same cache, other package");
+    let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node).collect();
+    assert_eq!(homes.to_string(), "0-1", "across packages the home matters");
+}
+
+#[test]
+fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
+    let plan = planned(Task::C2c { matrix: true }, |_| ()).unwrap();
+    assert_eq!(plan.steps[0].cells.iter().filter(|c| !c.at.repeat).count(), 8 * 7 * 2);
+    assert!(plan.steps[0].cells.iter().all(|c| c.at.table == Some(Table::CpuPairs)));
+}
+
+#[test]
+fn a_ramp_spreads_over_packages_first() {
+    let plan = planned(Task::Bandwidth(BandwidthShape::Ramp), |_| ()).unwrap();
+    let cpus: Vec<String> = plan.steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().to_string()).collect();
+    assert_eq!(cpus, ["0", "0,4", "0,2,4,6", "0-7"]);
+}
+
+#[test]
+fn what_does_not_exist_is_named_with_what_does() {
+    let message = |change: fn(&mut Spec)| planned(Task::Latency(LatencyShape::One), change).unwrap_err().to_string();
+    assert_eq!(message(|s| s.cpus = Some(IdSet::one(8))), "there is no CPU 8; online are 0-7");
+    assert_eq!(message(|s| s.nodes = Some(IdSet::one(7))), "there is no node 7; nodes with memory are 0-2");
+    assert!(
+        message(|s| s.size = Some(Bytes::gib(5)))
+            .starts_with("a buffer of 5 GiB on node 0 is more than the 4.0 GiB that may be taken there")
+    );
+    assert!(message(|s| s.stride = Some(Bytes(100))).contains("not a multiple of the 64 B cache line"));
+    assert!(message(|s| s.size = Some(Bytes(64))).contains("does not hold two lines"));
+    assert!(message(|s| { s.window = Some(Bytes::gib(1)) }).contains("larger than the buffer"));
+}
+
+#[test]
+fn what_may_not_be_used_is_refused_with_the_reason() {
+    let mut machine = machine();
+    machine.allowed.cpus = "4-7".parse().unwrap();
+    machine.allowed.nodes = IdSet::one(1);
+    let mut spec = Spec::new(Task::Latency(LatencyShape::Matrix));
+    let plan_all = plan(&spec, &machine, &kernels()).unwrap();
+    assert_eq!(matrix_cells(&plan_all.steps[0]), [(1, 1)]);
+    spec.cpus = Some(IdSet::one(0));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("may not use CPU 0")));
+    spec.cpus = None;
+    spec.nodes = Some(IdSet::one(2));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("memory of node 2")));
+}
+
+#[test]
+fn cpus_without_local_memory_use_the_nearest_and_say_so() {
+    let mut machine = machine();
+    machine.allowed.nodes = "1-2".parse().unwrap();
+    let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
+    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert!(loaders.iter().all(|l| l.buffer.node == 1));
+    assert_eq!(plan.notes.iter().filter(|n| n.code == "no-local-memory").count(), 1, "said once");
+}
+
+#[test]
+fn little_memory_shrinks_derived_buffers_and_says_so() {
+    let mut machine = machine();
+    machine.allowed.memory = Bytes::mib(100);
+    let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
+    assert!(plan.notes.iter().any(|n| n.code == "small-buffer"));
+    for cell in plan.steps.iter().flat_map(|s| &s.cells) {
+        let total: u64 = match &cell.work {
+            Work::Latency { probe, .. } => probe.buffer.bytes.0,
+            Work::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.buffer.bytes.0).sum(),
+            Work::Curve { probe, loaders, .. } => probe.buffer.bytes.0 + loaders.iter().map(|l| l.buffer.bytes.0).sum::<u64>(),
+            Work::Handoff(h) => h.buffer.bytes.0,
+        };
+        assert!(total <= 100 << 20, "{total} for {:?}", cell.at);
+    }
+}
+
+#[test]
+fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
+    let error = planned(Task::Bandwidth(BandwidthShape::One), |s| s.width = WidthRequest::Is(Width::Neon)).unwrap_err();
+    assert!(error.to_string().contains("it has avx2, sse2"), "{error}");
+}
+
+#[test]
+fn a_memory_side_cache_is_pointed_out() {
+    let mut machine = machine();
+    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
+    let plan = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap();
+    assert!(plan.notes.iter().any(|n| n.code == "memory-side-cache"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order_of_cells() {
+    let order = |seed| matrix_order(planned(Task::Latency(LatencyShape::Matrix), |s| s.seed = Some(seed)).unwrap());
+    assert_eq!(order(3), order(3));
+    assert!((0..20).any(|s| order(s) != order(3)));
+}
+
+fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
+    plan.steps[0].cells.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect()
+}

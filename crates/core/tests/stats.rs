@@ -1,0 +1,195 @@
+//! Statistics against brute force and against simulated machines whose truth is known.
+
+use std::f64::consts::TAU;
+
+use memgauge_core::stats::{estimate, interval, mad, median, median_interval, modes, quantile, sorted};
+use proptest::prelude::*;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+    fn uniform(&mut self) -> f64 {
+        ((self.0.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
+    }
+    fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+}
+
+/// How samples come about: a shift that an allocation's samples share, and each sample's own noise.
+struct Model {
+    name: &'static str,
+    allocation: fn(&mut Random) -> f64,
+    sample: fn(&mut Random) -> f64,
+}
+
+const MODELS: [Model; 6] = [
+    Model { name: "allocations alike", allocation: |_| 0.0, sample: Random::normal },
+    Model { name: "moderate", allocation: |r| 0.5 * r.normal(), sample: Random::normal },
+    Model { name: "dominant", allocation: |r| 3.0 * r.normal(), sample: Random::normal },
+    Model { name: "one-sided heavy noise", allocation: |_| 0.0, sample: heavy },
+    Model { name: "one-sided allocations", allocation: |r| 2.0 * r.exponential(), sample: Random::normal },
+    Model { name: "one-sided both", allocation: |r| 0.5 * r.exponential(), sample: heavy },
+];
+
+fn heavy(r: &mut Random) -> f64 {
+    0.3 * r.normal() + 0.5 * (1.5 * r.normal()).exp()
+}
+
+fn run(model: &Model, r: &mut Random, allocations: usize, samples: usize) -> Vec<Vec<f64>> {
+    let mut group = || {
+        let shift = 100.0 + (model.allocation)(r);
+        (0..samples).map(|_| shift + (model.sample)(r)).collect()
+    };
+    (0..allocations).map(|_| group()).collect()
+}
+
+/// The share of runs whose interval covers the long-run median: of the rule, and of pooled order statistics alone.
+fn coverage(model: &Model, allocations: usize, samples: usize) -> (f64, f64) {
+    const RUNS: usize = 1500;
+    let mut r = Random::new(7 + allocations as u64 * 100 + samples as u64);
+    let truth = median(&run(model, &mut r, 200_000, 1).concat()).unwrap();
+    let covers = |(low, high): (f64, f64)| f64::from(u8::from(low <= truth && truth <= high)) / RUNS as f64;
+    let mut shares = (0.0, 0.0);
+    for _ in 0..RUNS {
+        let i = interval(&run(model, &mut r, allocations, samples)).unwrap();
+        shares.0 += covers(i.hull());
+        shares.1 += covers(i.pooled);
+    }
+    shares
+}
+
+#[test]
+fn intervals_cover_the_long_run_median() {
+    for model in &MODELS {
+        for (allocations, samples) in [(3, 5), (3, 20), (5, 5), (5, 20), (6, 10), (8, 20)] {
+            let (rule, pooled) = coverage(model, allocations, samples);
+            println!("{:24} {allocations} x {samples:2}: {:5.1} %, pooled alone {:5.1} %", model.name, 100.0 * rule, 100.0 * pooled);
+            // One-sided noise of both kinds, at eight allocations, is the worst at 90.7 %; the simulation's own error is 0.8 %.
+            assert!(rule >= 0.89, "{} with {allocations} x {samples}: {rule}", model.name);
+        }
+    }
+}
+
+#[test]
+fn pooling_alone_would_be_dishonest() {
+    let (_, pooled) = coverage(&MODELS[2], 3, 20);
+    assert!(pooled < 0.6, "{pooled}: then the union would not be needed");
+}
+
+#[test]
+fn two_clusters_are_found() {
+    let mut r = Random::new(11);
+    // Levels, their noise, the first one's share, samples, and in how many of 100 sets they must be found.
+    for (low, high, noise, share, n, least) in [
+        (27.0, 105.0, 0.03, 0.5, 12, 100),
+        (27.0, 105.0, 0.03, 0.25, 15, 100),
+        (27.0, 105.0, 0.03, 0.85, 60, 100),
+        (27.0, 105.0, 0.03, 0.5, 1000, 100),
+        (95.0, 110.0, 0.01, 0.5, 15, 90),
+        (95.0, 110.0, 0.01, 0.25, 100, 95),
+        (95.0, 110.0, 0.03, 0.5, 100, 95),
+        (95.0, 110.0, 0.03, 0.25, 2000, 100),
+    ] {
+        let mut found = 0;
+        for _ in 0..100 {
+            let first = (share * f64::from(n)).round();
+            let level = |i: i32| if f64::from(i) < first { low } else { high };
+            let samples: Vec<f64> = (0..n).map(|i| level(i) * (1.0 + noise * r.normal())).collect();
+            let m = modes(&samples);
+            let near = |i: usize, x: f64| (m[i].value / x - 1.0f64).abs() < 0.05;
+            found += i32::from(m.len() == 2 && near(0, low) && near(1, high) && (m[0].share - share).abs() < 0.1);
+        }
+        println!("{low}/{high} noise {noise} share {share} n {n}: {found} %");
+        assert!(found >= least, "{low}/{high} noise {noise} share {share} n {n}: {found} %");
+    }
+}
+
+type Noise = fn(&mut Random) -> f64;
+
+#[test]
+fn one_cluster_is_one() {
+    let shapes: [(&str, Noise); 9] = [
+        ("normal 2 %", |r| 100.0 * (1.0 + 0.02 * r.normal())),
+        ("normal 5 %", |r| 100.0 * (1.0 + 0.05 * r.normal())),
+        ("normal 15 %", |r| 100.0 * (1.0 + 0.15 * r.normal())),
+        ("log-normal 10 %", |r| 100.0 * (0.1 * r.normal()).exp()),
+        ("log-normal 40 %", |r| 100.0 * (0.4 * r.normal()).exp()),
+        ("exponential 10 %", |r| 100.0 * (1.0 + 0.1 * r.exponential())),
+        ("exponential 50 %", |r| 100.0 * (1.0 + 0.5 * r.exponential())),
+        ("Pareto, index 1.5", |r| 100.0 * (1.0 + 0.05 * r.uniform().powf(-1.0 / 1.5))),
+        ("uniform 20 %", |r| 100.0 * (1.0 + 0.2 * r.uniform())),
+    ];
+    let mut r = Random::new(12);
+    for (name, noise) in shapes {
+        for n in [12, 20, 30, 60, 100, 300, 1000] {
+            let trials = if n <= 100 { 2000 } else { 400 };
+            let wrong = (0..trials).filter(|_| !modes(&(0..n).map(|_| noise(&mut r)).collect::<Vec<_>>()).is_empty()).count();
+            println!("{name:20} n {n:4}: {:.2} %", 100.0 * wrong as f64 / f64::from(trials));
+            // The uniform shape lies on the test's 1 % level by construction; the rest must stay below.
+            let allowed = if name.starts_with("uniform") { 0.017 } else { 0.01 };
+            assert!(wrong as f64 <= allowed * f64::from(trials), "{name}, n {n}: {wrong} of {trials}");
+        }
+    }
+}
+
+/// P(X <= k), X binomial (n, 1/2), by counting subsets: exact for n < 64.
+fn binomial_tail(n: u64, k: u64) -> f64 {
+    let choose = |i: u64| (0..i).fold(1u128, |c, j| c * u128::from(n - j) / u128::from(j + 1));
+    (0..=k).map(|i| choose(i) as f64).sum::<f64>() / (1u64 << n) as f64
+}
+
+proptest! {
+    #[test]
+    fn median_and_mad_equal_brute_force(samples in prop::collection::vec(-1e6..1e6, 1..60)) {
+        // Half of the samples lie on either side, counting ties, and no other value is nearer the middle.
+        let m = median(&samples).unwrap();
+        let half = samples.len().div_ceil(2);
+        prop_assert!(samples.iter().filter(|x| **x <= m).count() >= half);
+        prop_assert!(samples.iter().filter(|x| **x >= m).count() >= half);
+        let d = mad(&samples).unwrap();
+        prop_assert!(samples.iter().filter(|x| (**x - m).abs() <= d).count() >= half);
+        prop_assert!(samples.iter().filter(|x| (**x - m).abs() >= d).count() >= half);
+    }
+
+    #[test]
+    fn quantiles_grow_and_stay_inside(samples in prop::collection::vec(-1e6..1e6, 1..60), a in 0.0..=1.0, b in 0.0..=1.0) {
+        let s = sorted(&samples);
+        let (a, b) = if a <= b { (a, b) } else { (b, a) };
+        let (low, high) = (quantile(&s, a).unwrap(), quantile(&s, b).unwrap());
+        prop_assert!(s[0] <= low && low <= high && high <= s[s.len() - 1]);
+    }
+
+    #[test]
+    fn interval_is_the_narrowest_that_covers(n in 6u64..60) {
+        let ranks: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let (low, high) = median_interval(&ranks).unwrap();
+        let outside = low as u64;
+        prop_assert_eq!(high as u64, n - 1 - outside);
+        prop_assert!(binomial_tail(n, outside) <= 0.025);
+        prop_assert!(binomial_tail(n, outside + 1) > 0.025);
+    }
+
+    #[test]
+    fn any_samples_give_a_sane_estimate(groups in prop::collection::vec(prop::collection::vec(prop::num::f64::ANY, 0..12), 0..6)) {
+        let finite = sorted(&groups.concat());
+        let e = estimate(&groups, 0.01);
+        prop_assert_eq!(e.n as usize, finite.len());
+        prop_assert_eq!(e.value.is_none(), finite.is_empty());
+        prop_assert_eq!(e.ci95_low.is_some(), finite.len() >= 6);
+        // Far beyond any timing, sums of squares overflow; within, the interval holds the median.
+        if finite.iter().all(|x| x.abs() < 1e100) && let (Some(low), Some(value), Some(high)) = (e.ci95_low, e.value, e.ci95_high) {
+            prop_assert!(low <= value && value <= high);
+        }
+        let share: f64 = e.modes.iter().map(|m| m.share).sum();
+        prop_assert!(e.modes.is_empty() || (e.modes.len() > 1 && share < 1.0 + 1e-9 && e.modes.iter().all(|m| m.share >= 0.09)));
+    }
+}

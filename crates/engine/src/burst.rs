@@ -1,0 +1,233 @@
+//! One burst: threads start together at a clock deadline, count their work into windows that they pick by reading the clock at block
+//! boundaries, and stop at a deadline. No thread samples another, so nothing disturbs what is measured.
+
+use std::sync::Arc;
+
+use memgauge_kernels::{self as kernels, Kernel, MAX_STREAMS};
+use memgauge_linux::clock::Clock;
+use memgauge_linux::memory::Buffer;
+
+/// Bytes that a loader moves between two readings of the clock: about 3 µs at 20 GB/s, against 10 ns for a reading.
+const BLOCK_BYTES: u64 = 64 << 10;
+/// Core cycles that injection delays may add between two readings of the clock, so that a block stays far below a window.
+const BLOCK_DELAY_CYCLES: u64 = 200_000;
+/// A chase reads the clock about this often; a reading then costs less than 0.1 %.
+const CHASE_BLOCK_NS: f64 = 20_000.0;
+/// The most hops between two readings of the clock.
+const CHASE_BLOCK_HOPS: usize = 1 << 15;
+
+/// When a burst starts and ends, in clock ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct Schedule {
+    pub(crate) clock: Clock,
+    pub(crate) start: u64,
+    pub(crate) window: u64,
+    pub(crate) windows: usize,
+}
+
+impl Schedule {
+    fn end(&self) -> u64 {
+        self.start + self.window * self.windows as u64
+    }
+
+    fn wait_for_start(&self) {
+        while self.clock.now() < self.start {
+            kernels::spin_hint();
+        }
+    }
+}
+
+/// What a thread did: how much work was done when it first looked at the clock in each window.
+pub(crate) struct Trace {
+    /// (ticks, work) at the first block boundary in window 0, 1 … and after the end. `None`: the thread never looked in that window.
+    marks: Vec<Option<(u64, u64)>>,
+    began: u64,
+    ended: u64,
+}
+
+impl Trace {
+    fn new(windows: usize) -> Self {
+        Self { marks: vec![None; windows + 1], began: 0, ended: 0 }
+    }
+
+    /// Ticks and work of a window, when the thread looked at the clock in it and in the next.
+    pub(crate) fn window(&self, index: usize) -> Option<(u64, u64)> {
+        let (from, to) = (self.marks.get(index).copied().flatten()?, self.marks.get(index + 1).copied().flatten()?);
+        (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
+    }
+
+    /// Ticks and work of the whole burst.
+    pub(crate) fn whole(&self) -> Option<(u64, u64)> {
+        let mut marks = self.marks.iter().flatten();
+        let (from, to) = (marks.next()?, marks.next_back()?);
+        (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
+    }
+
+    pub(crate) fn began(&self) -> u64 {
+        self.began
+    }
+
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended
+    }
+}
+
+/// Runs `block` until the schedule's end. `block` does some work and returns how much.
+fn keep_count(schedule: &Schedule, mut block: impl FnMut() -> u64) -> Trace {
+    let mut trace = Trace::new(schedule.windows);
+    let (mut work, end) = (0, schedule.end());
+    schedule.wait_for_start();
+    let mut now = schedule.clock.now();
+    trace.began = now;
+    let mut index = usize::MAX;
+    loop {
+        let current = ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
+        if current != index {
+            index = current;
+            trace.marks[index] = Some((now, work));
+        }
+        if now >= end {
+            trace.ended = now;
+            return trace;
+        }
+        work += block();
+        now = schedule.clock.now();
+    }
+}
+
+/// A pointer chase that goes on where it stopped.
+#[derive(Clone)]
+pub(crate) struct Chase {
+    position: usize,
+    /// Keeps the memory that `position` points to.
+    _buffer: Arc<Buffer>,
+}
+
+impl Chase {
+    /// A chase whose ring of pointers was written into `buffer` and contains the line at `offset`.
+    pub(crate) fn new(buffer: Arc<Buffer>, offset: usize) -> Self {
+        Self { position: buffer.as_ptr() as usize + offset, _buffer: buffer }
+    }
+
+    /// Chases for the whole burst; the trace's work is hops. Returns the chase where it stopped.
+    pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
+        let mut hops = kernels::CHASE_UNROLL * 8;
+        let (mut position, mut before) = (self.position as *const u8, schedule.clock.now());
+        let trace = keep_count(schedule, || {
+            // SAFETY: `position` is a line of the ring in a buffer that lives as long as `self`; every pointer of the ring leads to
+            // another line of it.
+            position = unsafe { kernels::chase(position, hops) };
+            let now = schedule.clock.now();
+            let done = hops as u64;
+            if hops < CHASE_BLOCK_HOPS && schedule.clock.ns(now - before) < CHASE_BLOCK_NS {
+                hops *= 2;
+            }
+            before = now;
+            done
+        });
+        self.position = position as usize;
+        (trace, self)
+    }
+}
+
+/// A loader: a kernel over the streams of its buffer, again and again.
+#[derive(Clone)]
+pub(crate) struct Load {
+    kernel: &'static Kernel,
+    /// Where each stream begins.
+    bases: [usize; MAX_STREAMS],
+    /// Bytes that each stream advances a step.
+    advance: [usize; MAX_STREAMS],
+    /// Steps in one pass over the buffer.
+    steps: usize,
+    /// The step to go on with.
+    next: usize,
+    delay: u32,
+    /// Keeps the memory that `bases` point to.
+    _buffer: Arc<Buffer>,
+}
+
+/// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
+/// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
+const STAGGER: usize = 768;
+const PAGE: usize = 4096;
+
+impl Load {
+    /// Lays the kernel's streams out in the first `bytes` of `buffer`; `index` is the loader's place in its team.
+    pub(crate) fn new(kernel: &'static Kernel, buffer: Arc<Buffer>, bytes: usize, delay: u32, index: usize) -> Self {
+        let mut advance = [0; MAX_STREAMS];
+        for (to, stream) in advance.iter_mut().zip(kernel.streams) {
+            *to = stream.read.max(stream.write) as usize;
+        }
+        let per_step: usize = advance.iter().sum();
+        let small = bytes < 4 * MAX_STREAMS * PAGE;
+        // In a small buffer, meant to sit in a cache, the gaps would cost a good part of it.
+        let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
+        let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
+        let steps = (bytes.saturating_sub(slack) / per_step).max(1);
+        let mut bases = [0; MAX_STREAMS];
+        let mut at = buffer.as_ptr() as usize;
+        for (i, base) in bases.iter_mut().enumerate().take(kernel.streams.len()) {
+            *base = at + i * stagger;
+            at = (*base + steps * advance[i]).next_multiple_of(align);
+        }
+        assert!(steps * per_step + slack <= buffer.len() || steps == 1 && per_step <= buffer.len(), "the buffer holds the streams");
+        // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
+        let next = (index as f64 * 0.618_033_988_75).fract() * steps as f64;
+        Self { kernel, bases, advance, steps, next: next as usize % steps, delay, _buffer: buffer }
+    }
+
+    /// Steps between two readings of the clock.
+    fn block_steps(&self) -> usize {
+        let bytes = self.bytes_per_step().0 + self.bytes_per_step().1;
+        let by_bytes = BLOCK_BYTES / bytes;
+        let bursts = bytes / (64 * u64::from(self.kernel.burst_lines));
+        let by_delay = match u64::from(self.delay) * bursts {
+            0 => by_bytes,
+            cycles => BLOCK_DELAY_CYCLES / cycles,
+        };
+        by_bytes.min(by_delay).max(1) as usize
+    }
+
+    /// Bytes that one step reads and writes.
+    pub(crate) fn bytes_per_step(&self) -> (u64, u64) {
+        (self.kernel.read_per_step(), self.kernel.written_per_step())
+    }
+
+    /// Loads for the whole burst; the trace's work is steps.
+    pub(crate) fn run(mut self, schedule: &Schedule) -> Trace {
+        let block = self.block_steps();
+        // The delay that was asked for is between bursts of four lines.
+        let delay = self.delay * self.kernel.burst_lines / 4;
+        keep_count(schedule, || {
+            let mut left = block;
+            while left > 0 {
+                let run = left.min(self.steps - self.next);
+                let mut at = [std::ptr::null_mut(); MAX_STREAMS];
+                for (i, pointer) in at.iter_mut().enumerate().take(self.kernel.streams.len()) {
+                    *pointer = (self.bases[i] + self.next * self.advance[i]) as *mut u8;
+                }
+                // SAFETY: `new` laid out `steps` steps of every stream inside the buffer, which lives as long as `self`; next + run does not
+                // exceed them. The kernel is one of those available on this CPU, and no other thread uses the buffer.
+                unsafe {
+                    if self.delay == 0 {
+                        self.kernel.run(&at, run);
+                    } else {
+                        self.kernel.run_paced(&at, run, delay);
+                    }
+                }
+                self.next = (self.next + run) % self.steps;
+                left -= run;
+            }
+            block as u64
+        })
+    }
+}
+
+/// Keeps a CPU busy without touching memory.
+pub(crate) fn keep_awake(schedule: &Schedule) -> Trace {
+    keep_count(schedule, || {
+        kernels::dependent_adds(10_000);
+        0
+    })
+}

@@ -1,0 +1,136 @@
+//! Writes the order of a chase into memory: in each chased line, the address of the next one.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use memgauge_core::pattern::{ChaseLayout, Cycle};
+use memgauge_core::result::ChaseOrder;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_linux::cpu;
+use memgauge_linux::memory::Buffer;
+
+use crate::session::CellError;
+
+/// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
+const LINKS_AT_A_TIME: usize = 1 << 16;
+
+/// The buffer's memory, for threads that each write other lines of it.
+#[derive(Clone, Copy)]
+struct Lines(*mut u8);
+
+// SAFETY: every line is written by exactly one thread: windows, and ranges of slots, are handed out once each.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    /// Stores in the line at `from` the address of the line at `to`.
+    ///
+    /// # Safety
+    /// Both are offsets of whole lines inside the buffer, and no other thread writes the line at `from`.
+    unsafe fn link(&self, from: usize, to: usize) {
+        // SAFETY: as this function's own contract says; lines are aligned for a pointer.
+        unsafe { self.0.add(from).cast::<*mut u8>().write(self.0.add(to)) };
+    }
+}
+
+/// What a chain is written by.
+pub(crate) struct Order {
+    pub(crate) bytes: Bytes,
+    pub(crate) window: Bytes,
+    pub(crate) stride: Bytes,
+    pub(crate) line: Bytes,
+    pub(crate) order: ChaseOrder,
+    pub(crate) seed: u64,
+}
+
+/// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset where it starts.
+pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usize, CellError> {
+    let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
+        .map_err(|e| CellError::Cannot(e.to_string()))?;
+    if layout.buffer_bytes() > buffer.len() {
+        return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
+    }
+    let lines = Lines(buffer.as_ptr());
+    let next = layout.next_entries();
+    if let [next] = next[..] {
+        let mut cycle = Cycle::default();
+        layout.shuffle(0, &mut cycle);
+        let slots = layout.slots();
+        let pieces = slots.div_ceil(LINKS_AT_A_TIME);
+        in_parallel(pieces, cpus, |range| {
+            let slots = range.start * LINKS_AT_A_TIME..slots.min(range.end * LINKS_AT_A_TIME);
+            // SAFETY: the layout's offsets lie within `buffer_bytes`, checked above; each slot is handed to one thread.
+            layout.links(0, &cycle, slots, next, |from, to| unsafe { lines.link(from, to) });
+        });
+    } else {
+        in_parallel(layout.windows(), cpus, |range| {
+            let mut cycle = Cycle::default();
+            for window in range {
+                // SAFETY: as above; each window is handed to one thread.
+                layout.fill_window(window, next[window], &mut cycle, |from, to| unsafe { lines.link(from, to) });
+            }
+        });
+    }
+    Ok(layout.start())
+}
+
+/// Hands out `0..count` in small ranges to a thread on each of `cpus`.
+fn in_parallel(count: usize, cpus: &IdSet, work: impl Fn(Range<usize>) + Sync) {
+    let threads = cpus.len().clamp(1, count.max(1));
+    let piece = (count / (threads * 8)).max(1);
+    let taken = AtomicUsize::new(0);
+    let toil = || {
+        loop {
+            let from = taken.fetch_add(piece, Ordering::Relaxed);
+            if from >= count {
+                return;
+            }
+            work(from..(from + piece).min(count));
+        }
+    };
+    if threads == 1 {
+        return toil();
+    }
+    std::thread::scope(|scope| {
+        for cpu in cpus.iter().take(threads) {
+            scope.spawn(move || {
+                // Unpinned it is slower at worst: the memory was placed when it was first touched.
+                let _ = cpu::pin_to(cpu);
+                toil();
+            });
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::spec::PageRequest;
+    use memgauge_kernels as kernels;
+
+    #[test]
+    fn the_chain_in_memory_is_one_cycle_over_all_lines() {
+        let cpus = cpu::process_affinity().unwrap();
+        let bytes = Bytes::mib(4);
+        let plan = BufferPlan { bytes, node: 0, pages: PageRequest::Auto, touch: cpus.clone(), derived: false };
+        let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")) else {
+            eprintln!("skipped: no memory on node 0");
+            return;
+        };
+        for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
+            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5 };
+            let start = buffer.as_ptr().wrapping_add(write(&buffer, &order, &cpus).unwrap()).cast_const();
+            let slots = 4 << 20 >> 7;
+            let mut seen = std::collections::BTreeSet::new();
+            let mut at = start;
+            for _ in 0..slots {
+                assert!(seen.insert(at as usize), "a line is visited twice");
+                // SAFETY: `at` is a line of the chain just written.
+                at = unsafe { kernels::chase_exact(at, 1) };
+            }
+            assert_eq!(at, start, "back at the start after {slots} hops");
+            // SAFETY: as above.
+            assert_eq!(unsafe { kernels::chase(start, slots) }, start, "the unrolled chase agrees");
+        }
+    }
+}

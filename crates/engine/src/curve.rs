@@ -1,0 +1,119 @@
+//! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
+
+use std::time::Duration;
+
+use memgauge_core::curve;
+use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::stats;
+use memgauge_core::units::{Bytes, IdSet};
+
+use crate::bandwidth::{Choice, Crew, crew_evidence, traffic_rates, window_gbs};
+use crate::burst::Chase;
+use crate::latency::hop_ns;
+use crate::session::{CellError, Disturbance, Session, WINDOW, combined};
+
+/// Bursts of a point, at least; see `bandwidth`.
+const LEAST_BURSTS: u32 = 6;
+/// The delay of the lowest load: at 4 GHz 256 B every 5 µs, 50 MB/s a loader.
+const LOWEST_LOAD_CYCLES: u32 = 20_000;
+/// Points are added while two neighbours are further apart than this share of the peak.
+const LARGEST_GAP: f64 = 0.08;
+/// A chase moves one line a hop.
+const LINE_BYTES: f64 = 64.0;
+
+impl Session<'_> {
+    pub(crate) fn curve(
+        &mut self,
+        experiment: Experiment,
+        at: &Coordinates,
+        probe: &Probe,
+        loaders: &[Loader],
+        traffic: &Traffic,
+        delays: &Delays,
+    ) -> Result<(), CellError> {
+        let crew = self.crew(loaders)?;
+        let choice = self.choose(&crew, traffic)?;
+        let buffer = self.allocate(&probe.buffer)?;
+        let mut chase = self.chain(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, 0)?;
+        let mut points: Vec<CurvePoint> = Vec::new();
+        let mut given = match delays {
+            Delays::Cycles(list) => list.clone(),
+            Delays::Adaptive { .. } => vec![0, LOWEST_LOAD_CYCLES],
+        }
+        .into_iter();
+        loop {
+            let delay = match (given.next(), delays) {
+                (Some(delay), _) => Some(delay),
+                (None, Delays::Adaptive { points: most }) => curve::next_delay(&points, *most, LARGEST_GAP),
+                (None, Delays::Cycles(_)) => None,
+            };
+            let Some(delay) = delay else { break };
+            if self.interrupted() {
+                self.summarise(at, &points);
+                return Err(CellError::Interrupted);
+            }
+            let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
+            let (latency, bandwidth, evidence, moved_on) = self.point(probe, chase, &crew, &choice, delay, buffer.placement().clone())?;
+            chase = moved_on;
+            if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
+                points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
+            }
+            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| traffic_rates(choice.kernel, all - LINE_BYTES / ns));
+            self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
+            self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
+        }
+        self.summarise(at, &points);
+        Ok(())
+    }
+
+    fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint]) {
+        self.curves.push(curve::summarise(at.clone(), points));
+    }
+
+    /// Latency and bandwidth (the probe's included) at one delay.
+    fn point(
+        &mut self,
+        probe: &Probe,
+        mut chase: Chase,
+        crew: &Crew,
+        choice: &Choice,
+        delay: u32,
+        probe_placement: memgauge_core::result::Placement,
+    ) -> Result<(Estimate, Estimate, Evidence, Chase), CellError> {
+        let watch = self.watch(&IdSet::one(probe.cpu))?;
+        let clock = self.clock();
+        let windows = self.burst_windows(LEAST_BURSTS);
+        let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
+        let mut disturbance = Disturbance::default();
+        let target = self.plan.stop.relative_half_width;
+        loop {
+            let burst = self.burst(Some((probe.cpu, chase)), crew.loads(choice.kernel, delay), windows)?;
+            disturbance.add(&burst);
+            let loads = window_gbs(&burst, choice.kernel, |t| clock.ns(t), windows);
+            let Some((trace, moved_on)) = burst.chase else {
+                return Err(CellError::Cannot("the chase left no trace".into()));
+            };
+            chase = moved_on;
+            let ns = hop_ns(&trace, &clock, windows);
+            let own = stats::median(&ns).map_or(0.0, |ns| LINE_BYTES / ns);
+            bandwidths.push(loads.iter().map(|gbs| gbs + own).collect::<Vec<_>>());
+            latencies.push(ns);
+            spent += WINDOW * windows as u32;
+            let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;
+            if self.interrupted() || (latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, converged)) {
+                break;
+            }
+        }
+        let mut evidence = crew_evidence(crew, choice.kernel, choice.tried.clone());
+        evidence.kernel = format!("chase beside {}", choice.kernel.name);
+        evidence.threads += 1;
+        evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
+        evidence.window = Some(probe.window);
+        evidence.stride = Some(probe.stride);
+        evidence.placement = combined([evidence.placement, probe_placement]);
+        evidence.coverage = disturbance.coverage();
+        evidence.noise = self.unwatch(watch, &disturbance);
+        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, chase))
+    }
+}

@@ -1,0 +1,191 @@
+//! Cache-to-cache transfers: one CPU loads (HIT) or stores to (HITM) every line of a window by chasing it, then the other chases the same
+//! window once, each line migrating as it is touched. The window slides over a buffer much larger than any cache, so lines are always fresh
+//! and lie at many addresses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use memgauge_core::plan::{Handoff, LineState, Probe};
+use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric};
+use memgauge_core::stats;
+use memgauge_core::units::IdSet;
+use memgauge_kernels as kernels;
+use memgauge_linux::clock::Clock;
+use memgauge_linux::memory::Buffer;
+
+use crate::session::{CellError, Disturbance, Session, combined};
+use crate::team::{Done, Job};
+
+/// Samples of a cell come from at least this many fresh allocations.
+const LEAST_ALLOCATIONS: u32 = 3;
+/// One run of hand-offs over one allocation.
+const RUN: Duration = Duration::from_millis(150);
+/// A partner that has not handed over for this long is gone: its CPU was taken away.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The least time of a window's chase for the clock's reading to be below 0.5 % of it.
+const TURNS_BETWEEN_LOOKS: u64 = 4096;
+
+/// Windows handed over so far, counted by both sides: even, the holder's turn; odd, the reader's. On a line of its own.
+#[repr(align(128))]
+struct Baton {
+    turn: AtomicU64,
+    /// One side gave up; the other must not wait.
+    dropped: AtomicBool,
+}
+
+impl Baton {
+    /// Waits for `turn`; false when the partner is gone.
+    fn await_turn(&self, turn: u64, clock: &Clock) -> bool {
+        let (begun, mut looks) = (clock.now(), 0u64);
+        while self.turn.load(Ordering::Acquire) != turn {
+            kernels::spin_hint();
+            looks += 1;
+            if self.dropped.load(Ordering::Relaxed) {
+                return false;
+            }
+            if looks.is_multiple_of(TURNS_BETWEEN_LOOKS) && clock.now().saturating_sub(begun) > clock.ticks_of(PATIENCE) {
+                self.dropped.store(true, Ordering::Relaxed);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn pass(&self, turn: u64) {
+        self.turn.store(turn + 1, Ordering::Release);
+    }
+}
+
+/// What both sides need: the ring of pointers, how many hops a window has, and when to end.
+#[derive(Clone)]
+struct Track {
+    buffer: Arc<Buffer>,
+    start: usize,
+    hops: usize,
+    clock: Clock,
+    end: u64,
+    baton: Arc<Baton>,
+}
+
+impl Track {
+    fn position(&self) -> *const u8 {
+        (self.buffer.as_ptr() as usize + self.start) as *const u8
+    }
+
+    /// Takes every window into this CPU's cache, window after window. The holder decides when to end.
+    fn hold(self, state: LineState) {
+        let mut at = self.position();
+        let mut turn = 0;
+        while self.baton.await_turn(turn, &self.clock) {
+            if self.clock.now() >= self.end {
+                self.baton.dropped.store(true, Ordering::Relaxed);
+                return;
+            }
+            // SAFETY: `at` is a line of the ring in `self.buffer`, and every pointer of the ring leads to another line of it. While it is the
+            // holder's turn the reader does not touch the buffer; the stores go to bytes 8..16 of each line, beside the pointer.
+            at = unsafe {
+                match state {
+                    LineState::Hit => kernels::chase_exact(at, self.hops),
+                    LineState::Hitm => kernels::chase_store(at, self.hops),
+                }
+            };
+            kernels::fence();
+            self.baton.pass(turn);
+            turn += 2;
+        }
+    }
+
+    /// Chases every window that was handed over: nanoseconds a line, by window.
+    fn read(self) -> Vec<f64> {
+        let mut at = self.position();
+        let mut turn = 1;
+        let mut samples = Vec::with_capacity(1 << 14);
+        while self.baton.await_turn(turn, &self.clock) {
+            let from = self.clock.now();
+            // SAFETY: as in `hold`; it is the reader's turn.
+            at = unsafe { kernels::chase_exact(at, self.hops) };
+            let ticks = self.clock.now().saturating_sub(from);
+            samples.push(self.clock.ns(ticks) / self.hops as f64);
+            self.baton.pass(turn);
+            turn += 2;
+        }
+        samples
+    }
+}
+
+impl Session<'_> {
+    pub(crate) fn handoff(&mut self, experiment: Experiment, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
+        let both: IdSet = [plan.reader, plan.holder].into_iter().collect();
+        let watch = self.watch(&both)?;
+        let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
+        let clock = self.clock();
+        let (mut groups, mut spent, mut made) = (Vec::new(), Duration::ZERO, 0u32);
+        let (mut pages, mut placements) = (None, Vec::new());
+        let mut disturbance = Disturbance::default();
+        let target = self.plan.stop.relative_half_width;
+        let run =
+            if self.plan.stop.fixed_time { Duration::from_secs_f64(self.plan.stop.budget_s / f64::from(LEAST_ALLOCATIONS)) } else { RUN };
+        loop {
+            let buffer = self.allocate(&plan.buffer)?;
+            pages.get_or_insert_with(|| buffer.pages().clone());
+            placements.push(buffer.placement().clone());
+            let start = self.chain_start(&probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, u64::from(made))?;
+            let track = Track {
+                buffer,
+                start,
+                hops: (plan.window.0 / plan.stride.0) as usize,
+                clock,
+                end: clock.now() + clock.ticks_of(run),
+                baton: Arc::new(Baton { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) }),
+            };
+            let (holder, state) = (track.clone(), plan.state);
+            let jobs: Vec<(u32, Job<Vec<f64>>)> = vec![
+                (plan.reader, Box::new(move || track.read())),
+                (
+                    plan.holder,
+                    Box::new(move || {
+                        holder.hold(state);
+                        Vec::new()
+                    }),
+                ),
+            ];
+            let mut samples = Vec::new();
+            for Done { value, migrated, switches } in self.team.run(jobs, run + 4 * PATIENCE)? {
+                disturbance.switched(migrated, switches);
+                samples.extend(value);
+            }
+            // The first windows find both cores' clocks and predictors cold.
+            let settled = samples.len().min(4);
+            groups.push(samples.split_off(settled));
+            spent += run;
+            made += 1;
+            self.spent(run);
+            let converged = stats::estimate(&groups, target).converged;
+            if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, converged)) {
+                break;
+            }
+        }
+        let estimate = stats::estimate(&groups, target);
+        if estimate.value.is_none() {
+            return Err(CellError::Cannot(format!("CPUs {} and {} never ran at the same time", plan.reader, plan.holder)));
+        }
+        let evidence = Evidence {
+            threads: 2,
+            kernel: match plan.state {
+                LineState::Hit => "load-then-chase".into(),
+                LineState::Hitm => "store-then-chase".into(),
+            },
+            buffer: plan.buffer.bytes,
+            window: Some(plan.window),
+            stride: Some(plan.stride),
+            allocations: made,
+            pages: pages.unwrap_or_default(),
+            placement: combined(placements),
+            noise: self.unwatch(watch, &disturbance),
+            ..Default::default()
+        };
+        self.push(experiment, at.clone(), Metric::Latency, estimate, evidence);
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Idle latency: a pointer chase alone, window-local and full-random, over fresh allocations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use memgauge_core::plan::{BufferPlan, Probe};
+use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
+use memgauge_core::stats;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_linux::memory::Buffer;
+
+use crate::burst::{Chase, Trace};
+use crate::chain;
+use crate::session::{BURST_WINDOWS, CellError, Disturbance, SETTLE_WINDOWS, Session, WINDOW, combined};
+
+/// Counted windows of a chase that is only compared with another one: evidence, not a result.
+const GLANCE_WINDOWS: usize = 4;
+/// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
+const PLATEAU_TOLERANCE: f64 = 0.05;
+/// Times that a derived buffer may be doubled in search of the plateau.
+const MOST_DOUBLINGS: u32 = 3;
+
+/// Nanoseconds per hop in each counted window of a chase's trace.
+pub(crate) fn hop_ns(trace: &Trace, clock: &memgauge_linux::clock::Clock, windows: usize) -> Vec<f64> {
+    (SETTLE_WINDOWS..SETTLE_WINDOWS + windows)
+        .filter_map(|i| trace.window(i))
+        .filter(|(_, hops)| *hops > 0)
+        .map(|(ticks, hops)| clock.ns(ticks) / hops as f64)
+        .collect()
+}
+
+impl Session<'_> {
+    pub(crate) fn latency(&mut self, experiment: Experiment, at: &Coordinates, probe: &Probe, allocations: u32) -> Result<(), CellError> {
+        let watch = self.watch(&IdSet::one(probe.cpu))?;
+        let mut probe = probe.clone();
+        let plateau = if probe.buffer.derived { self.find_plateau(&mut probe)? } else { None };
+        let mut orders = vec![ChaseOrder::WindowLocal];
+        if probe.window < probe.buffer.bytes {
+            orders.push(ChaseOrder::FullRandom);
+        }
+        // A fixed time is shared among the allocations; otherwise short bursts, longer when the first allocations did not suffice.
+        let fixed = self.plan.stop.budget_s / f64::from(allocations) / WINDOW.as_secs_f64();
+        let mut windows = if self.plan.stop.fixed_time { (fixed.ceil() as usize).max(1) } else { BURST_WINDOWS };
+        let mut samples: Vec<Vec<Vec<f64>>> = vec![Vec::new(); orders.len()];
+        let (mut spent, mut made) = (Duration::ZERO, 0);
+        let (mut pages, mut placements, mut sequential) = (None, Vec::new(), None);
+        let mut disturbance = Disturbance::default();
+        loop {
+            let buffer = self.allocate(&probe.buffer)?;
+            pages.get_or_insert_with(|| buffer.pages().clone());
+            placements.push(buffer.placement().clone());
+            if sequential.is_none() {
+                sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
+            }
+            for (order, groups) in orders.iter().zip(&mut samples) {
+                let chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
+                let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
+                disturbance.add(&burst);
+                let clock = self.clock();
+                groups.push(burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, windows)).collect());
+            }
+            spent += WINDOW * windows as u32;
+            made += 1;
+            let converged = samples.iter().all(|groups| stats::estimate(groups, self.plan.stop.relative_half_width).converged);
+            if self.interrupted() || (made >= allocations && self.enough(spent, converged)) {
+                break;
+            }
+            if made == allocations {
+                windows *= 2;
+            }
+        }
+        let noise = self.unwatch(watch, &disturbance);
+        for (order, groups) in orders.iter().zip(&samples) {
+            let estimate = stats::estimate(groups, self.plan.stop.relative_half_width);
+            let prefetch = estimate
+                .value
+                .zip(sequential)
+                .map(|(random, sequential_ns)| PrefetchEvidence { sequential_ns, random_over_sequential: random / sequential_ns });
+            let evidence = Evidence {
+                threads: 1,
+                kernel: "chase".into(),
+                buffer: probe.buffer.bytes,
+                window: Some(if *order == ChaseOrder::WindowLocal { probe.window } else { probe.buffer.bytes }),
+                stride: Some(probe.stride),
+                allocations: made,
+                pages: pages.clone().unwrap_or_default(),
+                placement: combined(placements.iter().cloned()),
+                prefetch,
+                plateau,
+                noise: noise.clone(),
+                ..Default::default()
+            };
+            self.push(experiment, Coordinates { order: Some(*order), ..at.clone() }, Metric::Latency, estimate, evidence);
+        }
+        Ok(())
+    }
+
+    /// Writes a chain into the first `bytes` of `buffer`.
+    pub(crate) fn chain(
+        &mut self,
+        probe: &Probe,
+        bytes: Bytes,
+        order: ChaseOrder,
+        buffer: &Arc<Buffer>,
+        nth: u64,
+    ) -> Result<Chase, CellError> {
+        Ok(Chase::new(buffer.clone(), self.chain_start(probe, bytes, order, buffer, nth)?))
+    }
+
+    /// Writes a chain and returns the offset of its first line. `nth` tells the chains of several allocations apart.
+    pub(crate) fn chain_start(
+        &self,
+        probe: &Probe,
+        bytes: Bytes,
+        order: ChaseOrder,
+        buffer: &Buffer,
+        nth: u64,
+    ) -> Result<usize, CellError> {
+        let line = self.line();
+        let seed = self.plan.seed.wrapping_add(nth);
+        let order = chain::Order { bytes, window: probe.window, stride: probe.stride, line, order, seed };
+        chain::write(buffer, &order, &probe.buffer.touch)
+    }
+
+    /// The machine's cache line; the largest where caches differ, 64 B where the machine does not say.
+    fn line(&self) -> Bytes {
+        let lines = self.setting.machine.topology.caches.iter().filter_map(|c| c.line);
+        Bytes(lines.max().map_or(64, u64::from))
+    }
+
+    /// A short chase over the first `bytes` of `buffer`: median nanoseconds per hop.
+    fn glance(&mut self, probe: &Probe, bytes: Bytes, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64, CellError> {
+        let chase = self.chain(probe, bytes, order, buffer, 0)?;
+        let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), GLANCE_WINDOWS)?;
+        let clock = self.clock();
+        let ns: Vec<f64> = burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, GLANCE_WINDOWS)).collect();
+        stats::median(&ns).ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
+    }
+
+    /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
+    /// description of its caches is wrong, as it is in many virtual machines.
+    fn find_plateau(&mut self, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
+        let mut found = None;
+        for _ in 0..=MOST_DOUBLINGS {
+            let half = Bytes(probe.buffer.bytes.0 / 2);
+            if half < probe.window {
+                return Ok(None);
+            }
+            let buffer = self.allocate(&probe.buffer)?;
+            let half_ns = self.glance(probe, half, ChaseOrder::WindowLocal, &buffer)?;
+            let whole_ns = self.glance(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer)?;
+            let reached = whole_ns <= half_ns * (1.0 + PLATEAU_TOLERANCE);
+            found = Some(Plateau { half_ns, whole_ns, reached });
+            let larger = Bytes(probe.buffer.bytes.0 * 2);
+            if reached || self.interrupted() || !self.fits(&probe.buffer, larger) {
+                break;
+            }
+            probe.buffer.bytes = larger;
+        }
+        Ok(found)
+    }
+
+    /// Whether a buffer of this size on this node is within what this process may take.
+    fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
+        let allowed = &self.setting.machine.allowed;
+        bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room)
+    }
+}

@@ -1,0 +1,397 @@
+//! The state of a run: threads, buffers that cells share, and what has been found so far.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use memgauge_core::judge;
+use memgauge_core::note::Note;
+use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
+use memgauge_core::result::{
+    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityReason,
+    Timing, Unit,
+};
+use memgauge_core::units::IdSet;
+use memgauge_linux::clock::{self, Clock};
+use memgauge_linux::memory::{Buffer, MemoryError};
+use memgauge_linux::noise::NoiseProbe;
+
+use crate::burst::{self, Chase, Load, Schedule, Trace};
+use crate::team::{Done, Job, Team, TeamError};
+use crate::{Observer, Outcome, Setting};
+
+/// A sample of latency or bandwidth is the mean over a window this long: some 50,000 hops of 100 ns, or 100 MB at 20 GB/s.
+pub(crate) const WINDOW: Duration = Duration::from_millis(5);
+/// Windows at the start of a burst that are run and not counted: pipelines, TLBs and the core's clock settle.
+pub(crate) const SETTLE_WINDOWS: usize = 1;
+/// Windows of a burst that count.
+pub(crate) const BURST_WINDOWS: usize = 12;
+/// A thread woken from sleep arrives within this time on an idle machine; those that come later show as lack of coverage.
+const LEAD: Duration = Duration::from_micros(400);
+/// And this much more for each thread of a large team.
+const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
+/// A thread that has not come back this long after its burst should have ended is lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The core's clock has settled after this long at most (method: 100–500 ms).
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Why a cell has no value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CellError {
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Team(#[from] TeamError),
+    #[error("interrupted before it was measured")]
+    Interrupted,
+    #[error("{0}")]
+    Cannot(String),
+}
+
+/// Threads of one burst and what they left.
+pub(crate) struct BurstResult {
+    /// The chase's trace, and the chase to go on with.
+    pub(crate) chase: Option<(Trace, Chase)>,
+    /// The loaders' traces, in their order.
+    pub(crate) loads: Vec<Trace>,
+    pub(crate) migrations: u64,
+    pub(crate) switches: Option<u64>,
+    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
+    pub(crate) coverage: Option<f64>,
+}
+
+enum Left {
+    Chased(Trace, Chase),
+    Loaded(Trace),
+    Kept,
+}
+
+/// Counts over several bursts of a cell.
+#[derive(Default)]
+pub(crate) struct Disturbance {
+    migrations: u64,
+    switches: Option<u64>,
+    coverage: Option<f64>,
+}
+
+impl Disturbance {
+    pub(crate) fn add(&mut self, burst: &BurstResult) {
+        self.migrations += burst.migrations;
+        self.switches = burst.switches.map(|s| s + self.switches.unwrap_or(0)).or(self.switches);
+        self.coverage = match (self.coverage, burst.coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    pub(crate) fn coverage(&self) -> Option<f64> {
+        self.coverage
+    }
+
+    pub(crate) fn switched(&mut self, migrated: bool, switches: Option<u64>) {
+        self.migrations += u64::from(migrated);
+        self.switches = switches.map(|s| s + self.switches.unwrap_or(0)).or(self.switches);
+    }
+}
+
+/// Observation of the machine around a cell.
+pub(crate) struct Watch {
+    probe: NoiseProbe,
+    cpu: u32,
+    ghz_before: Option<f64>,
+}
+
+pub(crate) struct Session<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) setting: &'a Setting<'a>,
+    observer: &'a mut dyn Observer,
+    pub(crate) team: Team,
+    /// Loaders' buffers, kept while the next cell wants the same.
+    pub(crate) shelf: BTreeMap<u32, (BufferPlan, Arc<Buffer>)>,
+    /// Kernels that won a trial, by what the trial depended on.
+    pub(crate) winners: BTreeMap<String, crate::bandwidth::Choice>,
+    pub(crate) results: Vec<Measurement>,
+    pub(crate) curves: Vec<CurveSummary>,
+    notes: Vec<Note>,
+    core_ghz: BTreeMap<u32, f64>,
+    measuring: Duration,
+    done_s: f64,
+    began: Instant,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(plan: &'a Plan, setting: &'a Setting<'a>, observer: &'a mut dyn Observer) -> Self {
+        Self {
+            plan,
+            setting,
+            observer,
+            team: Team::default(),
+            shelf: BTreeMap::new(),
+            winners: BTreeMap::new(),
+            results: Vec::new(),
+            curves: Vec::new(),
+            notes: Vec::new(),
+            core_ghz: BTreeMap::new(),
+            measuring: Duration::ZERO,
+            done_s: 0.0,
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) fn run(mut self) -> Outcome {
+        let mut complete = true;
+        for step in &self.plan.steps {
+            let per_cell = step.estimated_s / step.cells.len().max(1) as f64;
+            for cell in &step.cells {
+                self.observer.cell(step, cell);
+                self.observer.progress(self.share());
+                if let Err(error) = self.cell(step.experiment, cell) {
+                    complete = false;
+                    self.unmeasured(step.experiment, cell, &error);
+                }
+                complete &= !self.interrupted();
+                self.done_s += per_cell;
+            }
+        }
+        self.observer.progress(1.0);
+        mark_drift(&mut self.results);
+        let setup = self.began.elapsed().saturating_sub(self.measuring);
+        Outcome {
+            timing: Timing { setup_s: setup.as_secs_f64(), measuring_s: self.measuring.as_secs_f64(), total_s: 0.0 },
+            results: self.results,
+            curves: self.curves,
+            notes: self.notes,
+            core_ghz: self.core_ghz,
+            complete,
+        }
+    }
+
+    fn cell(&mut self, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+        if self.interrupted() {
+            return Err(CellError::Interrupted);
+        }
+        match &cell.work {
+            Work::Latency { probe, allocations } => {
+                self.shelf.clear();
+                self.latency(experiment, &cell.at, probe, *allocations)
+            }
+            Work::Bandwidth { loaders, traffic } => self.bandwidth(experiment, &cell.at, loaders, traffic),
+            Work::Curve { probe, loaders, traffic, delays } => self.curve(experiment, &cell.at, probe, loaders, traffic, delays),
+            Work::Handoff(handoff) => {
+                self.shelf.clear();
+                self.handoff(experiment, &cell.at, handoff)
+            }
+        }
+    }
+
+    fn share(&self) -> f64 {
+        (self.done_s / self.plan.estimated_s.max(1e-9)).min(1.0)
+    }
+
+    pub(crate) fn interrupted(&self) -> bool {
+        self.setting.stop.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.setting.clock
+    }
+
+    /// Whether measuring of a cell should end after `spent`, its interval being narrow enough or not.
+    pub(crate) fn enough(&self, spent: Duration, converged: bool) -> bool {
+        spent.as_secs_f64() >= self.plan.stop.budget_s || (converged && !self.plan.stop.fixed_time)
+    }
+
+    pub(crate) fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn allocate(&self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+        Ok(Arc::new(Buffer::allocate(plan, &self.setting.root)?))
+    }
+
+    /// Begins to watch the machine: noise counters, and the frequency of `cpus`' first, once it is flat.
+    pub(crate) fn watch(&mut self, cpus: &IdSet) -> Result<Watch, CellError> {
+        let cpu = cpus.first().unwrap_or(0);
+        let clock = self.clock();
+        let ghz = self.team.run_on(cpu, move || clock::warm_up(&clock, WARM_UP))?;
+        self.core_ghz.insert(cpu, ghz);
+        Ok(Watch { probe: NoiseProbe::start(&self.setting.root, cpus), cpu, ghz_before: Some(ghz) })
+    }
+
+    /// Ends watching.
+    pub(crate) fn unwatch(&mut self, watch: Watch, disturbance: &Disturbance) -> Noise {
+        let mut noise = watch.probe.finish(disturbance.switches);
+        let clock = self.clock();
+        noise.migrations = Some(disturbance.migrations);
+        noise.ghz_before = watch.ghz_before;
+        // A CPU that went away in the meantime shows as a frequency that is not known.
+        noise.ghz_after = self.team.run_on(watch.cpu, move || clock::core_ghz(&clock)).ok();
+        noise
+    }
+
+    /// Runs a chase and loaders together for `windows` counted windows.
+    pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
+        let windows = windows + SETTLE_WINDOWS;
+        let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
+        let keepers = self.keepers(&busy);
+        let threads = busy.len() + keepers.len();
+        let clock = self.clock();
+        let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * threads as u32);
+        let schedule = Schedule { clock, start, window: clock.ticks_of(WINDOW), windows };
+        let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
+        if let Some((cpu, chase)) = chase {
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    let (trace, chase) = chase.run(&schedule);
+                    Left::Chased(trace, chase)
+                }),
+            ));
+        }
+        for (cpu, load) in loads {
+            jobs.push((cpu, Box::new(move || Left::Loaded(load.run(&schedule)))));
+        }
+        for cpu in keepers.iter() {
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    burst::keep_awake(&schedule);
+                    Left::Kept
+                }),
+            ));
+        }
+        let length = WINDOW * windows as u32;
+        let done = self.team.run(jobs, length + PATIENCE)?;
+        self.measuring += length;
+        self.observer.progress(self.share());
+        Ok(gather(done))
+    }
+
+    /// CPUs to keep busy in packages where nothing is measured.
+    fn keepers(&self, busy: &IdSet) -> IdSet {
+        let topology = &self.setting.machine.topology;
+        let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
+        let measured: Vec<_> = busy.iter().map(package).collect();
+        self.plan.keep_awake.iter().filter(|&cpu| !measured.contains(&package(cpu))).collect()
+    }
+
+    /// Adds time that a cell spent measuring outside of [`Self::burst`].
+    pub(crate) fn spent(&mut self, time: Duration) {
+        self.measuring += time;
+        self.observer.progress(self.share());
+    }
+
+    pub(crate) fn push(&mut self, experiment: Experiment, at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) {
+        let unit = match metric {
+            Metric::Latency => Unit::Nanoseconds,
+            Metric::Bandwidth => Unit::GigabytesPerSecond,
+        };
+        let quality = judge::quality(&estimate, &evidence);
+        let verdict = judge::verdict(metric, &estimate, None);
+        self.results.push(Measurement { experiment, at, metric, unit, estimate, evidence, quality, verdict });
+    }
+
+    /// A result without value for a cell that failed, so that no cell goes missing silently.
+    fn unmeasured(&mut self, experiment: Experiment, cell: &Cell, error: &CellError) {
+        let metric = match cell.work {
+            Work::Bandwidth { .. } => Metric::Bandwidth,
+            _ => Metric::Latency,
+        };
+        if !matches!(error, CellError::Interrupted) {
+            self.note(Note::error("cell-not-measured", format!("{}: {error}", place(&cell.at))));
+        }
+        let estimate = Estimate { reason: Some(error.to_string()), ..Default::default() };
+        self.push(experiment, cell.at.clone(), metric, estimate, Evidence::default());
+    }
+}
+
+/// Where a cell stands, for a message.
+fn place(at: &Coordinates) -> String {
+    let mut parts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| parts.extend(value.map(|v| format!("{name} {v}")));
+    add("mix", at.mix.map(|m| m.to_string()));
+    add("CPU", at.cpu.map(|c| c.to_string()));
+    add("CPUs", at.cpus.as_ref().map(ToString::to_string));
+    add("holder CPU", at.holder_cpu.map(|c| c.to_string()));
+    add("memory node", at.memory_node.map(|n| n.to_string()));
+    parts.join(", ")
+}
+
+fn gather(done: Vec<Done<Left>>) -> BurstResult {
+    let mut result = BurstResult { chase: None, loads: Vec::new(), migrations: 0, switches: None, coverage: None };
+    let mut spans = Vec::new();
+    for Done { value, migrated, switches } in done {
+        match value {
+            Left::Chased(trace, chase) => {
+                spans.push((trace.began(), trace.ended()));
+                result.chase = Some((trace, chase));
+            }
+            Left::Loaded(trace) => {
+                spans.push((trace.began(), trace.ended()));
+                result.loads.push(trace);
+            }
+            // What befalls a thread that only keeps a package awake does not bear on the numbers.
+            Left::Kept => continue,
+        }
+        result.migrations += u64::from(migrated);
+        result.switches = switches.map(|s| s + result.switches.unwrap_or(0)).or(result.switches);
+    }
+    result.coverage = coverage(&spans);
+    result
+}
+
+/// Time common to all spans over the longest one; `None` for fewer than two.
+fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
+    if spans.len() < 2 {
+        return None;
+    }
+    let first_end = spans.iter().map(|s| s.1).min()?;
+    let last_start = spans.iter().map(|s| s.0).max()?;
+    let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
+    Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
+}
+
+/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ by more than their intervals
+/// and 3 % (the least relative difference that method 2.9 calls an outlier).
+fn mark_drift(results: &mut [Measurement]) {
+    let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
+    for again in repeats {
+        let at = Coordinates { repeat: false, ..results[again].at.clone() };
+        let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
+        let range = |e: &Estimate| Some((e.value?, e.ci95_low?, e.ci95_high?));
+        let (Some(a), Some(b)) = (range(&results[first].estimate), range(&results[again].estimate)) else { continue };
+        let apart = (a.1 > b.2 || b.1 > a.2) && (a.0 - b.0).abs() > 0.03 * a.0;
+        if apart {
+            for index in [first, again] {
+                judge::degrade(&mut results[index].quality, QualityReason::Drift);
+            }
+        }
+    }
+}
+
+/// Placement of several buffers together: the worst status, the pages added up.
+pub(crate) fn combined(placements: impl IntoIterator<Item = Placement>) -> Placement {
+    let mut all: Option<Placement> = None;
+    for placement in placements {
+        let Some(sum) = &mut all else {
+            all = Some(placement);
+            continue;
+        };
+        for (node, pages) in placement.pages_by_node {
+            *sum.pages_by_node.entry(node).or_insert(0) += pages;
+        }
+        let rank = |s: PlacementStatus| match s {
+            PlacementStatus::Verified => 0,
+            PlacementStatus::Unverified => 1,
+            PlacementStatus::Wrong => 2,
+        };
+        if rank(placement.status) > rank(sum.status) {
+            sum.status = placement.status;
+            sum.reason = placement.reason;
+        }
+    }
+    all.unwrap_or_default()
+}

@@ -1,0 +1,163 @@
+//! One pinned thread a CPU, alive for the whole run, so that a burst costs a wake-up and not a thread.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use memgauge_linux::{cpu, noise};
+
+/// Stack of a worker: loops and a few calls. Small, because there may be a thousand.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Work for one CPU.
+pub(crate) type Job<T> = Box<dyn FnOnce() -> T + Send>;
+
+/// What a CPU's job gave, and whether it was left in peace.
+pub(crate) struct Done<T> {
+    pub(crate) value: T,
+    /// The thread was found on another CPU when it ended.
+    pub(crate) migrated: bool,
+    /// Times that the kernel took the thread off its CPU meanwhile; `None` when it does not tell.
+    pub(crate) switches: Option<u64>,
+}
+
+/// Why a job was not done.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum TeamError {
+    #[error("cannot run on CPU {cpu} any more ({why}); it went offline or left this process's cpuset")]
+    Pin { cpu: u32, why: String },
+    #[error("cannot start a thread for CPU {cpu}: {why}")]
+    Start { cpu: u32, why: String },
+    #[error("the thread on CPU {cpu} did not finish in time; the CPU may be starved by work of higher priority")]
+    TimedOut { cpu: u32 },
+    #[error("the thread on CPU {cpu} ended unexpectedly")]
+    Lost { cpu: u32 },
+}
+
+type Errand = Box<dyn FnOnce() + Send>;
+
+struct Member {
+    errands: Sender<Errand>,
+    thread: JoinHandle<()>,
+}
+
+/// Pinned threads by CPU, started when first needed.
+#[derive(Default)]
+pub(crate) struct Team {
+    members: BTreeMap<u32, Member>,
+}
+
+impl Team {
+    /// Runs every job on its CPU at the same time and waits for all; the caller sleeps meanwhile. At most one job a CPU.
+    pub(crate) fn run<T: Send + 'static>(&mut self, jobs: Vec<(u32, Job<T>)>, patience: Duration) -> Result<Vec<Done<T>>, TeamError> {
+        let (sender, receiver) = mpsc::channel();
+        let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
+        for (index, (cpu, job)) in jobs.into_iter().enumerate() {
+            let sender = sender.clone();
+            let errand: Errand = Box::new(move || {
+                // Pinned anew each time: a CPU that went offline and came back has lost its threads.
+                let result = cpu::pin_to(cpu).map_err(|e| TeamError::Pin { cpu, why: e.to_string() }).map(|()| {
+                    let before = noise::thread_involuntary_switches();
+                    let value = job();
+                    let switches = noise::thread_involuntary_switches().zip(before).map(|(after, before)| after.saturating_sub(before));
+                    Done { value, migrated: cpu::current_cpu().is_ok_and(|now| now != cpu), switches }
+                });
+                // The receiver is gone only when the caller gave up waiting.
+                let _ = sender.send((index, result));
+            });
+            self.member(cpu)?.errands.send(errand).map_err(|_| TeamError::Lost { cpu })?;
+        }
+        drop(sender);
+        let mut results: Vec<Option<Result<Done<T>, TeamError>>> = cpus.iter().map(|_| None).collect();
+        for _ in 0..cpus.len() {
+            match receiver.recv_timeout(patience) {
+                Ok((index, result)) => results[index] = Some(result),
+                Err(error) => {
+                    let cpu = cpus.iter().zip(&results).find(|(_, r)| r.is_none()).map_or(0, |(cpu, _)| *cpu);
+                    self.members.remove(&cpu);
+                    return Err(if error == RecvTimeoutError::Timeout { TeamError::TimedOut { cpu } } else { TeamError::Lost { cpu } });
+                }
+            }
+        }
+        results.into_iter().flatten().collect()
+    }
+
+    /// Runs one job on one CPU.
+    pub(crate) fn run_on<T: Send + 'static>(&mut self, cpu: u32, job: impl FnOnce() -> T + Send + 'static) -> Result<T, TeamError> {
+        let mut done = self.run(vec![(cpu, Box::new(job) as Job<T>)], Duration::from_secs(60))?;
+        done.pop().map(|d| d.value).ok_or(TeamError::Lost { cpu })
+    }
+
+    fn member(&mut self, cpu: u32) -> Result<&Member, TeamError> {
+        if self.members.get(&cpu).is_some_and(|m| m.thread.is_finished()) {
+            self.members.remove(&cpu);
+        }
+        if !self.members.contains_key(&cpu) {
+            let (errands, inbox) = mpsc::channel::<Errand>();
+            let thread = std::thread::Builder::new()
+                .name(format!("cpu{cpu}"))
+                .stack_size(STACK_BYTES)
+                .spawn(move || inbox.into_iter().for_each(|errand| errand()))
+                .map_err(|e| TeamError::Start { cpu, why: e.to_string() })?;
+            self.members.insert(cpu, Member { errands, thread });
+        }
+        self.members.get(&cpu).ok_or(TeamError::Lost { cpu })
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        for (_, Member { errands, thread }) in std::mem::take(&mut self.members) {
+            drop(errands);
+            // A worker that panicked has said so on stderr already.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_cpu() -> u32 {
+        cpu::current_cpu().unwrap()
+    }
+
+    #[test]
+    fn a_job_runs_on_its_cpu() {
+        let cpu = a_cpu();
+        let mut team = Team::default();
+        let seen = team.run_on(cpu, cpu::current_cpu).unwrap();
+        assert_eq!(seen.unwrap(), cpu);
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_named() {
+        let error = Team::default().run_on(1_000_000, || ()).unwrap_err();
+        assert!(error.to_string().contains("CPU 1000000"), "{error}");
+    }
+
+    #[test]
+    fn a_panicking_job_is_an_error_and_the_cpu_works_afterwards() {
+        let cpu = a_cpu();
+        let mut team = Team::default();
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let lost = team.run_on(cpu, || panic!("on purpose"));
+        std::panic::set_hook(hook);
+        assert!(matches!(lost, Err(TeamError::Lost { .. })), "{lost:?}");
+        assert_eq!(team.run_on(cpu, || 7).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_job_that_hangs_is_given_up() {
+        let cpu = a_cpu();
+        let mut team = Team::default();
+        let (release, wait) = mpsc::channel::<()>();
+        let job: Job<()> = Box::new(move || drop(wait.recv()));
+        let result = team.run(vec![(cpu, job)], Duration::from_millis(20));
+        assert!(matches!(result, Err(TeamError::TimedOut { .. })));
+        drop(release);
+    }
+}

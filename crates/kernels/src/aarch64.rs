@@ -1,0 +1,158 @@
+//! aarch64.
+
+mod stream;
+
+use std::arch::asm;
+
+pub(crate) use stream::KERNELS;
+
+pub(crate) const ISA: &str = "aarch64";
+pub(crate) const CAN_FLUSH: bool = true;
+
+/// Additions of [`dependent_adds`] between two of its branches.
+const ADDS_UNROLL: u64 = 64;
+
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    let count: u64;
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack, preserves_flags)) };
+    count
+}
+
+#[inline(always)]
+pub(crate) fn ticks_fenced() -> u64 {
+    let count: u64;
+    // `dsb ishld` waits for earlier loads' data, the first `isb` keeps the counter from being read before, the second holds later instructions back.
+    // Without `nomem`, the compiler moves no memory access across either.
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("dsb ishld", "isb", "mrs {}, cntvct_el0", "isb", out(reg) count, options(nostack, preserves_flags)) };
+    count
+}
+
+pub(crate) fn counter_frequency() -> Option<f64> {
+    let hz: u64;
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
+    // Firmware sets it; 0 where it forgot.
+    (hz != 0).then_some(hz as f64)
+}
+
+/// The architecture defines the generic timer's rate as fixed.
+pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
+    Ok("cntvct")
+}
+
+#[inline]
+pub(crate) fn dependent_adds(n: u64) {
+    // SAFETY: touches no memory.
+    unsafe {
+        asm!(
+            "cbz {rounds}, 3f",
+            ".p2align 6",
+            "2:",
+            ".rept 64",
+            "add {sum}, {sum}, {one}",
+            ".endr",
+            "subs {rounds}, {rounds}, #1",
+            "b.ne 2b",
+            "3:",
+            "cbz {rest}, 5f",
+            "4:",
+            "add {sum}, {sum}, {one}",
+            "subs {rest}, {rest}, #1",
+            "b.ne 4b",
+            "5:",
+            rounds = inout(reg) n / ADDS_UNROLL => _,
+            rest = inout(reg) n % ADDS_UNROLL => _,
+            sum = inout(reg) 0_u64 => _,
+            one = in(reg) 1_u64,
+            options(nomem, nostack),
+        );
+    }
+}
+
+#[inline]
+pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "cbz {rounds}, 3f",
+            ".p2align 6",
+            "2:",
+            ".rept 64",
+            "ldr {at}, [{at}]",
+            ".endr",
+            "subs {rounds}, {rounds}, #1",
+            "b.ne 2b",
+            "3:",
+            at = inout(reg) at,
+            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "cbz {hops}, 3f",
+            "2:",
+            "ldr {at}, [{at}]",
+            "subs {hops}, {hops}, #1",
+            "b.ne 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads and writes what the caller promises to be readable and writable.
+    unsafe {
+        asm!(
+            "cbz {hops}, 3f",
+            "2:",
+            "ldr {next}, [{at}]",
+            "str {hops}, [{at}, #8]",
+            "mov {at}, {next}",
+            "subs {hops}, {hops}, #1",
+            "b.ne 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            next = out(reg) _,
+            options(nostack),
+        );
+    }
+    at
+}
+
+#[inline(always)]
+pub(crate) unsafe fn flush(line: *const u8) {
+    // Linux lets programs clean and invalidate by address (SCTLR_EL1.UCI).
+    // SAFETY: the caller promises a mapped line.
+    unsafe { asm!("dc civac, {}", in(reg) line, options(nostack, preserves_flags)) };
+}
+
+#[inline(always)]
+pub(crate) fn fence() {
+    // SAFETY: orders memory accesses and does nothing else.
+    unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
+}
+
+/// No register that programs can read has it.
+#[inline(always)]
+pub(crate) fn current_cpu_hint() -> Option<u32> {
+    None
+}

@@ -1,0 +1,147 @@
+//! riscv64: the base instruction set only, 8 bytes at a time.
+
+mod stream;
+
+use std::arch::asm;
+
+pub(crate) use stream::KERNELS;
+
+pub(crate) const ISA: &str = "riscv64";
+/// Programs may flush lines only with the Zicbom extension, which nothing here asks for.
+pub(crate) const CAN_FLUSH: bool = false;
+
+/// Additions of [`dependent_adds`] between two of its branches.
+const ADDS_UNROLL: u64 = 64;
+
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    let count: u64;
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("rdtime {}", out(reg) count, options(nomem, nostack, preserves_flags)) };
+    count
+}
+
+#[inline(always)]
+pub(crate) fn ticks_fenced() -> u64 {
+    let count: u64;
+    // Reading the time counts as device input, which the fences order against memory accesses.
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("fence iorw, iorw", "rdtime {}", "fence iorw, iorw", out(reg) count, options(nostack, preserves_flags)) };
+    count
+}
+
+pub(crate) fn counter_frequency() -> Option<f64> {
+    None
+}
+
+pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
+    Err("riscv64 programs cannot read the rate of the time register")
+}
+
+#[inline]
+pub(crate) fn dependent_adds(n: u64) {
+    // SAFETY: touches no memory.
+    unsafe {
+        asm!(
+            "beqz {rounds}, 3f",
+            "2:",
+            ".rept 64",
+            "add {sum}, {sum}, {one}",
+            ".endr",
+            "addi {rounds}, {rounds}, -1",
+            "bnez {rounds}, 2b",
+            "3:",
+            "beqz {rest}, 5f",
+            "4:",
+            "add {sum}, {sum}, {one}",
+            "addi {rest}, {rest}, -1",
+            "bnez {rest}, 4b",
+            "5:",
+            rounds = inout(reg) n / ADDS_UNROLL => _,
+            rest = inout(reg) n % ADDS_UNROLL => _,
+            sum = inout(reg) 0_u64 => _,
+            one = in(reg) 1_u64,
+            options(nomem, nostack),
+        );
+    }
+}
+
+#[inline]
+pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "beqz {rounds}, 3f",
+            "2:",
+            ".rept 64",
+            "ld {at}, 0({at})",
+            ".endr",
+            "addi {rounds}, {rounds}, -1",
+            "bnez {rounds}, 2b",
+            "3:",
+            at = inout(reg) at,
+            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "beqz {hops}, 3f",
+            "2:",
+            "ld {at}, 0({at})",
+            "addi {hops}, {hops}, -1",
+            "bnez {hops}, 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads and writes what the caller promises to be readable and writable.
+    unsafe {
+        asm!(
+            "beqz {hops}, 3f",
+            "2:",
+            "ld {next}, 0({at})",
+            "sd {hops}, 8({at})",
+            "mv {at}, {next}",
+            "addi {hops}, {hops}, -1",
+            "bnez {hops}, 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            next = out(reg) _,
+            options(nostack),
+        );
+    }
+    at
+}
+
+#[inline(always)]
+pub(crate) unsafe fn flush(_line: *const u8) {}
+
+#[inline(always)]
+pub(crate) fn fence() {
+    // SAFETY: orders memory accesses and does nothing else.
+    unsafe { asm!("fence rw, rw", options(nostack, preserves_flags)) };
+}
+
+/// No register that programs can read has it.
+#[inline(always)]
+pub(crate) fn current_cpu_hint() -> Option<u32> {
+    None
+}

@@ -1,0 +1,116 @@
+//! x86-64.
+
+mod cpu;
+mod stream;
+
+use std::arch::asm;
+
+pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, invariant_counter, ticks, ticks_fenced};
+pub(crate) use stream::KERNELS;
+
+pub(crate) const ISA: &str = "x86-64";
+pub(crate) const CAN_FLUSH: bool = true;
+
+/// Additions of [`dependent_adds`] between two of its branches.
+const ADDS_UNROLL: u64 = 64;
+
+#[inline]
+pub(crate) fn dependent_adds(n: u64) {
+    // Register to register: Golden Cove and its successors do additions of small constants while renaming, in no time at all.
+    // SAFETY: touches no memory.
+    unsafe {
+        asm!(
+            "test {rounds}, {rounds}",
+            "jz 3f",
+            ".p2align 6",
+            "2:",
+            ".rept 64",
+            "add {sum}, {one}",
+            ".endr",
+            "sub {rounds}, {one}",
+            "jnz 2b",
+            "3:",
+            "test {rest}, {rest}",
+            "jz 5f",
+            "4:",
+            "add {sum}, {one}",
+            "sub {rest}, {one}",
+            "jnz 4b",
+            "5:",
+            rounds = inout(reg) n / ADDS_UNROLL => _,
+            rest = inout(reg) n % ADDS_UNROLL => _,
+            sum = inout(reg) 0_u64 => _,
+            one = in(reg) 1_u64,
+            options(nomem, nostack),
+        );
+    }
+}
+
+#[inline]
+pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "test {rounds}, {rounds}",
+            "jz 3f",
+            ".p2align 6",
+            "2:",
+            ".rept 64",
+            "mov {at}, [{at}]",
+            ".endr",
+            "sub {rounds}, 1",
+            "jnz 2b",
+            "3:",
+            at = inout(reg) at,
+            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads what the caller promises to be readable.
+    unsafe {
+        asm!(
+            "test {hops}, {hops}",
+            "jz 3f",
+            "2:",
+            "mov {at}, [{at}]",
+            "sub {hops}, 1",
+            "jnz 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            options(readonly, nostack),
+        );
+    }
+    at
+}
+
+#[inline]
+pub(crate) unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
+    let mut at = start;
+    // SAFETY: reads and writes what the caller promises to be readable and writable.
+    unsafe {
+        asm!(
+            "test {hops}, {hops}",
+            "jz 3f",
+            "2:",
+            "mov {next}, [{at}]",
+            "mov [{at} + 8], {hops}",
+            "mov {at}, {next}",
+            "sub {hops}, 1",
+            "jnz 2b",
+            "3:",
+            at = inout(reg) at,
+            hops = inout(reg) hops => _,
+            next = out(reg) _,
+            options(nostack),
+        );
+    }
+    at
+}

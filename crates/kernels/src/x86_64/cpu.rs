@@ -1,0 +1,107 @@
+//! x86-64: the time stamp counter, cache flushing, and what CPUID says about them.
+
+use std::arch::asm;
+use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
+use std::sync::LazyLock;
+
+/// CPUID bits that the functions here depend on. Asking costs a VM exit in a virtual machine, so they are asked once.
+struct Features {
+    clflush_optimized: bool,
+    rdtscp: bool,
+    invariant_tsc: bool,
+}
+
+static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
+    clflush_optimized: leaf(7).is_some_and(|r| r.ebx & (1 << 23) != 0),
+    rdtscp: leaf(0x8000_0001).is_some_and(|r| r.edx & (1 << 27) != 0),
+    invariant_tsc: leaf(0x8000_0007).is_some_and(|r| r.edx & (1 << 8) != 0),
+});
+
+/// A leaf of CPUID (subleaf 0), if the range that it is in reaches so far.
+#[allow(unused_unsafe, reason = "asking CPUID was unsafe until Rust 1.94")]
+pub(super) fn leaf(number: u32) -> Option<CpuidResult> {
+    let range = number & 0xFFFF_0000;
+    // SAFETY: every x86-64 CPU has CPUID.
+    let last = unsafe { __cpuid(range) }.eax;
+    // SAFETY: as above.
+    (last >= number && last & 0xFFFF_0000 == range).then(|| unsafe { __cpuid_count(number, 0) })
+}
+
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("rdtsc", out("rax") low, out("rdx") high, options(nomem, nostack, preserves_flags)) };
+    high << 32 | low
+}
+
+#[inline(always)]
+pub(crate) fn ticks_fenced() -> u64 {
+    let (low, high): (u64, u64);
+    // `lfence` waits for earlier loads and instructions and holds later ones back, on Intel by definition, on AMD since Linux sets the bit that makes it so.
+    // Without `nomem`, the compiler moves no memory access across either.
+    // SAFETY: reads a register that Linux leaves open to programs.
+    unsafe { asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
+    high << 32 | low
+}
+
+pub(crate) fn counter_frequency() -> Option<f64> {
+    hypervisor_tsc_hz().or_else(crystal_tsc_hz)
+}
+
+/// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It comes before leaf 15h, which
+/// may describe the host.
+fn hypervisor_tsc_hz() -> Option<f64> {
+    let virtual_machine = leaf(1)?.ecx & (1 << 31) != 0;
+    if !virtual_machine {
+        return None;
+    }
+    let base = leaf(0x4000_0000)?;
+    let signature = [base.ebx, base.ecx, base.edx].map(u32::to_le_bytes).concat();
+    if signature != b"KVMKVMKVM\0\0\0" && signature != b"VMwareVMware" {
+        return None;
+    }
+    let khz = leaf(0x4000_0010)?.eax;
+    (khz != 0).then(|| f64::from(khz) * 1e3)
+}
+
+/// CPUID 15h: TSC frequency = crystal (ECX, Hz) × EBX ÷ EAX; any of them is 0 where the CPU does not say.
+fn crystal_tsc_hz() -> Option<f64> {
+    let r = leaf(0x15)?;
+    (r.eax != 0 && r.ebx != 0 && r.ecx != 0).then(|| f64::from(r.ecx) * f64::from(r.ebx) / f64::from(r.eax))
+}
+
+pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
+    if FEATURES.invariant_tsc { Ok("tsc") } else { Err("the CPU does not report an invariant TSC (CPUID 8000_0007h EDX bit 8)") }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn flush(line: *const u8) {
+    // SAFETY: the caller promises a mapped line; `clflushopt` is used only where the CPU has it.
+    unsafe {
+        if FEATURES.clflush_optimized {
+            // Flushes of different lines overlap; `clflush` does them one after the other.
+            asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
+        } else {
+            asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
+        }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn fence() {
+    // SAFETY: orders memory accesses and does nothing else.
+    unsafe { asm!("mfence", options(nostack, preserves_flags)) };
+}
+
+#[inline]
+pub(crate) fn current_cpu_hint() -> Option<u32> {
+    if !FEATURES.rdtscp {
+        return None;
+    }
+    let aux: u32;
+    // SAFETY: reads registers that Linux leaves open to programs; the CPU has the instruction.
+    unsafe { asm!("rdtscp", out("eax") _, out("edx") _, out("ecx") aux, options(nomem, nostack, preserves_flags)) };
+    // Linux puts the CPU into bits 0 to 11 and its node above.
+    Some(aux & 0xFFF)
+}

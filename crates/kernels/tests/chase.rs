@@ -1,0 +1,70 @@
+//! Pointer chases follow exactly as many pointers as they are asked to, and change only what they say.
+
+use memgauge_kernels::{CHASE_UNROLL, chase, chase_exact, chase_store};
+use proptest::prelude::*;
+
+/// A line: the pointer to the next, and seven words that are not its business.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    next: usize,
+    rest: [u64; 7],
+}
+
+const UNTOUCHED: u64 = 0xDEAD_BEEF_0BAD_F00D;
+
+/// Lines threaded in `order` into one cycle.
+fn cycle(order: &[usize]) -> Vec<Line> {
+    let mut lines = vec![Line { next: 0, rest: [UNTOUCHED; 7] }; order.len()];
+    let base = lines.as_ptr();
+    for (k, &i) in order.iter().enumerate() {
+        lines[i].next = base.wrapping_add(order[(k + 1) % order.len()]) as usize;
+    }
+    lines
+}
+
+fn orders() -> impl Strategy<Value = Vec<usize>> {
+    (1_usize..300).prop_flat_map(|n| Just((0..n).collect::<Vec<_>>()).prop_shuffle())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn exact_chase_ends_after_exactly_its_hops(order in orders(), hops in 0_usize..1000) {
+        let lines = cycle(&order);
+        let at = |k: usize| lines.as_ptr().wrapping_add(order[k % order.len()]).cast::<u8>();
+        // SAFETY: every line holds a pointer to another.
+        let (end, round) = unsafe { (chase_exact(at(0), hops), chase_exact(at(0), order.len())) };
+        prop_assert_eq!(end, at(hops));
+        prop_assert_eq!(round, at(0));
+    }
+
+    #[test]
+    fn unrolled_chase_rounds_down(order in orders(), hops in 0_usize..1000) {
+        let lines = cycle(&order);
+        let at = |k: usize| lines.as_ptr().wrapping_add(order[k % order.len()]).cast::<u8>();
+        // SAFETY: every line holds a pointer to another.
+        let end = unsafe { chase(at(0), hops) };
+        prop_assert_eq!(end, at(hops / CHASE_UNROLL * CHASE_UNROLL));
+    }
+
+    #[test]
+    fn storing_chase_changes_the_second_word_of_lines_left(order in orders(), hops in 0_usize..300) {
+        let hops = hops.min(order.len());
+        let mut lines = cycle(&order);
+        let mut want = lines.clone();
+        for (k, &i) in order[..hops].iter().enumerate() {
+            want[i].rest[0] = (hops - k) as u64;
+        }
+        let base = lines.as_mut_ptr();
+        // SAFETY: every line holds a pointer to another and may be written.
+        let end = unsafe { chase_store(base.wrapping_add(order[0]).cast(), hops) };
+        prop_assert_eq!(end, base.wrapping_add(order[hops % order.len()]).cast::<u8>().cast_const());
+        for (line, want) in lines.iter().zip(&want) {
+            prop_assert_eq!(line.rest, want.rest);
+            // The clone's pointers are the original's.
+            prop_assert_eq!(line.next, want.next);
+        }
+    }
+}

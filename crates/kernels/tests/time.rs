@@ -1,0 +1,143 @@
+//! Clocks, delays and flushes. Ratios only, and the least of many runs: these pass on busy machines.
+
+use memgauge_kernels::*;
+
+/// The least ticks that `work` takes.
+fn least(mut work: impl FnMut()) -> f64 {
+    (0..50)
+        .map(|_| {
+            let start = ticks_fenced();
+            work();
+            ticks_fenced() - start
+        })
+        .min()
+        .unwrap() as f64
+}
+
+#[test]
+fn counter_advances() {
+    let start = ticks();
+    dependent_adds(10_000_000);
+    assert!(ticks() > start);
+    let start = ticks_fenced();
+    dependent_adds(10_000_000);
+    assert!(ticks_fenced() > start);
+}
+
+/// What the CPU states is the rate at which the counter runs, within 2 % of the system's clock.
+#[test]
+fn stated_counter_frequency_is_true() {
+    let Some(hz) = counter_frequency() else { return };
+    let (clock, start) = (std::time::Instant::now(), ticks_fenced());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let (ticks, seconds) = (ticks_fenced() - start, clock.elapsed().as_secs_f64());
+    let measured = ticks as f64 / seconds;
+    assert!((0.98..1.02).contains(&(measured / hz)), "stated {hz}, measured {measured}");
+}
+
+#[test]
+fn invariance_has_a_name_or_a_reason() {
+    match invariant_counter() {
+        Ok(name) => assert!(["tsc", "cntvct"].contains(&name)),
+        Err(reason) => assert!(reason.len() > 10),
+    }
+}
+
+#[test]
+fn cpu_hint_names_the_cpu_that_the_thread_is_bound_to() {
+    // SAFETY: plain data, filled by the system.
+    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the size is that of the set.
+    assert_eq!(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed) }, 0);
+    for cpu in 0..libc::CPU_SETSIZE as usize {
+        // SAFETY: `cpu` is below the set's size.
+        if !unsafe { libc::CPU_ISSET(cpu, &allowed) } {
+            continue;
+        }
+        // SAFETY: as above.
+        unsafe {
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu, &mut one);
+            assert_eq!(libc::sched_setaffinity(0, size_of_val(&one), &one), 0);
+        }
+        if let Some(hint) = current_cpu_hint() {
+            assert_eq!(hint as usize, cpu);
+        }
+    }
+}
+
+/// Any number of additions is done, remainders too; emulators do not keep time.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn dependent_adds_take_time_in_proportion() {
+    for n in [200_000, 200_033] {
+        let ratio = least(|| dependent_adds(2 * n)) / least(|| dependent_adds(n));
+        assert!((1.9..2.1).contains(&ratio), "{n}: {ratio}");
+    }
+    dependent_adds(0);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod delay {
+    use super::*;
+
+    const STEPS: usize = 16;
+    const BURSTS: u64 = STEPS as u64 * BURSTS_PER_STEP as u64;
+
+    /// Ticks of a paced run in the L1 cache.
+    fn paced(kernel: &Kernel, delay: u32) -> f64 {
+        let mut memory = vec![0_u128; 6 << 10];
+        let base = memory.as_mut_ptr().cast::<u8>();
+        let base = base.wrapping_add(base.align_offset(64));
+        let streams = std::array::from_fn(|i| base.wrapping_add(i * STEPS * 1024));
+        // SAFETY: no stream is longer than 1 KiB a step.
+        least(|| unsafe { kernel.run_paced(&streams, STEPS, delay) })
+    }
+
+    #[test]
+    fn scales() {
+        for kernel in available().filter(|k| k.name.starts_with("load-")) {
+            let ratio = paced(kernel, 4000) / paced(kernel, 2000);
+            assert!((1.8..2.2).contains(&ratio), "{}: {ratio}", kernel.name);
+        }
+    }
+
+    /// In core cycles: as long as that many dependent additions, twice as long on cores that take a branch every second cycle.
+    #[test]
+    fn is_in_core_cycles() {
+        for kernel in available() {
+            let ratio = paced(kernel, 5000) / least(|| dependent_adds(BURSTS * 5000));
+            assert!((0.95..2.3).contains(&ratio), "{}: {ratio}", kernel.name);
+        }
+    }
+}
+
+/// A flushed line takes longer to load than a cached one.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn flush_drops_the_line() {
+    assert!(can_flush());
+    let line = Box::new([0_u64; 16]);
+    let mut me = line;
+    me[0] = me.as_ptr() as usize as u64;
+    let at = me.as_ptr().cast::<u8>();
+    let mut times = [Vec::new(), Vec::new()];
+    for k in 0..1001 {
+        let flushed = k % 2;
+        // SAFETY: the line holds its own address.
+        unsafe {
+            if flushed == 1 {
+                flush(at);
+            }
+            fence();
+            let start = ticks_fenced();
+            chase_exact(at, 1);
+            times[flushed].push(ticks_fenced() - start);
+        }
+    }
+    let [cached, flushed] = times.map(|mut t| {
+        t.sort_unstable();
+        t[t.len() / 2]
+    });
+    assert!(flushed > cached + 50, "cached {cached}, flushed {flushed} ticks");
+}

@@ -1,0 +1,206 @@
+//! Every address that a kernel touches, in order.
+//!
+//! The streams are made inaccessible, so that every access faults. The fault's handler notes the address and lets the
+//! instruction happen: on x86-64 by opening the page and single-stepping, elsewhere by skipping it, which no kernel notices since none depends on what it loads. The
+//! list is then compared with the declaration: all of the declared bytes, each once, in order, loads where it says loads and stores where it
+//! says stores.
+
+mod support;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use memgauge_kernels::{Kernel, available};
+use support::{Guarded, pointers, unit};
+
+const STEPS: usize = 2;
+/// Room for two steps of single bytes, loads and stores.
+const ROOM: usize = 8192;
+
+/// Address and, in the lowest bit of the second, whether it was a store.
+static LOG: [(AtomicUsize, AtomicUsize); ROOM] = [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; ROOM];
+static LOGGED: AtomicUsize = AtomicUsize::new(0);
+/// First and last address of each stream's memory.
+static TRACED: [(AtomicUsize, AtomicUsize); memgauge_kernels::MAX_STREAMS] =
+    [const { (AtomicUsize::new(0), AtomicUsize::new(0)) }; memgauge_kernels::MAX_STREAMS];
+/// The log is one and so are the signal handlers.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes both.
+    let (address, context) = unsafe { ((*info).si_addr() as usize, &mut *context.cast::<ucontext_t>()) };
+    let n = LOGGED.fetch_add(1, SeqCst);
+    if n >= ROOM || !TRACED.iter().any(|(from, to)| (from.load(SeqCst)..to.load(SeqCst)).contains(&address)) {
+        // Not ours: let it end the process.
+        // SAFETY: restores the default.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        return;
+    }
+    let store = resume::after_access(context, address);
+    LOG[n].0.store(address, SeqCst);
+    LOG[n].1.store(usize::from(store), SeqCst);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod resume {
+    use super::*;
+
+    const TRAP_FLAG: i64 = 1 << 8;
+    const PAGE_FAULT_WAS_WRITE: i64 = 1 << 1;
+    const PAGE: usize = 4096;
+    /// Pages open for the instruction that is stepped over: `movsb` and vector code touch two at most.
+    static OPEN: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+    pub(super) fn after_access(context: &mut ucontext_t, address: usize) -> bool {
+        let page = address & !(PAGE - 1);
+        // SAFETY: a page of a traced stream.
+        unsafe { libc::mprotect(page as *mut c_void, PAGE, libc::PROT_READ | libc::PROT_WRITE) };
+        for slot in &OPEN {
+            if slot.compare_exchange(0, page, SeqCst, SeqCst).is_ok() {
+                break;
+            }
+        }
+        let registers = &mut context.uc_mcontext.gregs;
+        registers[libc::REG_EFL as usize] |= TRAP_FLAG;
+        registers[libc::REG_ERR as usize] & PAGE_FAULT_WAS_WRITE != 0
+    }
+
+    extern "C" fn on_step(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
+        for slot in &OPEN {
+            let page = slot.swap(0, SeqCst);
+            if page != 0 {
+                // SAFETY: a page of a traced stream.
+                unsafe { libc::mprotect(page as *mut c_void, PAGE, libc::PROT_NONE) };
+            }
+        }
+        // SAFETY: the kernel passes it.
+        unsafe { (*context.cast::<ucontext_t>()).uc_mcontext.gregs[libc::REG_EFL as usize] &= !TRAP_FLAG };
+    }
+
+    pub(super) fn install() {
+        super::handle(libc::SIGTRAP, on_step);
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod resume {
+    use super::*;
+
+    pub(super) fn after_access(context: &mut ucontext_t, _: usize) -> bool {
+        let pc = &mut context.uc_mcontext.pc;
+        // SAFETY: the instruction that faulted.
+        let instruction = unsafe { (*pc as *const u32).read() };
+        *pc += 4;
+        // LDP and LDNP have bit 22 set, STP and STNP do not; the other instruction here is DC ZVA, of the system class.
+        let system = instruction >> 22 == 0b11_0101_0100;
+        system || instruction & (1 << 22) == 0
+    }
+
+    pub(super) fn install() {}
+}
+
+#[cfg(target_arch = "riscv64")]
+mod resume {
+    use super::*;
+
+    pub(super) fn after_access(context: &mut ucontext_t, _: usize) -> bool {
+        let pc = &mut context.uc_mcontext.__gregs[0];
+        // SAFETY: the instruction that faulted; 2 bytes of it exist for certain.
+        let low = unsafe { (*pc as *const u16).read() };
+        let compressed = low & 3 != 3;
+        *pc += if compressed { 2 } else { 4 };
+        // C.SD has funct3 7 and C.LD 3; STORE is opcode 0x23 and LOAD 0x03.
+        if compressed { low >> 13 == 7 } else { low & 0x7F == 0x23 }
+    }
+
+    pub(super) fn install() {}
+}
+
+fn handle(signal: c_int, handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void)) {
+    // SAFETY: the handlers call only `mprotect` and `signal`.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
+    }
+}
+
+/// Every access of `steps` steps as (stream, offset, store), in order.
+fn trace(kernel: &Kernel, delay: Option<u32>) -> Vec<(usize, usize, bool)> {
+    let memory: Vec<Guarded> = kernel.streams.iter().map(|s| Guarded::new(STEPS * s.advance())).collect();
+    for ((from, to), m) in TRACED.iter().zip(&memory) {
+        from.store(m.start() as usize, SeqCst);
+        to.store(m.end() as usize, SeqCst);
+        m.protect(libc::PROT_NONE);
+    }
+    LOGGED.store(0, SeqCst);
+    handle(libc::SIGSEGV, on_fault);
+    resume::install();
+    let p = pointers(memory.iter().map(Guarded::start));
+    // SAFETY: each stream has the memory that it needs; the handlers make it accessible, or the accesses void.
+    match delay {
+        None => unsafe { kernel.run(&p, STEPS) },
+        Some(delay) => unsafe { kernel.run_paced(&p, STEPS, delay) },
+    }
+    for (from, to) in &TRACED {
+        from.store(0, SeqCst);
+        to.store(0, SeqCst);
+    }
+    LOG[..LOGGED.load(SeqCst)]
+        .iter()
+        .map(|(address, store)| {
+            let address = address.load(SeqCst);
+            let (i, m) = memory.iter().enumerate().find(|(_, m)| (m.start() as usize..m.end() as usize).contains(&address)).unwrap();
+            (i, address - m.start() as usize, store.load(SeqCst) == 1)
+        })
+        .collect()
+}
+
+fn check(kernel: &Kernel, delay: Option<u32>) {
+    let trace = trace(kernel, delay);
+    for (i, stream) in kernel.streams.iter().enumerate() {
+        let seen: Vec<(usize, bool)> = trace.iter().filter(|t| t.0 == i).map(|t| (t.1, t.2)).collect();
+        let declared: Vec<(usize, bool)> =
+            (0..STEPS * stream.advance()).step_by(unit(kernel)).map(|offset| (offset, stream.write > 0)).collect();
+        assert!(!declared.is_empty());
+        assert_eq!(seen, declared, "{}, delay {delay:?}: stream {i}", kernel.name);
+    }
+}
+
+#[test]
+fn touches_every_declared_byte_once_in_order() {
+    let _one = ONE_AT_A_TIME.lock();
+    for kernel in available() {
+        check(kernel, None);
+    }
+}
+
+#[test]
+fn paced_form_touches_the_same() {
+    let _one = ONE_AT_A_TIME.lock();
+    for kernel in available() {
+        check(kernel, Some(0));
+        check(kernel, Some(3));
+    }
+}
+
+/// The bursts of a paced run are what the declaration says: counted from the accesses, every burst ends with each stream equally far advanced.
+#[test]
+fn streams_advance_burst_by_burst() {
+    let _one = ONE_AT_A_TIME.lock();
+    for kernel in available() {
+        let bursts = STEPS * memgauge_kernels::BURSTS_PER_STEP as usize;
+        let trace = trace(kernel, Some(0));
+        let per_burst = trace.len() / bursts;
+        assert_eq!(per_burst * unit(kernel), (kernel.burst_lines * memgauge_kernels::LINE) as usize, "{}", kernel.name);
+        for (b, burst) in trace.chunks(per_burst).enumerate() {
+            for (i, stream) in kernel.streams.iter().enumerate() {
+                let bytes = stream.advance() / memgauge_kernels::BURSTS_PER_STEP as usize;
+                let furthest = burst.iter().filter(|t| t.0 == i).map(|t| t.1 + unit(kernel)).max();
+                assert_eq!(furthest, Some((b + 1) * bytes), "{}: burst {b}, stream {i}", kernel.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The state of the machine that bears on the numbers, and what is limited here, why, and how to lift it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memgauge_core::note::Note;
+use memgauge_core::result::Environment;
+use memgauge_core::topology::Machine;
+use memgauge_core::units::{Bytes, IdSet};
+
+use crate::limits::{gib, memory_groups};
+use crate::sysfs::tree::{Tree, field};
+use crate::sysfs::{CPU, nodes::NODE};
+
+/// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
+const CAPABILITIES: [(u32, &str); 5] =
+    [(14, "CAP_IPC_LOCK"), (17, "CAP_SYS_RAWIO"), (21, "CAP_SYS_ADMIN"), (23, "CAP_SYS_NICE"), (38, "CAP_PERFMON")];
+/// The huge page that everybody has in mind: a PMD's on x86-64 and on Arm with 4 KiB base pages.
+const HUGE: Bytes = Bytes::mib(2);
+/// The pool that is advised: enough for a buffer several times larger than today's last-level caches.
+const ADVISED_POOL: Bytes = Bytes::gib(1);
+/// Below this, buffers cannot be several times as large as a server's last-level cache, and latencies are partly the cache's.
+const TIGHT: Bytes = Bytes::gib(1);
+
+/// Reads the state of the machine below `root` that bears on measurements of `machine`: everything but the clock and core frequencies,
+/// which have to be measured.
+pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
+    let tree = Tree::new(root);
+    let status = tree.text("proc/self/status").unwrap_or_default();
+    // Real, effective, saved and file system user.
+    let effective_user = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
+    let held = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    let frequency = Frequency::read(tree, machine);
+    let mut environment = Environment {
+        root: effective_user == Some("0"),
+        capabilities: CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 1).map(|(_, name)| (*name).to_owned()).collect(),
+        clock: None,
+        core_ghz: BTreeMap::new(),
+        // 1 balances; 2 promotes between memory tiers. Both migrate pages.
+        numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
+        thp: chosen(tree, "sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_defrag: chosen(tree, "sys/kernel/mm/transparent_hugepage/defrag"),
+        turbo: turbo(tree),
+        limits: Vec::new(),
+        governors: frequency.governors,
+        energy_preferences: frequency.preferences,
+    };
+    let drivers = frequency.drivers;
+    environment.limits = [
+        allowed_notes(tree, machine),
+        memory_notes(tree, machine),
+        page_notes(machine, &environment),
+        frequency_notes(&environment, &drivers),
+        privilege_notes(tree, machine, &environment),
+    ]
+    .concat();
+    environment
+}
+
+/// The bracketed word of `always [madvise] never`.
+fn chosen(tree: Tree<'_>, file: &str) -> Option<String> {
+    let text = tree.text(file)?;
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+fn turbo(tree: Tree<'_>) -> Option<bool> {
+    let no_turbo = tree.parsed::<u8>(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| off == 0);
+    no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU}/cpufreq/boost")).map(|on| on != 0))
+}
+
+/// Distinct words of cpufreq over online CPUs.
+#[derive(Debug, Default)]
+struct Frequency {
+    governors: Vec<String>,
+    preferences: Vec<String>,
+    drivers: Vec<String>,
+}
+
+impl Frequency {
+    /// CPUs of one policy share its files, so each policy is read once, by its first online CPU.
+    fn read(tree: Tree<'_>, machine: &Machine) -> Self {
+        let mut words = Self::default();
+        let mut seen = IdSet::new();
+        for cpu in &machine.topology.cpus {
+            if seen.contains(cpu.id) {
+                continue;
+            }
+            let folder = format!("{CPU}/cpu{}/cpufreq", cpu.id);
+            // `affected_cpus` is a list of numbers with blanks between.
+            for other in tree.text(&format!("{folder}/affected_cpus")).unwrap_or_default().split_whitespace() {
+                if let Ok(id) = other.parse() {
+                    seen.insert(id);
+                }
+            }
+            let files = [
+                (&mut words.governors, "scaling_governor"),
+                (&mut words.preferences, "energy_performance_preference"),
+                (&mut words.drivers, "scaling_driver"),
+            ];
+            for (list, file) in files {
+                if let Some(word) = tree.text(&format!("{folder}/{file}")).filter(|word| !word.is_empty() && !list.contains(word)) {
+                    list.push(word);
+                }
+            }
+        }
+        words
+    }
+}
+
+/// `CPU 4` or `CPUs 4-7`.
+fn named(what: &str, ids: &IdSet) -> String {
+    format!("{what}{} {ids}", if ids.len() == 1 { "" } else { "s" })
+}
+
+/// Advice names the first of several.
+fn and_so_on(ids: &IdSet) -> &'static str {
+    if ids.len() == 1 { "" } else { " (and so on)" }
+}
+
+fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    let mut notes = Vec::new();
+    let lost = topology.online().difference(&allowed.cpus);
+    if !lost.is_empty() {
+        notes.push(
+            Note::info(
+                "cpus-not-allowed",
+                format!("online, but not measured because this process may not use them: {}", named("CPU", &lost)),
+            )
+            .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out"),
+        );
+    }
+    let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
+    let lost = with_memory.difference(&allowed.nodes);
+    if !lost.is_empty() {
+        notes.push(
+            Note::info("nodes-not-allowed", format!("not measured because Mems_allowed leaves out their memory: {}", named("node", &lost)))
+                .advise("start it outside the cpuset or container that leaves them out (cpuset.mems)"),
+        );
+    }
+    let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
+    if !far.is_empty() {
+        notes.push(Note::warning(
+            "no-local-memory",
+            format!("may be used without the memory of their own nodes, so that all accesses are remote: {}", named("CPU", &far)),
+        ));
+    }
+    let listed = topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus));
+    let homeless = topology.online().difference(&listed);
+    if !homeless.is_empty() {
+        notes.push(Note::info(
+            "cpus-without-node",
+            format!("in no online node, so that no memory is local to them: {}", named("CPU", &homeless)),
+        ));
+    }
+    if !topology.offline.is_empty() {
+        let offline = named("CPU", &topology.offline);
+        let first = topology.offline.first().unwrap_or(0);
+        notes.push(
+            Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}"))
+                .advise(format!("as root: echo 1 > /{CPU}/cpu{first}/online{}", and_so_on(&topology.offline))),
+        );
+    }
+    if let Some(quota) = allowed.cpu_quota
+        && quota < allowed.cpus.len() as f64
+    {
+        let cpus = allowed.cpus.len();
+        notes.push(
+            Note::warning(
+                "cpu-quota",
+                format!("a control group allows {quota:.2} CPUs' worth of time on {cpus} CPUs: threads are stopped when it is used up"),
+            )
+            .advise(format!("lift the quota (cpu.max, a container's CPU limit) to {cpus} or more, or measure fewer CPUs")),
+        );
+    }
+    if tree.is_live() && allowed.cpus.len() == 1 {
+        notes.push(Note::info("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers cannot be measured"));
+    }
+    notes
+}
+
+fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+    let allowed = &machine.allowed;
+    let mut notes = Vec::new();
+    // A control group is worth a word when it is what limits, not whenever there is one.
+    let group = memory_groups(tree).into_iter().min_by_key(|room| room.take);
+    if let Some(room) = group.filter(|room| room.name == allowed.memory_limited_by) {
+        let tight = allowed.memory < TIGHT;
+        let message = format!("at most {} of memory are taken: {}", gib(allowed.memory.0), room.name);
+        let note = if tight { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
+        notes.push(note.advise("raise the limit of the control group (memory.max, a container's memory limit)"));
+    } else if allowed.memory < TIGHT {
+        notes.push(
+            Note::warning("little-memory", format!("at most {} of memory are taken: {}", gib(allowed.memory.0), allowed.memory_limited_by))
+                .advise("free memory or lift the limit; buffers may otherwise fit into the last-level cache"),
+        );
+    }
+    notes
+}
+
+fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let topology = &machine.topology;
+    let allowed = |id: u32| machine.allowed.nodes.contains(id);
+    let nodes = || topology.nodes.iter().filter(|n| allowed(n.id));
+    let free = |n: &memgauge_core::topology::Node| n.pools.iter().any(|p| p.page == HUGE && p.free > 0);
+    let offered = nodes().any(|n| n.pools.iter().any(|p| p.page == HUGE));
+    let without: IdSet = nodes().filter(|n| !free(n)).map(|n| n.id).collect();
+    if offered && let Some(first) = without.first() {
+        // No more than half of what may be taken there: nodes may be small.
+        let most = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
+        let pages = (ADVISED_POOL.0.min(most) / HUGE.0).max(1);
+        let size = Bytes(pages * HUGE.0);
+        let folder = format!("/{NODE}/node{first}/hugepages/hugepages-{}kB", HUGE.0 >> 10);
+        notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
+            format!("as root: echo {pages} > {folder}/nr_hugepages{} reserves {size} there; 0 gives it back", and_so_on(&without)),
+        ));
+    }
+    if environment.thp.as_deref() == Some("never") {
+        notes.push(
+            Note::warning(
+                "thp-never",
+                "transparent huge pages are switched off: without a pool, buffers are of small pages and latencies include TLB misses",
+            )
+            .advise("as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"),
+        );
+    }
+    if environment.numa_balancing == Some(true) && nodes().count() > 1 {
+        notes.push(
+            Note::warning("numa-balancing", "NUMA balancing is on: the kernel may unmap and migrate pages while they are measured")
+                .advise("as root, for the time of the measurement: echo 0 > /proc/sys/kernel/numa_balancing"),
+        );
+    }
+    notes
+}
+
+fn frequency_notes(environment: &Environment, drivers: &[String]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    // With these drivers in active mode, `powersave` is the name of the ordinary dynamic policy; elsewhere it is the lowest frequency.
+    let dynamic = drivers.iter().all(|d| d == "intel_pstate" || d == "amd-pstate-epp");
+    if !dynamic && environment.governors.iter().any(|g| g == "powersave") {
+        notes.push(
+            Note::warning("governor-powersave", "governor powersave holds CPUs at their lowest frequency")
+                .advise("as root: cpupower frequency-set -g performance"),
+        );
+    }
+    if environment.turbo == Some(false) {
+        notes.push(Note::info("turbo-off", "turbo (boost) is switched off: results hold for the lower frequencies"));
+    }
+    notes
+}
+
+fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let identity = &machine.identity;
+    if let Some(name) = &identity.hypervisor {
+        notes.push(Note::info(
+            "virtual-machine",
+            format!("this is a virtual machine ({name}): caches, nodes and distances are what it shows, which need not be the host's"),
+        ));
+    }
+    let tables = "sys/firmware/dmi/tables/DMI";
+    if tree.exists(tables) && std::fs::File::open(tree.path(tables)).is_err() {
+        notes.push(
+            Note::info("dmi-unreadable", "DMI tables cannot be read: modules, channels and the theoretical peak are not known")
+                .advise("run as root, once, to have them in the result"),
+        );
+    } else if tree.is_live() && !tree.exists(tables) {
+        notes.push(Note::info("dmi-absent", "firmware gives no DMI tables: modules, channels and the theoretical peak are not known"));
+    }
+    notes.extend(perf_note(tree, environment));
+    notes
+}
+
+/// What `perf_event_paranoid` leaves (`Documentation/admin-guide/sysctl/kernel.rst`); Debian and Ubuntu add levels 3 and 4.
+fn perf_note(tree: Tree<'_>, environment: &Environment) -> Option<Note> {
+    let file = "proc/sys/kernel/perf_event_paranoid";
+    let Some(level) = tree.parsed::<i32>(file) else {
+        let told = tree.exists("proc/sys/kernel");
+        return told.then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
+    };
+    // Root in a container may lack them: the capabilities decide, not the user.
+    let privileged = environment.capabilities.iter().any(|c| c == "CAP_PERFMON" || c == "CAP_SYS_ADMIN");
+    if privileged || level <= 0 {
+        return None;
+    }
+    let what = match level {
+        1 => "counters of memory controllers and other CPUs' work may not be read",
+        2 => "counters of memory controllers and of the kernel may not be read",
+        _ => "no counter may be read",
+    };
+    Some(
+        Note::info("perf-restricted", format!("perf_event_paranoid is {level}: {what}"))
+            .advise(format!("as root: echo 0 > /{file}, or give the program CAP_PERFMON")),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+use super::*;
+use crate::sysfs::fixture::Fixture;
+use crate::sysfs::read_machine;
+
+fn read(tree: &Fixture) -> Environment {
+    read_environment(tree.root(), &read_machine(tree.root()).unwrap())
+}
+
+fn note<'e>(environment: &'e Environment, code: &str) -> Option<&'e Note> {
+    environment.limits.iter().find(|n| n.code == code)
+}
+
+#[test]
+fn a_plain_server_has_nothing_to_say() {
+    let tree = Fixture::new().cpus(2).node(0, "0-1", 64 << 10).files(&[
+        ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "8"),
+        ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "8"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+        ("sys/kernel/mm/transparent_hugepage/defrag", "always defer defer+madvise [madvise] never"),
+        ("proc/self/status", "Uid:\t1000\t0\t0\t0\nCapEff:\t0000004000a00000\n"),
+        ("proc/sys/kernel/perf_event_paranoid", "2"),
+        ("proc/sys/kernel/numa_balancing", "1"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate"),
+        ("sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference", "performance"),
+        ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance"),
+        ("sys/devices/system/cpu/cpu1/cpufreq/scaling_driver", "intel_pstate"),
+    ]);
+    let environment = read(&tree);
+    assert_eq!(environment.limits, []);
+    assert!(environment.root);
+    assert_eq!(environment.capabilities, ["CAP_SYS_ADMIN", "CAP_SYS_NICE", "CAP_PERFMON"]);
+    assert_eq!((environment.thp.as_deref(), environment.thp_defrag.as_deref()), (Some("madvise"), Some("madvise")));
+    assert_eq!(environment.governors, ["powersave", "performance"]);
+    assert_eq!(environment.energy_preferences, ["performance"]);
+    assert_eq!((environment.turbo, environment.numa_balancing), (Some(true), Some(true)));
+}
+
+#[test]
+fn limits_come_with_advice() {
+    let tree = Fixture::new().cpus(4).node(0, "0-1", 64 << 10).node(1, "2-3", 64 << 10).files(&[
+        ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "8"),
+        ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "0"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+        ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nCpus_allowed_list: 0,2-3\nMems_allowed_list: 0\n"),
+        ("proc/sys/kernel/perf_event_paranoid", "4"),
+        ("proc/cpuinfo", "processor: 0\nvendor_id: AuthenticAMD\nflags: lm hypervisor"),
+        ("sys/devices/system/cpu/cpufreq/boost", "0"),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq"),
+        ("proc/self/cgroup", "0::/j\n"),
+        ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/j/cpu.max", "150000 100000"),
+        ("sys/fs/cgroup/j/memory.max", "536870912"),
+        ("sys/fs/cgroup/j/memory.current", "0"),
+    ]);
+    let environment = read(&tree);
+    let says = |code: &str, words: &[&str]| {
+        let note = note(&environment, code).unwrap_or_else(|| panic!("no {code} in {:#?}", environment.limits));
+        let text = format!("{} {}", note.message, note.advice.as_deref().unwrap_or_default());
+        for word in words {
+            assert!(text.contains(word), "{code}: '{word}' is not in: {text}");
+        }
+    };
+    says("cpus-not-allowed", &[": CPU 1 "]);
+    says("nodes-not-allowed", &[": node 1 "]);
+    says("no-local-memory", &["CPUs 2-3"]);
+    says("cpu-quota", &["1.50", "cpu.max"]);
+    says("cgroup-memory", &["409 MiB", "memory.max of control group /j"]);
+    says(
+        "no-huge-page-pool",
+        &["node 0", "echo 512 > /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages reserves 1 GiB"],
+    );
+    says("thp-never", &["echo madvise"]);
+    says("virtual-machine", &["unknown hypervisor"]);
+    says("perf-restricted", &["4", "CAP_PERFMON"]);
+    says("governor-powersave", &["performance"]);
+    says("turbo-off", &[]);
+    assert!(!environment.root && environment.capabilities.is_empty());
+    // One allowed node has nothing to balance with.
+    assert!(note(&environment, "numa-balancing").is_none());
+}
+
+#[test]
+fn numa_balancing_and_strays() {
+    let tree = Fixture::new()
+        .cpus(4)
+        .file("sys/devices/system/cpu/online", "0-2")
+        .node(0, "0", 64 << 10)
+        .node(2, "1", 64 << 10)
+        .files(&[("proc/sys/kernel/numa_balancing", "2"), ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n")]);
+    let environment = read(&tree);
+    let codes: Vec<&str> = environment.limits.iter().map(|n| n.code.as_str()).collect();
+    assert_eq!(codes, ["cpus-without-node", "cpus-offline", "numa-balancing", "perf-absent"]);
+}

@@ -1,0 +1,178 @@
+//! Control groups of this process, versions 1 and 2, each with all its ancestors.
+//!
+//! `/proc/self/cgroup` gives a path in each hierarchy, `/proc/self/mountinfo` where a hierarchy is mounted and which part of it (`root`).
+//! In a container the two need not fit: with a control-group namespace the path is `/` or climbs out by `/..`, and without one the mount
+//! shows only the container's own group while the path names it in full.
+
+use memgauge_core::units::IdSet;
+
+use crate::sysfs::tree::Tree;
+
+/// Which hierarchy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hierarchy<'c> {
+    /// Version 1, of this controller.
+    V1(&'c str),
+    /// Version 2.
+    V2,
+}
+
+/// One control group: this process's or an ancestor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Its folder, relative to the root folder.
+    pub(crate) folder: String,
+    /// Its path in the hierarchy as far as it can be seen, for people.
+    pub(crate) name: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    root: String,
+    point: String,
+    kind: String,
+    options: String,
+}
+
+/// The group of this process in `hierarchy` and all its ancestors that can be seen, nearest first; empty without such a hierarchy.
+pub(crate) fn groups(tree: Tree<'_>, hierarchy: Hierarchy<'_>) -> Vec<Group> {
+    let Some(path) = tree.text("proc/self/cgroup").and_then(|text| path_in(&text, hierarchy)) else { return Vec::new() };
+    let mounts = mounts(tree);
+    let of_hierarchy = |m: &&Mount| match hierarchy {
+        Hierarchy::V1(controller) => m.kind == "cgroup" && m.options.split(',').any(|o| o == controller),
+        Hierarchy::V2 => m.kind == "cgroup2",
+    };
+    let candidates: Vec<&Mount> = mounts.iter().filter(of_hierarchy).collect();
+    let inside = candidates.iter().find_map(|m| Some((*m, below(&m.root, &path)?)));
+    // A path that the mount does not show: the mount's own top is the nearest that can be seen.
+    let Some((mount, relative)) = inside.or_else(|| Some((*candidates.first()?, String::new()))) else { return Vec::new() };
+    ancestors(tree, mount, &relative)
+}
+
+/// The set of `what` (`cpus` or `mems`) of the cpuset of this process, from the control groups' files. `None` where they say nothing.
+pub(crate) fn cpuset(tree: Tree<'_>, what: &str) -> Option<IdSet> {
+    // A cpuset without control groups (before Linux 2.6.24, and still mountable): its files have no prefix.
+    let path = tree.text("proc/self/cpuset").unwrap_or_default();
+    let old: Vec<Group> =
+        mounts(tree).iter().filter(|m| m.kind == "cpuset").flat_map(|m| ancestors(tree, m, path.trim_start_matches('/'))).collect();
+    let all = [groups(tree, Hierarchy::V2), groups(tree, Hierarchy::V1("cpuset")), old];
+    let names = [format!("cpuset.{what}.effective"), format!("cpuset.effective_{what}"), format!("cpuset.{what}"), what.to_owned()];
+    // A group that leaves the set empty takes its parent's.
+    all.iter()
+        .flatten()
+        .find_map(|group| names.iter().find_map(|name| tree.ids(&format!("{}/{name}", group.folder)).filter(|ids| !ids.is_empty())))
+}
+
+/// The path in lines `5:cpu,cpuacct:/path`; version 2 is `0::/path`.
+fn path_in(text: &str, hierarchy: Hierarchy<'_>) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (number, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let matches = match hierarchy {
+            Hierarchy::V1(controller) => controllers.split(',').any(|c| c == controller),
+            Hierarchy::V2 => number == "0" && controllers.is_empty(),
+        };
+        matches.then(|| path.to_owned())
+    })
+}
+
+/// Mounts by `mountinfo`, or by `mounts` in recordings that have only that.
+fn mounts(tree: Tree<'_>) -> Vec<Mount> {
+    let mountinfo = tree.text("proc/self/mountinfo").unwrap_or_default();
+    let full: Vec<Mount> = mountinfo.lines().filter_map(parse_mountinfo).collect();
+    if !full.is_empty() {
+        return full;
+    }
+    let text = ["proc/self/mounts", "proc/mounts"].iter().find_map(|file| tree.text(file)).unwrap_or_default();
+    text.lines().filter_map(parse_mounts).collect()
+}
+
+/// `36 35 98:0 /root /point opts tag:1 - kind source superopts`
+fn parse_mountinfo(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let (root, point) = (before.next()?, before.next()?);
+    let mut after = after.split(' ');
+    let (kind, _source, options) = (after.next()?, after.next()?, after.next().unwrap_or(""));
+    Some(Mount { root: unescape(root), point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
+}
+
+/// `source /point kind opts 0 0`
+fn parse_mounts(line: &str) -> Option<Mount> {
+    let mut words = line.split(' ').skip(1);
+    let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
+    Some(Mount { root: "/".to_owned(), point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
+}
+
+/// Undoes `\040` and the like, by which the kernel writes blanks, tabs, newlines and backslashes.
+fn unescape(text: &str) -> String {
+    let mut parts = text.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..3).and_then(|octal| u8::from_str_radix(octal, 8).ok()).filter(u8::is_ascii);
+        match code {
+            Some(code) => {
+                plain.push(code as char);
+                plain.push_str(&part[3..]);
+            }
+            None => {
+                plain.push('\\');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
+/// `path` relative to the mount's `root`, when the mount shows it.
+fn below(root: &str, path: &str) -> Option<String> {
+    let rest = path.strip_prefix(root.trim_end_matches('/'))?;
+    if !rest.is_empty() && !rest.starts_with('/') || rest.split('/').any(|part| part == "..") {
+        return None;
+    }
+    Some(rest.trim_matches('/').to_owned())
+}
+
+/// The folders from `relative` up to the mount point, as far as they are there.
+fn ancestors(tree: Tree<'_>, mount: &Mount, relative: &str) -> Vec<Group> {
+    let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
+    let point = mount.point.trim_end_matches('/');
+    (0..=parts.len())
+        .rev()
+        .map(|depth| {
+            let path: String = parts[..depth].iter().flat_map(|part| ["/", part]).collect();
+            let name = format!("{}{path}", mount.root.trim_end_matches('/'));
+            Group { folder: format!("{point}{path}"), name: if name.is_empty() { "/".to_owned() } else { name } }
+        })
+        .filter(|group| tree.exists(&group.folder))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines() {
+        let text = "5:cpu,cpuacct:/a\n4:memory:/m:with colon\n1:name=systemd:/s\n0::/two";
+        assert_eq!(path_in(text, Hierarchy::V1("cpuacct")).as_deref(), Some("/a"));
+        assert_eq!(path_in(text, Hierarchy::V1("memory")).as_deref(), Some("/m:with colon"));
+        assert_eq!(path_in(text, Hierarchy::V2).as_deref(), Some("/two"));
+        assert_eq!(path_in(text, Hierarchy::V1("pids")), None);
+        let mount = parse_mountinfo("35 31 0:32 /docker/x /sys/fs/cg\\040roup rw,relatime shared:9 - cgroup cgroup rw,memory").unwrap();
+        assert_eq!((mount.root.as_str(), mount.point.as_str(), mount.kind.as_str()), ("/docker/x", "/sys/fs/cg roup", "cgroup"));
+        assert_eq!(parse_mountinfo("35 31"), None);
+        assert_eq!(unescape("a\\134b\\9\\é"), "a\\b\\9\\é");
+    }
+
+    #[test]
+    fn paths_below_mounts() {
+        assert_eq!(below("/", "/a/b").as_deref(), Some("a/b"));
+        assert_eq!(below("/", "/").as_deref(), Some(""));
+        assert_eq!(below("/docker/x", "/docker/x").as_deref(), Some(""));
+        assert_eq!(below("/docker/x", "/docker/x/y").as_deref(), Some("y"));
+        assert_eq!(below("/docker/x", "/docker/xy"), None);
+        assert_eq!(below("/", "/../.."), None);
+        assert_eq!(below("/..", "/a"), None);
+    }
+}

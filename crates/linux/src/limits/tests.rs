@@ -1,0 +1,181 @@
+use super::*;
+use crate::sysfs::fixture::Fixture;
+use crate::sysfs::read_machine;
+
+const GIB: u64 = 1 << 30;
+
+/// Two nodes of 16 GiB, all free and available.
+fn machine() -> Fixture {
+    let kib = 32u64 << 20;
+    Fixture::new()
+        .cpus(4)
+        .node(0, "0-1", 16 << 10)
+        .node(1, "2-3", 16 << 10)
+        .file("proc/meminfo", format!("MemTotal: {kib} kB\nMemFree: {kib} kB\nMemAvailable: {kib} kB\n"))
+}
+
+fn budget(tree: &Fixture) -> (u64, String) {
+    let allowed = read_machine(tree.root()).unwrap().allowed;
+    (allowed.memory.0, allowed.memory_limited_by)
+}
+
+/// 80 % as the code rounds it.
+fn share(bytes: u64) -> u64 {
+    bytes / 100 * 80
+}
+
+#[test]
+fn margins() {
+    // 80 % of what is left.
+    assert_eq!(with_margin(1000, 1000, 0), 800);
+    // 5 % of all stay, when little is left.
+    assert_eq!(with_margin(100, 1000, 0), 50);
+    assert_eq!(with_margin(40, 1000, 0), 0);
+    // So does the floor.
+    assert_eq!(with_margin(1000, 1000, 900), 100);
+    assert_eq!(with_margin(u64::MAX, u64::MAX, 0), u64::MAX / 100 * 80);
+}
+
+#[test]
+fn free_nodes_and_what_is_available() {
+    let tree = machine();
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, 2 * share(16 * GIB));
+    assert!(by.contains("nodes (0-1)"), "{by}");
+    // One node only.
+    let tree = tree.file("proc/self/status", "Mems_allowed_list: 1");
+    let allowed = read_machine(tree.root()).unwrap().allowed;
+    assert_eq!(allowed.node_memory, [(1, Bytes(share(16 * GIB)))].into());
+    assert_eq!(allowed.memory.0, share(16 * GIB));
+    // Less is available than is free on the node.
+    let tree = tree.file("proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 4194304 kB\n");
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, 4 * GIB - 32 * GIB / 100 * 5);
+    assert!(by.contains("MemAvailable, 4.0 GiB"), "{by}");
+}
+
+#[test]
+fn half_of_the_page_cache_counts_as_free() {
+    let tree = machine().file(
+        "sys/devices/system/node/node1/meminfo",
+        "Node 1 MemTotal: 16777216 kB\nNode 1 MemFree: 4194304 kB\nNode 1 Active(file): 1048576 kB\nNode 1 Inactive(file): 2097152 kB\nNode 1 SReclaimable: 1048576 kB\n",
+    );
+    let allowed = read_machine(tree.root()).unwrap().allowed;
+    assert_eq!(allowed.node_memory[&1].0, share(6 * GIB));
+}
+
+#[test]
+fn every_ancestor_of_a_v2_group_counts() {
+    let tree = machine().files(&[
+        ("proc/self/cgroup", "0::/a/b/c\n"),
+        ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/a/memory.max", "2147483648"),
+        ("sys/fs/cgroup/a/memory.current", "1610612736"),
+        ("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 536870912\n"),
+        ("sys/fs/cgroup/a/b/memory.max", "max"),
+        ("sys/fs/cgroup/a/b/memory.current", "1"),
+        ("sys/fs/cgroup/a/b/c/memory.max", "8589934592"),
+        ("sys/fs/cgroup/a/b/c/memory.current", "0"),
+    ]);
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, share(GIB));
+    assert!(by.contains("memory.max of control group /a (2.0 GiB, 1.0 GiB left)"), "{by}");
+    let tree = tree.file("sys/fs/cgroup/a/b/memory.high", "536870912");
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, share(536_870_911));
+    assert!(by.contains("memory.high of control group /a/b"), "{by}");
+}
+
+#[test]
+fn v1_groups_and_container_mounts() {
+    let mount = |root: &str| format!("35 31 0:32 {root} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    let with = |path: &str, root: &str| {
+        let tree = machine()
+            .file("proc/self/cgroup", format!("4:memory:{path}\n0::/\n"))
+            .file("proc/self/mountinfo", mount(root))
+            .file("sys/fs/cgroup/memory/memory.limit_in_bytes", (6 * GIB).to_string())
+            .file("sys/fs/cgroup/memory/memory.usage_in_bytes", "0")
+            .file("sys/fs/cgroup/memory/job/memory.limit_in_bytes", (4 * GIB).to_string())
+            .file("sys/fs/cgroup/memory/job/memory.usage_in_bytes", (2 * GIB).to_string())
+            .file("sys/fs/cgroup/memory/job/memory.stat", format!("inactive_file 0\ntotal_inactive_file {GIB}\n"));
+        budget(&tree)
+    };
+    let job = share(3 * GIB);
+    let top = share(6 * GIB);
+    assert_eq!(with("/job", "/").0, job);
+    // Without a control-group namespace: the mount shows the container's group, the path names it in full.
+    assert_eq!(with("/docker/x/job", "/docker/x").0, job);
+    assert!(with("/docker/x/job", "/docker/x").1.contains("/docker/x/job"));
+    assert_eq!(with("/docker/x", "/docker/x").0, top);
+    // With one: the path is relative to it, or leads out of it.
+    assert_eq!(with("/", "/").0, top);
+    assert_eq!(with("/../other", "/..").0, top);
+    // A folder that cannot be seen: its ancestors still count.
+    assert_eq!(with("/job/hidden", "/").0, job);
+    // No limit at all.
+    let (memory, by) = budget(
+        &machine()
+            .file("proc/self/cgroup", "4:memory:/\n")
+            .file("proc/self/mountinfo", mount("/"))
+            .file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
+    );
+    assert_eq!(memory, 2 * share(16 * GIB));
+    assert!(!by.contains("control group"), "{by}");
+}
+
+#[test]
+fn resource_limits_and_commit_accounting() {
+    let tree = machine()
+        .file(
+            "proc/self/limits",
+            "Limit  Soft Limit  Hard Limit  Units\nMax data size             unlimited   unlimited  bytes\nMax address space         2147483648   unlimited  bytes\n",
+        )
+        .file("proc/self/status", "VmSize:\t 1048576 kB\n");
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, share(GIB));
+    assert!(by.contains("ulimit -v"), "{by}");
+    let strict = "MemTotal: 33554432 kB\nMemAvailable: 33554432 kB\nCommitLimit: 3145728 kB\nCommitted_AS: 2621440 kB\n";
+    let tree = tree.file("proc/sys/vm/overcommit_memory", "2").file("proc/meminfo", strict);
+    let (memory, by) = budget(&tree);
+    assert_eq!(memory, share(GIB / 2));
+    assert!(by.contains("overcommit"), "{by}");
+}
+
+#[test]
+fn quotas() {
+    let v2 = machine().files(&[
+        ("proc/self/cgroup", "0::/a/b\n"),
+        ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/a/cpu.max", "150000 100000"),
+        ("sys/fs/cgroup/a/b/cpu.max", "max 100000"),
+    ]);
+    assert_eq!(cpu_quota(v2.root()), Some(1.5));
+    let v1 = machine().files(&[
+        ("proc/self/cgroup", "2:cpu,cpuacct:/j\n"),
+        ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"),
+        ("sys/fs/cgroup/cpu/j/cpu.cfs_quota_us", "50000"),
+        ("sys/fs/cgroup/cpu/j/cpu.cfs_period_us", "100000"),
+    ]);
+    assert_eq!(cpu_quota(v1.root()), Some(0.5));
+    assert_eq!(cpu_quota(machine().root()), None);
+}
+
+/// On the machine that runs the tests, whatever its hierarchies and mounts are.
+#[test]
+fn the_nearest_group_holds_this_process() {
+    let tree = Tree::new(Path::new("/"));
+    let own = std::process::id().to_string();
+    for hierarchy in [Hierarchy::V2, Hierarchy::V1("memory"), Hierarchy::V1("cpu"), Hierarchy::V1("cpuset")] {
+        let found = groups(tree, hierarchy);
+        // Nothing to check without such a hierarchy, or where the group itself is outside of what the mount shows.
+        let Some(nearest) = found.first() else { continue };
+        let paths = tree.text("proc/self/cgroup").unwrap();
+        let whole = paths.lines().any(|line| line.ends_with(&format!(":{}", nearest.name)));
+        if let Some(members) = tree.text(&format!("{}/cgroup.procs", nearest.folder)).filter(|_| whole) {
+            assert!(members.lines().any(|pid| pid == own), "{hierarchy:?}: {nearest:?} holds {members}, not {own}");
+        }
+        assert!(found.windows(2).all(|pair| pair[0].folder.starts_with(&pair[1].folder)), "{found:?}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Why a buffer could not be had, and what to do about it.
+
+use std::io;
+
+use memgauge_core::note::Note;
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::PageKind;
+use memgauge_core::units::Bytes;
+
+use super::Backing;
+use super::system::System;
+
+/// A buffer that could not be had as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}")]
+pub struct MemoryError {
+    /// Which kind of obstacle.
+    pub kind: MemoryErrorKind,
+    /// What failed, and on what.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// The way out.
+    pub advice: String,
+}
+
+/// Which kind of obstacle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryErrorKind {
+    /// The size is zero or beyond the address space.
+    Size,
+    /// The node does not exist or may not be used.
+    Node,
+    /// The pages asked for cannot be had.
+    Pages,
+    /// There is not enough memory.
+    Space,
+    /// Pages cannot be put on the node.
+    Placement,
+    /// The kernel refused for another reason.
+    System,
+}
+
+impl MemoryError {
+    /// The same as a note, with the stable code `memory-size`, `memory-node`, `memory-pages`, `memory-space`, `memory-placement` or
+    /// `memory-system`.
+    pub fn note(&self) -> Note {
+        let code = match self.kind {
+            MemoryErrorKind::Size => "memory-size",
+            MemoryErrorKind::Node => "memory-node",
+            MemoryErrorKind::Pages => "memory-pages",
+            MemoryErrorKind::Space => "memory-space",
+            MemoryErrorKind::Placement => "memory-placement",
+            MemoryErrorKind::System => "memory-system",
+        };
+        Note::error(code, self.to_string()).advise(self.advice.clone())
+    }
+
+    fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
+        let what = format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name());
+        Self { kind, what, why: why.into(), advice: advice.into() }
+    }
+}
+
+pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
+
+pub(super) fn size(plan: &BufferPlan) -> MemoryError {
+    MemoryError::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
+}
+
+pub(super) fn no_such_node(node: u32, online: &str) -> MemoryError {
+    MemoryError {
+        kind: MemoryErrorKind::Node,
+        what: format!("cannot allocate on node {node}"),
+        why: format!("memory node {node} is not online; online are {online}"),
+        advice: "run 'memgauge info' to see the nodes, and choose one with --node".to_owned(),
+    }
+}
+
+pub(super) fn no_room(plan: &BufferPlan, room: u64) -> MemoryError {
+    let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
+    MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node")
+}
+
+pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
+    let advice = "enable them: echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled; or use --pages auto";
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
+}
+
+pub(super) fn pool(plan: &BufferPlan, system: &System, page: u64, len: usize, why: String) -> MemoryError {
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, system, page, len))
+}
+
+/// The command that makes the pool large enough.
+fn pool_advice(plan: &BufferPlan, system: &System, page: u64, len: usize) -> String {
+    let Some(pool) = system.pools.iter().find(|p| p.page.0 == page) else {
+        let have: Vec<String> = system.pools.iter().map(|p| p.page.to_string()).collect();
+        let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
+        return format!(
+            "this kernel offers pools of {have}; for pages of {} it must boot with hugepagesz= and nr_hugepages, or use --pages auto",
+            Bytes(page)
+        );
+    };
+    let needed = (len as u64).div_ceil(page);
+    let total = pool.total + needed.saturating_sub(system.usable(pool));
+    let file = system.pool_file(plan.node, page);
+    let boot = if page == 1 << 30 {
+        format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
+    } else {
+        String::new()
+    };
+    format!("reserve pages: echo {total} | sudo tee {}{boot}; or use --pages auto", file.display())
+}
+
+pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> MemoryError {
+    let (kind, advice) = match (backing, e.raw_os_error()) {
+        (Backing::Pool(_), Some(libc::ENOMEM)) => {
+            (MemoryErrorKind::Pages, "another process took the pool's free pages: raise the node's nr_hugepages, or use --pages auto")
+        }
+        (Backing::Pool(_), _) => (MemoryErrorKind::Pages, "use --pages auto"),
+        (_, Some(libc::ENOMEM)) => (
+            MemoryErrorKind::Space,
+            "give a smaller --size, or lift the limit: ulimit -v (address space), vm.overcommit_memory, vm.max_map_count",
+        ),
+        _ => (MemoryErrorKind::System, "give a smaller --size"),
+    };
+    MemoryError::new(kind, plan, format!("the kernel refused the mapping: {e}"), advice)
+}
+
+pub(super) fn bind(plan: &BufferPlan, system: &System, e: &io::Error) -> MemoryError {
+    if e.raw_os_error() == Some(libc::EINVAL) {
+        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, system.mems_allowed);
+        let advice = "choose an allowed node with --node, or widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
+        return MemoryError::new(MemoryErrorKind::Node, plan, why, advice);
+    }
+    MemoryError::new(MemoryErrorKind::System, plan, format!("binding to node {} failed: {e}", plan.node), UNCONFINED)
+}
+
+pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io::Error) -> MemoryError {
+    /// `EHWPOISON` of asm-generic/errno.h.
+    const EHWPOISON: i32 = 133;
+    match (backing, e.raw_os_error()) {
+        (_, Some(EHWPOISON)) => MemoryError::new(
+            MemoryErrorKind::System,
+            plan,
+            "the kernel found a page with a hardware memory error (EHWPOISON)",
+            "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module",
+        ),
+        // MADV_POPULATE_WRITE says EFAULT where a store would have raised SIGBUS: the node's part of the pool ran dry, or the control
+        // group's limit on huge pages was reached.
+        (Backing::Pool(page), Some(libc::EFAULT | libc::ENOMEM)) => MemoryError::new(
+            MemoryErrorKind::Pages,
+            plan,
+            format!(
+                "the pool of {} pages on node {} ran dry, or the control group limits huge pages (hugetlb.*.max)",
+                Bytes(page as u64),
+                plan.node
+            ),
+            pool_advice(plan, system, page as u64, plan.bytes.0 as usize),
+        ),
+        (_, Some(libc::ENOMEM | libc::EFAULT)) => MemoryError::new(
+            MemoryErrorKind::Space,
+            plan,
+            format!("memory ran out while touching it: {e}"),
+            "give a smaller --size or use fewer CPUs",
+        ),
+        _ => {
+            MemoryError::new(MemoryErrorKind::System, plan, format!("touching it failed: {e}"), "give a smaller --size, or use --pages 4k")
+        }
+    }
+}
+
+pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, system: &System) -> MemoryError {
+    let kind = match obtained {
+        PageKind::Base => "base pages",
+        PageKind::Thp => "transparent huge pages",
+        PageKind::Pool => "pool pages",
+    };
+    let why =
+        format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, system.thp_setting);
+    let advice =
+        "free memory is fragmented or short: echo 1 | sudo tee /proc/sys/vm/compact_memory, give a smaller --size, or use --pages auto";
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
+}
+
+pub(super) fn cannot_place(plan: &BufferPlan, refusal: &str) -> MemoryError {
+    let why = format!("{refusal}, and no CPU of node {} may be used to touch its memory first", plan.node);
+    MemoryError::new(MemoryErrorKind::Placement, plan, why, UNCONFINED)
+}

@@ -1,0 +1,129 @@
+//! An anonymous mapping between guard pages.
+
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+
+use super::Backing;
+use super::readback::{self, Backed};
+
+/// Bits of `mmap`'s flags from which the logarithm of the pool's page size counts (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
+const MAP_HUGE_SHIFT: u32 = 26;
+/// `MADV_COLLAPSE` (Linux 6.1): assemble huge pages now.
+const MADV_COLLAPSE: i32 = 25;
+
+/// A readable and writable range with a `PROT_NONE` page below and above.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    data: NonNull<u8>,
+    len: usize,
+    guard: usize,
+}
+
+// SAFETY: a mapping is plain memory owned by this value; it is tied to no thread, and this type hands out nothing but its address.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; shared references only read the address and the length. Who dereferences the address answers for races.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes rounded up to whole pages of `backing`, aligned to them; nothing is touched.
+    pub(super) fn new(len: usize, backing: Backing) -> io::Result<Self> {
+        let (guard, page) = (base_page(), backing.page());
+        let len = len.next_multiple_of(page);
+        // Address space for any alignment, inaccessible: the guards are what remains of it below and above.
+        let total = len.checked_add(page + guard).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let low = map(std::ptr::null_mut(), total, libc::PROT_NONE, libc::MAP_NORESERVE)?;
+        let data = (low as usize + guard).next_multiple_of(page);
+        // The reservation starts on a page, so the aligned address is at most `page` above it, and at least `guard` remains at the end.
+        unmap(low as usize, data - guard - low as usize);
+        unmap(data + len + guard, low as usize + total - (data + len + guard));
+        let mapping = |address: *mut u8| {
+            NonNull::new(address).map(|data| Self { data, len, guard }).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+        };
+        if let Backing::Pool(page) = backing {
+            let pool = libc::MAP_HUGETLB | ((page.trailing_zeros() as i32) << MAP_HUGE_SHIFT) | libc::MAP_FIXED_NOREPLACE;
+            // A hole is made and filled without replacing, so that a mapping which another thread puts there is never destroyed.
+            unmap(data, len);
+            let mapped = map(data as *mut u8, len, libc::PROT_READ | libc::PROT_WRITE, pool);
+            return match mapped {
+                Ok(address) if address as usize == data => mapping(address),
+                other => {
+                    unmap(data - guard, guard);
+                    unmap(data + len, guard);
+                    // A kernel before 4.17 takes the address as a hint only.
+                    if let Ok(elsewhere) = other {
+                        unmap(elsewhere as usize, len);
+                        return Err(io::Error::from_raw_os_error(libc::EEXIST));
+                    }
+                    other.and_then(mapping)
+                }
+            };
+        }
+        let mapping = mapping(data as *mut u8)?;
+        // SAFETY: the range was reserved above and is owned by `mapping`.
+        if unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // EINVAL: a kernel without transparent huge pages; what was obtained is read back in any case.
+        mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        mapping.advise(libc::MADV_DONTDUMP);
+        Ok(mapping)
+    }
+
+    /// The first usable byte.
+    pub(super) fn data(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    /// Usable bytes.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Asks the kernel to assemble huge pages where the faults got small ones; false when it cannot.
+    pub(super) fn collapse(&self) -> bool {
+        self.advise(MADV_COLLAPSE)
+    }
+
+    /// What smaps says of this mapping. Mappings below it are passed, those above are not looked at: new mappings lie low, and each
+    /// one that is passed costs a walk of its page tables.
+    pub(super) fn read_pages(&self) -> Result<Backed, String> {
+        let start = self.data() as usize as u64;
+        let file = File::open("/proc/self/smaps").map_err(|e| format!("/proc/self/smaps cannot be read: {e}"))?;
+        // One entry has about 700 bytes, and the kernel computes as many entries as the read has room for.
+        readback::smaps(std::io::BufReader::with_capacity(1024, file), start, start + self.len as u64)
+    }
+
+    fn advise(&self, advice: i32) -> bool {
+        // SAFETY: the range is mapped and owned by this value; none of the advices used here changes its content.
+        unsafe { libc::madvise(self.data().cast(), self.len, advice) == 0 }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        unmap(self.data() as usize - self.guard, self.len + 2 * self.guard);
+    }
+}
+
+/// The kernel's base page in bytes.
+pub(super) fn base_page() -> usize {
+    // SAFETY: sysconf only reads.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+fn map(at: *mut u8, len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+    // SAFETY: no flag used here replaces a mapping that exists (MAP_FIXED_NOREPLACE at most).
+    let address = unsafe { libc::mmap(at.cast(), len, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+}
+
+/// Unmaps a range that belongs to the caller.
+fn unmap(start: usize, len: usize) {
+    if len > 0 {
+        // SAFETY: private helper; every caller passes a range that it mapped itself and no longer uses.
+        unsafe { libc::munmap(start as *mut libc::c_void, len) };
+    }
+}

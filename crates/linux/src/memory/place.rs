@@ -1,0 +1,191 @@
+//! Putting pages on a node, and reading back where they are. Raw system calls: no library is needed for three of them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use memgauge_core::result::{Placement, PlacementStatus};
+
+use super::Backing;
+use super::map::{Mapping, base_page};
+use super::readback;
+use super::system::System;
+
+/// `MPOL_BIND` of linux/mempolicy.h: these nodes or none. Pages bound so are not migrated by NUMA balancing either.
+const MPOL_BIND: libc::c_long = 2;
+/// Pages looked up at most; a larger buffer is sampled evenly, first and last page included. About 2 ms.
+const SAMPLE: usize = 8192;
+/// Below this share of pages found, a read-back proves nothing; a few may be under migration by compaction at the moment.
+const FOUND_ENOUGH: f64 = 0.99;
+
+/// What this process has learnt about its right to use memory policies: what was refused once is not tried again, because it costs
+/// and because some systems log each refusal.
+#[derive(Debug)]
+pub(super) struct Policy {
+    /// The error by which `mbind` was refused for good; 0 while it was not.
+    bind_refused: AtomicI32,
+    /// The same for `move_pages`.
+    query_refused: AtomicI32,
+}
+
+/// The process's own.
+pub(super) static PROCESS: Policy = Policy::new();
+
+impl Policy {
+    /// Nothing learnt yet.
+    pub(super) const fn new() -> Self {
+        Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
+    }
+
+    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here.
+    ///
+    /// # Errors
+    /// The node may not be used (`EINVAL`), or another failure of `mbind`.
+    pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32) -> io::Result<Result<(), String>> {
+        let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
+        let known = self.bind_refused.load(Ordering::Relaxed);
+        if known != 0 {
+            return Ok(Err(refusal(known)));
+        }
+        let (mask, maxnode) = mask(node);
+        // SAFETY: sets the policy of a range that the caller owns; the mask has at least `maxnode - 1` bits.
+        let rc = unsafe { libc::syscall(libc::SYS_mbind, data, len, MPOL_BIND, mask.as_ptr(), maxnode, 0) };
+        if rc == 0 {
+            return Ok(Ok(()));
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(errno @ (libc::EPERM | libc::ENOSYS | libc::EACCES)) => {
+                self.bind_refused.store(errno, Ordering::Relaxed);
+                Ok(Err(refusal(errno)))
+            }
+            _ => Err(e),
+        }
+    }
+
+    /// The nodes of the pages at `addresses`: a node, or a negative error for a page that is not there.
+    fn nodes_of(&self, addresses: &[*mut u8]) -> io::Result<Vec<i32>> {
+        let known = self.query_refused.load(Ordering::Relaxed);
+        if known != 0 {
+            return Err(io::Error::from_raw_os_error(known));
+        }
+        let mut nodes = vec![i32::MIN; addresses.len()];
+        let no_targets = std::ptr::null::<i32>();
+        // SAFETY: without target nodes nothing is moved; both arrays have as many entries as the call is told.
+        let rc = unsafe { libc::syscall(libc::SYS_move_pages, 0, addresses.len(), addresses.as_ptr(), no_targets, nodes.as_mut_ptr(), 0) };
+        if rc == 0 {
+            return Ok(nodes);
+        }
+        let e = io::Error::last_os_error();
+        if let Some(errno @ (libc::EPERM | libc::ENOSYS | libc::EACCES)) = e.raw_os_error() {
+            self.query_refused.store(errno, Ordering::Relaxed);
+        }
+        Err(e)
+    }
+}
+
+/// A mask with the bit of `node`, and `maxnode` for it: the kernel uses one bit less than it is told.
+fn mask(node: u32) -> (Vec<usize>, usize) {
+    let bits = usize::BITS as usize;
+    let mut words = vec![0usize; node as usize / bits + 1];
+    words[node as usize / bits] = 1 << (node as usize % bits);
+    let maxnode = words.len() * bits + 1;
+    (words, maxnode)
+}
+
+/// Reads back on which nodes the mapping's pages are. The method is left for the caller to fill in.
+pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, system: &System, policy: &Policy) -> Placement {
+    // A pool page is one page to both sources. Transparent huge pages may be mixed with base pages, so those are looked up singly.
+    let page = if let Backing::Pool(page) = backing { page } else { base_page() };
+    let mut failures = Vec::new();
+    match by_move_pages(mapping, page, policy) {
+        Ok(pages) => return conclude(node, "move_pages", pages),
+        Err(why) => failures.push(format!("move_pages: {why}")),
+    }
+    match by_numa_maps(mapping) {
+        Ok(pages) => return conclude(node, "numa_maps", pages),
+        Err(why) => failures.push(format!("numa_maps: {why}")),
+    }
+    if system.only_node {
+        // Not read back but certain: there is nowhere else.
+        let source = Some("only-node".to_owned());
+        return Placement { status: PlacementStatus::Verified, source, ..Placement::default() };
+    }
+    let reason = Some(format!("where pages are may not be read back ({})", failures.join("; ")));
+    Placement { status: PlacementStatus::Unverified, reason, ..Placement::default() }
+}
+
+fn conclude(node: u32, source: &str, pages_by_node: BTreeMap<u32, u64>) -> Placement {
+    let elsewhere: u64 = pages_by_node.iter().filter(|(n, _)| **n != node).map(|(_, count)| count).sum();
+    let all: u64 = pages_by_node.values().sum();
+    let (status, reason) = if elsewhere == 0 {
+        (PlacementStatus::Verified, None)
+    } else {
+        (PlacementStatus::Wrong, Some(format!("{elsewhere} of {all} pages are not on node {node}")))
+    };
+    Placement { status, method: String::new(), source: Some(source.to_owned()), pages_by_node, reason }
+}
+
+fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTreeMap<u32, u64>, String> {
+    let count = mapping.len() / page;
+    // SAFETY: every index is below the number of pages in the mapping.
+    let addresses: Vec<*mut u8> = sample(count).map(|i| unsafe { mapping.data().add(i * page) }).collect();
+    let nodes = policy.nodes_of(&addresses).map_err(|e| e.to_string())?;
+    let mut pages = BTreeMap::new();
+    for node in nodes.iter().filter_map(|&n| u32::try_from(n).ok()) {
+        *pages.entry(node).or_insert(0u64) += 1;
+    }
+    let found: u64 = pages.values().sum();
+    if (found as f64) < FOUND_ENOUGH * addresses.len() as f64 {
+        return Err(format!("found {found} of {} pages", addresses.len()));
+    }
+    Ok(pages)
+}
+
+fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
+    let start = mapping.data() as usize as u64;
+    let file = File::open("/proc/self/numa_maps").map_err(|e| e.to_string())?;
+    // Entries have about 100 bytes; the kernel walks page tables for as many as the read has room for.
+    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, start + mapping.len() as u64);
+    pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
+}
+
+/// All of `count` indices when they are few, else [`SAMPLE`] of them, evenly spread, first and last included.
+fn sample(count: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(SAMPLE);
+    (0..taken).map(move |i| if taken < 2 { 0 } else { (i as u128 * (count - 1) as u128 / (taken - 1) as u128) as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_a_bit_more_than_they_need() {
+        assert_eq!(mask(0), (vec![1], 65));
+        assert_eq!(mask(63), (vec![1 << 63], 65));
+        assert_eq!(mask(64), (vec![0, 1], 129));
+        assert_eq!(mask(1000).0.len(), 16);
+    }
+
+    #[test]
+    fn a_sample_has_both_ends_and_no_index_twice() {
+        for count in [0, 1, 2, 100, SAMPLE, SAMPLE + 1, 131_072, 1 << 40] {
+            let indices: Vec<usize> = sample(count).collect();
+            assert_eq!(indices.len(), count.min(SAMPLE));
+            assert!(indices.windows(2).all(|w| w[0] < w[1]));
+            if count > 0 {
+                assert_eq!((indices[0], indices[indices.len() - 1]), (0, count - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn one_page_elsewhere_is_wrong() {
+        assert_eq!(conclude(1, "numa_maps", BTreeMap::from([(1, 5)])).status, PlacementStatus::Verified);
+        let wrong = conclude(1, "numa_maps", BTreeMap::from([(1, 5), (0, 1)]));
+        assert_eq!(wrong.status, PlacementStatus::Wrong);
+        assert_eq!(wrong.reason.as_deref(), Some("1 of 6 pages are not on node 1"));
+    }
+}

@@ -1,0 +1,195 @@
+//! What sysfs says of a node, its pools of huge pages and transparent huge pages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::topology::PagePool;
+use memgauge_core::units::{Bytes, IdSet};
+
+use super::error::{self, MemoryError};
+use super::map::base_page;
+
+/// What bears on one allocation, read just before it.
+#[derive(Debug)]
+pub(super) struct System {
+    root: PathBuf,
+    /// Whether this kernel describes memory nodes.
+    numa: bool,
+    /// CPUs of the node.
+    pub(super) node_cpus: IdSet,
+    /// Whether the node is the only one with memory.
+    pub(super) only_node: bool,
+    /// Memory nodes that this process may use, in words of the kernel.
+    pub(super) mems_allowed: String,
+    /// The node's pools.
+    pub(super) pools: Vec<PagePool>,
+    /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
+    room: Option<u64>,
+    /// Whether transparent huge pages can be had.
+    pub(super) thp: ThpMode,
+    /// The setting of transparent huge pages.
+    pub(super) thp_setting: String,
+    /// Base page in bytes.
+    pub(super) base_page: usize,
+}
+
+/// Whether transparent huge pages can be had.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ThpMode {
+    /// Of this many bytes, when asked for by madvise.
+    Usable(usize),
+    /// Why not.
+    Off(String),
+}
+
+impl System {
+    /// Reads what bears on an allocation on `node`.
+    ///
+    /// # Errors
+    /// When the node is not online.
+    pub(super) fn read(root: &Path, node: u32) -> Result<Self, MemoryError> {
+        let nodes = root.join("sys/devices/system/node");
+        let list = |name: &str| fs::read_to_string(nodes.join(name)).ok().and_then(|t| t.parse::<IdSet>().ok());
+        let online = list("online");
+        // A kernel without NUMA has one node, called 0.
+        let exists = online.as_ref().map_or(node == 0, |ids| ids.contains(node));
+        if !exists {
+            return Err(error::no_such_node(node, &online.unwrap_or_else(|| IdSet::one(0)).to_string()));
+        }
+        let own = nodes.join(format!("node{node}"));
+        let node_cpus = list(&format!("node{node}/cpulist"))
+            .or_else(|| fs::read_to_string(root.join("sys/devices/system/cpu/online")).ok().and_then(|t| t.parse().ok()));
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mems = status.lines().find_map(|l| l.strip_prefix("Mems_allowed_list:"));
+        let (thp, thp_setting) = thp(root);
+        let mut system = Self {
+            numa: online.is_some(),
+            node_cpus: node_cpus.unwrap_or_default(),
+            only_node: list("has_memory").or(online).is_none_or(|ids| ids == IdSet::one(node)),
+            mems_allowed: mems.map_or("other nodes".to_owned(), |m| format!("nodes {}", m.trim())),
+            pools: Vec::new(),
+            room: fs::read_to_string(own.join("meminfo")).ok().and_then(|t| room(&t)),
+            thp,
+            thp_setting,
+            base_page: base_page(),
+            root: root.to_owned(),
+        };
+        system.pools = pools(&system.pool_folder(node));
+        Ok(system)
+    }
+
+    /// Whether the pool of `page` bytes on the node has `len` bytes free.
+    ///
+    /// # Errors
+    /// In words, why not.
+    pub(super) fn pool_for(&self, node: u32, page: u64, len: usize) -> Result<(), String> {
+        let needed = (len as u64).div_ceil(page);
+        match self.pools.iter().find(|p| p.page.0 == page) {
+            None => Err(format!("this kernel has no pool of {} pages", Bytes(page))),
+            Some(pool) if self.usable(pool) < needed => Err(format!(
+                "node {node}'s pool of {} pages has {} free of {}, and {needed} are needed",
+                pool.page,
+                self.usable(pool),
+                pool.total
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Pages of the pool that can be taken: those free on the node, less what mappings of others have reserved. Reservations are
+    /// counted for the whole machine only.
+    pub(super) fn usable(&self, pool: &PagePool) -> u64 {
+        let global = self.root.join("sys/kernel/mm/hugepages").join(folder_name(pool.page.0));
+        match (number(&global.join("free_hugepages")), number(&global.join("resv_hugepages"))) {
+            (Some(free), Some(reserved)) => pool.free.min(free.saturating_sub(reserved)),
+            _ => pool.free,
+        }
+    }
+
+    /// The file that sets the size of the node's pool of `page` bytes, as people type it.
+    pub(super) fn pool_file(&self, node: u32, page: u64) -> PathBuf {
+        self.pool_folder(node).join(folder_name(page)).join("nr_hugepages")
+    }
+
+    fn pool_folder(&self, node: u32) -> PathBuf {
+        let part = if self.numa { format!("sys/devices/system/node/node{node}/hugepages") } else { "sys/kernel/mm/hugepages".to_owned() };
+        self.root.join(part)
+    }
+
+    /// Whether the node can hold the buffer now: beyond that, a bound allocation is not refused, it gets the process killed.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(super) fn check_room(&self, plan: &BufferPlan, len: usize) -> Result<(), MemoryError> {
+        match self.room {
+            Some(room) if room < len as u64 => Err(error::no_room(plan, room)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Pools below a folder of `hugepages-2048kB` and the like, by page size.
+pub(super) fn pools(folder: &Path) -> Vec<PagePool> {
+    let mut pools: Vec<PagePool> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let kib: u64 = name.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+            let path = entry.path();
+            let page = Bytes(kib.checked_mul(1024)?);
+            Some(PagePool { page, total: number(&path.join("nr_hugepages"))?, free: number(&path.join("free_hugepages"))? })
+        })
+        .collect();
+    pools.sort_by_key(|p| p.page);
+    pools
+}
+
+fn folder_name(page: u64) -> String {
+    format!("hugepages-{}kB", page >> 10)
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Free and reclaimable bytes by a node's meminfo: free pages, the page cache on disk-backed files, and slabs that can shrink.
+pub(super) fn room(meminfo: &str) -> Option<u64> {
+    let field = |name: &str| {
+        meminfo.lines().find_map(|line| {
+            let mut words = line.split_ascii_whitespace().skip(2);
+            (words.next()? == name).then(|| words.next()?.parse::<u64>().ok())?
+        })
+    };
+    let reclaimable = ["Active(file):", "Inactive(file):", "SReclaimable:"].into_iter().filter_map(field).sum::<u64>();
+    field("MemFree:").map(|free| (free + reclaimable) << 10)
+}
+
+/// Whether transparent huge pages can be had by madvise, and the setting in a word.
+pub(super) fn thp(root: &Path) -> (ThpMode, String) {
+    let folder = root.join("sys/kernel/mm/transparent_hugepage");
+    let chosen = |path: PathBuf| {
+        let text = fs::read_to_string(path).ok()?;
+        text.split_ascii_whitespace().find_map(|w| Some(w.strip_prefix('[')?.strip_suffix(']')?.to_owned()))
+    };
+    let Some(global) = chosen(folder.join("enabled")) else {
+        return (ThpMode::Off("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
+    };
+    let page = number(&folder.join("hpage_pmd_size")).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20);
+    // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
+    let setting = match chosen(folder.join(folder_name(page)).join("enabled")) {
+        Some(own) if own != "inherit" => own,
+        _ => global,
+    };
+    if setting == "never" {
+        return (ThpMode::Off(format!("transparent huge pages of {} are off ('never')", Bytes(page))), setting);
+    }
+    // SAFETY: PR_GET_THP_DISABLE only reads a flag; its other arguments must be zero.
+    if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
+        let why = "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it)";
+        return (ThpMode::Off(why.to_owned()), setting);
+    }
+    (ThpMode::Usable(page as usize), setting)
+}

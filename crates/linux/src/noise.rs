@@ -1,0 +1,313 @@
+//! What disturbs a measurement: the kernel's counters before and after it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use memgauge_core::result::Noise;
+use memgauge_core::units::IdSet;
+
+/// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100); in less time than this the steps are all that could be seen.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// The counters at the start of a measurement.
+#[derive(Debug)]
+pub struct NoiseProbe {
+    root: PathBuf,
+    cpus: IdSet,
+    started: Instant,
+    counters: Counters,
+}
+
+/// The kernel's counters at one moment; `None`: this kernel does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Counters {
+    stat: Option<CpuTime>,
+    /// Time that this process's threads ran, in seconds.
+    own_s: Option<f64>,
+    vmstat: Vmstat,
+    /// Microseconds of PSI.
+    cpu_pressure: Option<u64>,
+    memory_pressure: Option<u64>,
+    memory_errors: Option<u64>,
+}
+
+/// Time of the measured CPUs in ticks of `USER_HZ`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct CpuTime {
+    /// CPUs found.
+    cpus: u64,
+    /// user, nice, system, irq and softirq; guests are part of user.
+    busy: u64,
+    steal: u64,
+}
+
+/// Events of `/proc/vmstat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Vmstat {
+    migrated: Option<u64>,
+    hint_faults: Option<u64>,
+    collapsed: Option<u64>,
+}
+
+impl NoiseProbe {
+    /// Reads the counters; some ten small files, and one line of `/proc/stat` per CPU of the machine.
+    ///
+    /// `root` is the root of `/proc` and `/sys`. `cpus` are all the CPUs that this process keeps busy meanwhile, those kept awake
+    /// included: its own time on CPUs that are not named would be taken for its time on those that are.
+    pub fn start(root: &Path, cpus: &IdSet) -> Self {
+        Self { counters: Counters::read(root, cpus), root: root.to_owned(), cpus: cpus.clone(), started: Instant::now() }
+    }
+
+    /// Reads them again and returns the differences. Shares of CPU time need at least 0.2 s and are `None` in less.
+    ///
+    /// `involuntary_switches`: the sum over the measuring threads of differences of [`thread_involuntary_switches`]. Migrations and
+    /// frequencies are for the caller to fill in.
+    pub fn finish(self, involuntary_switches: Option<u64>) -> Noise {
+        let elapsed = self.started.elapsed();
+        let after = Counters::read(&self.root, &self.cpus);
+        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz()) }
+    }
+}
+
+impl Counters {
+    fn read(root: &Path, cpus: &IdSet) -> Self {
+        let text = |path: &str| fs::read_to_string(root.join(path)).ok();
+        Self {
+            stat: text("proc/stat").and_then(|t| cpu_time(&t, cpus)),
+            own_s: own_cpu_seconds(),
+            vmstat: text("proc/vmstat").map(|t| vmstat(&t)).unwrap_or_default(),
+            cpu_pressure: text("proc/pressure/cpu").and_then(|t| pressure(&t)),
+            memory_pressure: text("proc/pressure/memory").and_then(|t| pressure(&t)),
+            memory_errors: memory_errors(&root.join("sys/devices/system/edac/mc")),
+        }
+    }
+
+    /// The differences from `before` to now, as shares of `elapsed`.
+    fn since(&self, before: &Self, elapsed: Duration, user_hz: f64) -> Noise {
+        let seconds = elapsed.as_secs_f64();
+        let long_enough = elapsed >= SHORTEST;
+        let (mut steal, mut others) = (None, None);
+        if let (Some(now), Some(then)) = (self.stat, before.stat)
+            && long_enough
+            && now.cpus == then.cpus
+        {
+            // Each CPU's count is cut to whole ticks. The error of a sum of n differences is about 0.4 sqrt(n) ticks; twice that is
+            // taken off, so that cutting never looks like noise.
+            let cut = (now.cpus as f64).sqrt();
+            let all = seconds * user_hz * now.cpus as f64;
+            let ticks = |now: u64, then: u64| (now.saturating_sub(then) as f64 - cut).max(0.0);
+            steal = Some((ticks(now.steal, then.steal) / all).min(1.0));
+            others = self.own_s.zip(before.own_s).map(|(now_s, then_s)| {
+                let own = (now_s - then_s) * user_hz;
+                ((ticks(now.busy, then.busy) - own) / all).clamp(0.0, 1.0)
+            });
+        }
+        let difference = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        let share = |now, then| difference(now, then).filter(|_| seconds > 0.0).map(|us| (us as f64 / 1e6 / seconds).min(1.0));
+        Noise {
+            steal,
+            others,
+            pages_migrated: difference(self.vmstat.migrated, before.vmstat.migrated),
+            numa_hint_faults: difference(self.vmstat.hint_faults, before.vmstat.hint_faults),
+            thp_collapsed: difference(self.vmstat.collapsed, before.vmstat.collapsed),
+            cpu_pressure: share(self.cpu_pressure, before.cpu_pressure),
+            memory_pressure: share(self.memory_pressure, before.memory_pressure),
+            memory_errors: difference(self.memory_errors, before.memory_errors),
+            ..Noise::default()
+        }
+    }
+}
+
+/// Times that the kernel took the calling thread off its CPU while it could still run; `None` when the kernel does not tell.
+pub fn thread_involuntary_switches() -> Option<u64> {
+    usage(libc::RUSAGE_THREAD).and_then(|u| u64::try_from(u.ru_nivcsw).ok())
+}
+
+/// Time that all threads of this process ran, in user and kernel mode.
+fn own_cpu_seconds() -> Option<f64> {
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    usage(libc::RUSAGE_SELF).map(|u| seconds(u.ru_utime) + seconds(u.ru_stime))
+}
+
+fn usage(who: i32) -> Option<libc::rusage> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage writes one rusage, and all zeros is a valid one.
+    unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
+}
+
+/// Ticks a second in `/proc/stat`.
+fn user_hz() -> f64 {
+    // SAFETY: sysconf only reads.
+    let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if hz > 0 { hz as f64 } else { 100.0 }
+}
+
+/// The time of `cpus` by the text of `/proc/stat`; `None` when it tells of none of them.
+fn cpu_time(stat: &str, cpus: &IdSet) -> Option<CpuTime> {
+    let mut sum = CpuTime::default();
+    for line in stat.lines().take_while(|l| l.starts_with("cpu")) {
+        let mut words = line.split_ascii_whitespace();
+        let Some(id) = words.next().and_then(|w| w.strip_prefix("cpu")?.parse::<u32>().ok()) else { continue };
+        if !cpus.contains(id) {
+            continue;
+        }
+        // user nice system idle iowait irq softirq steal (proc_stat(5)).
+        let values: Vec<u64> = words.take(8).map_while(|w| w.parse().ok()).collect();
+        if let [user, nice, system, _idle, _iowait, irq, softirq, steal] = values[..] {
+            sum.cpus += 1;
+            sum.busy += user + nice + system + irq + softirq;
+            sum.steal += steal;
+        }
+    }
+    (sum.cpus > 0).then_some(sum)
+}
+
+/// The events that matter here, by the text of `/proc/vmstat`.
+fn vmstat(text: &str) -> Vmstat {
+    let mut events = Vmstat::default();
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(' ') else { continue };
+        let slot = match name {
+            // Promotions to a faster tier are counted with NUMA balancing's migrations; demotions to a slower tier are not.
+            "numa_pages_migrated" => &mut events.migrated,
+            _ if name.starts_with("pgdemote_") => &mut events.migrated,
+            "numa_hint_faults" => &mut events.hint_faults,
+            "thp_collapse_alloc" => &mut events.collapsed,
+            _ => continue,
+        };
+        if let Ok(count) = value.trim().parse::<u64>() {
+            *slot = Some(slot.unwrap_or(0) + count);
+        }
+    }
+    events
+}
+
+/// Microseconds in which some task waited, by the text of a file of `/proc/pressure`.
+fn pressure(text: &str) -> Option<u64> {
+    let some = text.lines().find(|l| l.starts_with("some "))?;
+    some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
+}
+
+/// Corrected and uncorrected errors of all memory controllers; `None` when no EDAC driver is loaded.
+fn memory_errors(controllers: &Path) -> Option<u64> {
+    let mut sum = None;
+    for entry in fs::read_dir(controllers).ok()?.flatten() {
+        let name = entry.file_name();
+        if name.to_str().and_then(|n| n.strip_prefix("mc")).is_none_or(|n| n.parse::<u32>().is_err()) {
+            continue;
+        }
+        for file in ["ce_count", "ue_count"] {
+            if let Some(count) = fs::read_to_string(entry.path().join(file)).ok().and_then(|t| t.trim().parse::<u64>().ok()) {
+                sum = Some(sum.unwrap_or(0) + count);
+            }
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  400 40 160 4000 0 0 0 8 0 0\n\
+                        cpu0 100 10 40 1000 5 1 2 3 50 0\n\
+                        cpu2 200 20 80 2000 5 3 4 5 0 0\n\
+                        intr 123 4 5\nctxt 99\n";
+
+    #[test]
+    fn stat_of_some_cpus_with_holes() {
+        let both = cpu_time(STAT, &IdSet::from_iter([0, 1, 2])).unwrap();
+        assert_eq!(both, CpuTime { cpus: 2, busy: 153 + 307, steal: 8 });
+        assert_eq!(cpu_time(STAT, &IdSet::one(2)).unwrap().steal, 5);
+        assert_eq!(cpu_time(STAT, &IdSet::one(7)), None);
+        assert_eq!(cpu_time("", &IdSet::one(0)), None);
+        assert_eq!(cpu_time("cpu0 1 2 x\n", &IdSet::one(0)), None);
+    }
+
+    #[test]
+    fn vmstat_events() {
+        let with = vmstat(
+            "nr_free_pages 5\nnuma_hint_faults 7\nnuma_pages_migrated 11\npgdemote_kswapd 2\npgdemote_direct 1\nthp_collapse_alloc 3\nthp_collapse_alloc_failed 9\n",
+        );
+        assert_eq!(with, Vmstat { migrated: Some(14), hint_faults: Some(7), collapsed: Some(3) });
+        assert_eq!(vmstat("pgmigrate_success 4\n"), Vmstat::default());
+    }
+
+    #[test]
+    fn pressure_of_some() {
+        assert_eq!(pressure("some avg10=0.36 avg60=0.21 avg300=0.23 total=6520410\nfull avg10=0.00 total=1\n"), Some(6_520_410));
+        assert_eq!(pressure("full avg10=0.00 total=1\n"), None);
+        assert_eq!(pressure(""), None);
+    }
+
+    fn at(busy: u64, steal: u64, own_s: f64) -> Counters {
+        Counters { stat: Some(CpuTime { cpus: 4, busy, steal }), own_s: Some(own_s), ..Counters::default() }
+    }
+
+    #[test]
+    fn shares_of_cpu_time() {
+        let second = Duration::from_secs(1);
+        // 400 ticks in all. Two are the error of cutting.
+        let noise = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), second, 100.0);
+        assert_eq!(noise.steal, Some(0.1));
+        assert!((noise.others.unwrap() - (298.0 - 100.0) / 400.0).abs() < 1e-9, "{noise:?}");
+        let alone = at(1400, 2, 14.0).since(&at(1000, 0, 10.0), second, 100.0);
+        assert_eq!((alone.steal, alone.others), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn too_short_to_tell_and_absent_counters_are_none() {
+        let short = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), Duration::from_millis(199), 100.0);
+        assert_eq!((short.steal, short.others), (None, None));
+        let none = Counters::default().since(&Counters::default(), Duration::from_secs(1), 100.0);
+        assert_eq!(none, Noise::default());
+    }
+
+    #[test]
+    fn events_are_differences() {
+        let counters = |n| Counters {
+            vmstat: Vmstat { migrated: Some(n), hint_faults: Some(2 * n), collapsed: None },
+            cpu_pressure: Some(n * 1000),
+            memory_errors: Some(3 * n),
+            ..Counters::default()
+        };
+        let noise = counters(110).since(&counters(10), Duration::from_millis(500), 100.0);
+        assert_eq!((noise.pages_migrated, noise.numa_hint_faults, noise.thp_collapsed), (Some(100), Some(200), None));
+        assert_eq!((noise.cpu_pressure, noise.memory_pressure, noise.memory_errors), (Some(0.2), None, Some(300)));
+    }
+
+    #[test]
+    fn a_tree_with_memory_controllers() {
+        let root = std::env::temp_dir().join(format!("memgauge-noise-{}", std::process::id()));
+        for (mc, ce, ue) in [("mc0", "3", "1"), ("mc1", "5", "0")] {
+            let folder = root.join("sys/devices/system/edac/mc").join(mc);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("ce_count"), format!("{ce}\n")).unwrap();
+            fs::write(folder.join("ue_count"), format!("{ue}\n")).unwrap();
+        }
+        fs::create_dir_all(root.join("sys/devices/system/edac/mc/power")).unwrap();
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("proc/stat"), STAT).unwrap();
+        let read = Counters::read(&root, &IdSet::one(0));
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(read.memory_errors, Some(9));
+        assert_eq!(read.stat.unwrap().busy, 153);
+        assert_eq!((read.cpu_pressure, read.vmstat), (None, Vmstat::default()));
+    }
+
+    #[test]
+    fn this_machine_tells_of_its_own_load() {
+        let probe = NoiseProbe::start(Path::new("/"), &IdSet::one(0));
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(250) {
+            std::hint::spin_loop();
+        }
+        let noise = probe.finish(thread_involuntary_switches());
+        assert!(noise.involuntary_switches.is_some());
+        let others = noise.others.unwrap();
+        assert!((0.0..=1.0).contains(&others), "{others}");
+        assert!(own_cpu_seconds().unwrap() > 0.05);
+        assert!(noise.steal.is_some_and(|s| (0.0..=1.0).contains(&s)));
+    }
+}

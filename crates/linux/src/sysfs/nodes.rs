@@ -1,0 +1,141 @@
+//! Memory nodes.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
+use memgauge_core::units::{Bytes, IdSet};
+
+use super::CPU;
+use super::tree::{Tree, kib_field};
+
+/// Where nodes are, below the root.
+pub(crate) const NODE: &str = "sys/devices/system/node";
+/// Where the pools of all nodes together are.
+const POOLS: &str = "sys/kernel/mm/hugepages";
+/// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
+const LOCAL_DISTANCE: u32 = 10;
+
+/// Online nodes; one made up of all memory and all CPUs where the kernel has no NUMA.
+pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
+    let folders = tree.numbered(NODE, "node");
+    let online = tree.ids(&format!("{NODE}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
+    let online = online.unwrap_or_else(|| folders.clone());
+    if online.is_empty() {
+        return vec![without_numa(tree, online_cpus)];
+    }
+    let mut nodes: Vec<Node> = online.iter().map(|id| read_node(tree, id, online_cpus)).collect();
+    let candidates = column_candidates(tree, &online, &folders);
+    for node in &mut nodes {
+        let row = tree.text(&format!("{NODE}/node{}/distance", node.id)).unwrap_or_default();
+        node.distances = distances(&row, &candidates, &online);
+    }
+    if let [only] = nodes.as_mut_slice()
+        && only.pools.is_empty()
+    {
+        only.pools = pools(tree, POOLS);
+    }
+    nodes
+}
+
+/// Gives each CPU its node. A CPU that no online node lists keeps out of every node's `cpus`, and gets the node that its own folder links
+/// to, when that one is online, or else the lowest online node: its memory has to come from somewhere.
+pub(crate) fn assign(tree: Tree<'_>, nodes: &[Node], cpus: &mut [Cpu]) {
+    let mut node_of: BTreeMap<u32, u32> = BTreeMap::new();
+    for node in nodes {
+        for cpu in node.cpus.iter() {
+            node_of.entry(cpu).or_insert(node.id);
+        }
+    }
+    let lowest = nodes.first().map_or(0, |n| n.id);
+    for cpu in cpus {
+        cpu.node = node_of.get(&cpu.id).copied().unwrap_or_else(|| {
+            let linked = tree.numbered(&format!("{CPU}/cpu{}", cpu.id), "node").first();
+            linked.filter(|id| nodes.iter().any(|n| n.id == *id)).unwrap_or(lowest)
+        });
+    }
+}
+
+fn without_numa(tree: Tree<'_>, cpus: &IdSet) -> Node {
+    let meminfo = tree.text("proc/meminfo").unwrap_or_default();
+    Node {
+        id: 0,
+        cpus: cpus.clone(),
+        memory: Bytes(kib_field(&meminfo, "MemTotal").unwrap_or(0)),
+        free: kib_field(&meminfo, "MemFree").map(Bytes),
+        distances: BTreeMap::from([(0, LOCAL_DISTANCE)]),
+        pools: pools(tree, POOLS),
+        ..Node::default()
+    }
+}
+
+fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
+    let at = |file: &str| format!("{NODE}/node{id}/{file}");
+    let meminfo = tree.text(&at("meminfo")).unwrap_or_default();
+    let cpus = tree.mask_or_ids(&at("cpumap"), &at("cpulist")).unwrap_or_else(|| tree.numbered(&at(""), "cpu"));
+    Node {
+        id,
+        cpus: cpus.intersection(online_cpus),
+        memory: Bytes(kib_field(&meminfo, "MemTotal").unwrap_or(0)),
+        free: kib_field(&meminfo, "MemFree").map(Bytes),
+        distances: BTreeMap::new(),
+        hmat: [0, 1].into_iter().filter_map(|class| hmat(tree, id, class)).collect(),
+        memory_side_caches: side_caches(tree, id),
+        pools: pools(tree, &at("hugepages")),
+    }
+}
+
+/// What the columns of `distance` may stand for. The kernel prints one for each online node in order; the other sets are for recordings
+/// from which a node's folder was taken away afterwards.
+fn column_candidates(tree: Tree<'_>, online: &IdSet, folders: &IdSet) -> Vec<IdSet> {
+    let read = |file: &str| tree.ids(&format!("{NODE}/{file}")).unwrap_or_default();
+    let populated = read("has_memory").union(&read("has_normal_memory")).union(&read("has_cpu"));
+    vec![online.clone(), read("online"), folders.clone(), populated, read("possible")]
+}
+
+/// A row of distances by node, restricted to online nodes; empty when its columns cannot be told apart.
+fn distances(row: &str, candidates: &[IdSet], online: &IdSet) -> BTreeMap<u32, u32> {
+    let columns: Vec<u32> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let Some(ids) = candidates.iter().find(|ids| ids.len() == columns.len()) else { return BTreeMap::new() };
+    ids.iter().zip(columns).filter(|(id, _)| online.contains(*id)).collect()
+}
+
+/// What firmware claims of this node. The kernel shows an attribute that HMAT does not state as 0.
+fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
+    let folder = format!("{NODE}/node{id}/access{class}/initiators");
+    if !tree.exists(&folder) {
+        return None;
+    }
+    let stated = |file: &str| tree.parsed::<u64>(&format!("{folder}/{file}")).filter(|&n| n > 0);
+    Some(HmatAccess {
+        class,
+        initiators: tree.numbered(&folder, "node"),
+        read_latency_ns: stated("read_latency"),
+        write_latency_ns: stated("write_latency"),
+        read_bandwidth_mbs: stated("read_bandwidth"),
+        write_bandwidth_mbs: stated("write_bandwidth"),
+    })
+}
+
+fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {
+    let folder = format!("{NODE}/node{id}/memory_side_cache");
+    let levels = tree.numbered(&folder, "index");
+    let read = |level: u32| {
+        let size = tree.parsed::<u64>(&format!("{folder}/index{level}/size")).filter(|&n| n > 0)?;
+        let line = tree.id(&format!("{folder}/index{level}/line_size")).filter(|&n| n > 0);
+        Some(MemorySideCache { level: u8::try_from(level).ok()?, size: Bytes(size), line })
+    };
+    levels.iter().filter_map(read).collect()
+}
+
+/// The pools in a folder of `hugepages-2048kB` and the like, smallest pages first.
+fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
+    let read = |name: &String| {
+        let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let page = Bytes(kib.checked_mul(1024).filter(|&n| n > 0)?);
+        let count = |file: &str| tree.parsed(&format!("{folder}/{name}/{file}"));
+        Some(PagePool { page, total: count("nr_hugepages")?, free: count("free_hugepages")? })
+    };
+    let mut pools: Vec<PagePool> = tree.names(folder).iter().filter_map(read).collect();
+    pools.sort_by_key(|pool| pool.page);
+    pools
+}

@@ -1,0 +1,200 @@
+//! Bandwidth: by mix, by number of CPUs, by node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::{Measurement, VerdictStatus};
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::IdSet;
+
+use super::evidence::evidence;
+use super::grid::{Cell, Column, blocks, grid};
+use super::latency::{DETAILED_COLUMNS, column_name, without_half};
+use super::marks::Marks;
+use super::number::{bar, bounds, maybe, number, percent, value_of};
+use super::page::{INDENT, Page, Style};
+use super::{Context, cpus_name, memory_only, node_name};
+
+const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
+/// Columns of a full bar.
+const BAR: usize = 20;
+
+/// One line a mix.
+pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let mut ms = ms.to_vec();
+    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node, m.at.mix));
+    let single = ms.len() == 1;
+    let about = context.about(ABOUT);
+    page.heading(&context.title(&ms, if single { "Bandwidth" } else { "Peak bandwidth by mix" }), &about);
+    let mut marks = Marks::new(context.report, &ms);
+    let several = |f: fn(&Measurement) -> String| ms.iter().map(|m| f(m)).collect::<BTreeSet<_>>().len() > 1;
+    let mut columns = Vec::new();
+    if several(loaders) {
+        columns.push(Column::words("CPUs").with(ms.iter().map(|m| Cell::text(loaders(m)))));
+    }
+    if several(|m| node_name(m.at.memory_node)) {
+        columns.push(Column::words("memory").with(ms.iter().map(|m| Cell::text(node_name(m.at.memory_node)))));
+    }
+    columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
+    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| marks.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
+    let rates = |f: fn(&Measurement) -> Cell| ms.iter().map(move |m| f(m));
+    columns.push(Column::numbers("read").with(rates(|m| rate(m, |t| Some(t.app_read_gbs)))));
+    columns.push(Column::numbers("written").with(rates(|m| rate(m, |t| Some(t.app_write_gbs)))));
+    columns.push(Column::numbers("bus").with(rates(|m| rate(m, |t| t.bus_estimate_gbs))));
+    if several(|m| m.evidence.kernel.clone()) {
+        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+    }
+    let what = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
+    columns.push(Column::words("what").optional().with(what));
+    page.table(&grid(columns, page.width));
+    limits(page, &ms);
+    marks.print(page, &mut context.advised);
+    if ms.iter().any(|m| m.evidence.traffic.is_some()) {
+        let unknown = ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_none()));
+        let text = "bus: estimate of what crossed the memory bus, reads caused by stores included";
+        let text = if unknown { format!("{text} (— where it is not known whether they read)") } else { text.to_owned() };
+        page.text(Style::Dim, INDENT, INDENT, &text);
+    }
+    let mut items = Vec::new();
+    if !several(loaders) {
+        items.extend(ms.first().map(|m| loaders(m)).filter(|l| !l.is_empty()));
+    }
+    if !several(|m| node_name(m.at.memory_node)) && context.report.machine.topology.nodes.len() > 1 {
+        items.extend(ms.first().map(|m| m.at.memory_node.map_or("each CPU on its own node".into(), |n| format!("memory of node {n}"))));
+    }
+    items.extend(evidence(&ms));
+    page.items(Style::Dim, INDENT, &items);
+}
+
+fn loaders(m: &Measurement) -> String {
+    m.at.cpus.as_ref().map(cpus_name).unwrap_or_default()
+}
+
+fn rate(m: &Measurement, f: impl Fn(memgauge_core::result::TrafficRates) -> Option<f64>) -> Cell {
+    match m.evidence.traffic.filter(|_| value_of(&m.estimate).is_some()) {
+        // Exactly nothing is not a small number.
+        Some(t) => Cell::number(if f(t) == Some(0.0) { "0".to_owned() } else { maybe(f(t)) }),
+        None => Cell::Blank,
+    }
+}
+
+/// `82 %`, with a word when the verdict is not good.
+fn of_limit(m: &Measurement) -> Cell {
+    let word = match m.verdict.status {
+        VerdictStatus::Warning => "low",
+        VerdictStatus::Failure => "too low",
+        VerdictStatus::Ok | VerdictStatus::Unknown => "",
+    };
+    match (value_of(&m.estimate), m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)) {
+        (Some(v), Some(limit)) => {
+            Cell::Value { number: percent(v / limit), half: String::new(), claim: String::new(), marks: word.to_owned() }
+        }
+        (Some(_), None) if !word.is_empty() => Cell::text(word),
+        _ => Cell::Blank,
+    }
+}
+
+/// Names the limits that the percentages refer to.
+fn limits(page: &mut Page, ms: &[&Measurement]) {
+    let mut known: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for m in ms.iter().filter(|m| value_of(&m.estimate).is_some()) {
+        if let Some(limit) = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0) {
+            let source = m.verdict.limit_source.as_deref().unwrap_or("source not stated");
+            known.entry(format!("{} GB/s ({source})", number(limit))).or_default().insert(m.at.mix.map(Mix::name).unwrap_or("all"));
+        }
+    }
+    if !known.is_empty() {
+        let list: Vec<String> = known
+            .iter()
+            .map(|(limit, mixes)| {
+                if known.len() == 1 { limit.clone() } else { format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")) }
+            })
+            .collect();
+        page.text(Style::Dim, INDENT, INDENT, &format!("limit: {}", list.join("; ")));
+    }
+}
+
+/// One line a number of CPUs.
+pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let mut ms = ms.to_vec();
+    let threads = |m: &Measurement| m.at.cpus.as_ref().map_or(m.evidence.threads as usize, IdSet::len);
+    ms.sort_by_key(|m| (m.at.mix, threads(m)));
+    let about = context.about(ABOUT);
+    page.heading(&context.title(&ms, "Bandwidth by number of CPUs"), &about);
+    let mut marks = Marks::new(context.report, &ms);
+    let most = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
+    let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
+    let mut columns = Vec::new();
+    if mixes.len() > 1 {
+        columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
+    }
+    columns.push(Column::numbers("CPUs").with(ms.iter().map(|m| Cell::text(threads(m).to_string()))));
+    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| marks.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
+    let per_cpu = ms.iter().map(|m| value_of(&m.estimate).map(|v| v / threads(m).max(1) as f64));
+    columns.push(Column::numbers("per CPU").with(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
+    let bars = ms.iter().map(|m| Cell::text(value_of(&m.estimate).zip(most).map(|(v, most)| bar(v / most, BAR)).unwrap_or_default()));
+    columns.push(Column::words("").optional().with(bars));
+    let names = ms.iter().map(|m| Cell::text(m.at.cpus.as_ref().map(super::shortened).unwrap_or_default()));
+    columns.push(Column::words("which").optional().with(names));
+    if ms.iter().any(|m| m.evidence.kernel != ms[0].evidence.kernel) {
+        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+    }
+    page.table(&grid(columns, page.width));
+    limits(page, &ms);
+    marks.print(page, &mut context.advised);
+    let mut items: Vec<String> = mixes.iter().filter(|_| mixes.len() == 1).flatten().map(|m| format!("mix {m} ({})", m.description())).collect();
+    items.extend(evidence(&ms));
+    page.items(Style::Dim, INDENT, &items);
+}
+
+/// By node of the CPUs and node of the memory, a matrix a mix.
+pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let about = context.about(ABOUT);
+    page.heading(&context.title(ms, "Bandwidth by node"), &about);
+    let mut marks = Marks::new(context.report, ms);
+    let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
+    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
+    let detailed = nodes.len() <= DETAILED_COLUMNS;
+    for mix in mixes {
+        let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
+        let rows: BTreeSet<(Option<u32>, Option<&IdSet>)> = of_mix.iter().map(|m| (m.at.cpu_node, m.at.cpus.as_ref())).collect();
+        let mut cells: BTreeMap<_, &Measurement> = BTreeMap::new();
+        for m in &of_mix {
+            cells.entry(((m.at.cpu_node, m.at.cpus.as_ref()), m.at.memory_node)).or_insert(*m);
+        }
+        let several = |node| rows.iter().filter(|r| r.0 == node).count() > 1;
+        let lead = Column::words("CPUs ↓  memory →").with(rows.iter().map(|&(node, cpus)| {
+            Cell::text(match (node, cpus) {
+                (None, Some(cpus)) => cpus_name(cpus),
+                (Some(n), Some(cpus)) if several(node) => format!("node {n}, {}", cpus_name(cpus)),
+                _ => node_name(node),
+            })
+        }));
+        let mut claimed = false;
+        let columns: Vec<Column> = nodes
+            .iter()
+            .map(|&memory| {
+                let values: Vec<Cell> = rows
+                    .iter()
+                    .map(|&row| {
+                        let claim = (mix == Some(Mix::AllReads) && detailed).then(|| context.claimed_gbs(row.0, memory)).flatten();
+                        claimed |= claim.is_some();
+                        without_half(marks.claimed(cells.get(&(row, memory)).copied(), claim.unwrap_or_default()), detailed)
+                    })
+                    .collect();
+                Column::numbers(column_name(memory, detailed)).with(values)
+            })
+            .collect();
+        let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
+        let about = if claimed { format!("{about}; in brackets: what firmware claims (HMAT)") } else { about };
+        page.text(Style::Plain, INDENT, INDENT, &about);
+        for block in blocks(&lead, &columns, page.width) {
+            page.table(&block);
+        }
+    }
+    marks.print(page, &mut context.advised);
+    let mut items = evidence(ms);
+    items.extend(memory_only(context.report, nodes.iter().copied().flatten()));
+    page.items(Style::Dim, INDENT, &items);
+}

@@ -1,0 +1,93 @@
+//! Latency under load: the curve as a table with its knee, and what it says in one line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
+
+use super::evidence::evidence;
+use super::grid::{Cell, Column, grid};
+use super::marks::Marks;
+use super::number::{bar, bounds, number, value_of};
+use super::page::{INDENT, Page, Style};
+use super::{Context, cpus_name};
+
+/// Columns of a full bar.
+const BAR: usize = 24;
+
+/// Every curve, in the order of its coordinates.
+pub(super) fn curves(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let shared = |m: &Measurement| Coordinates { delay_cycles: None, ..m.at.clone() };
+    let keys: BTreeSet<Coordinates> = ms.iter().map(|m| shared(m)).collect();
+    for at in keys {
+        let points: Vec<&Measurement> = ms.iter().copied().filter(|m| shared(m) == at).collect();
+        curve(page, context, &at, &points);
+    }
+}
+
+fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Measurement]) {
+    page.heading(&context.title(ms, "Latency under load"), &about(at));
+    let mut marks = Marks::new(context.report, ms);
+    let mut points: BTreeMap<Option<u32>, (Option<&Measurement>, Option<&Measurement>)> = BTreeMap::new();
+    for m in ms {
+        let point = points.entry(m.at.delay_cycles).or_default();
+        match m.metric {
+            Metric::Latency => point.0 = point.0.or(Some(m)),
+            Metric::Bandwidth => point.1 = point.1.or(Some(m)),
+        }
+    }
+    let summary = context.report.curves.iter().find(|c| c.at == *at);
+    let knee = summary.and_then(|s| s.knee).map(|k| k.delay_cycles);
+    let latency = |p: &Option<&Measurement>| p.and_then(|m| value_of(&m.estimate));
+    let most = bounds(points.values().filter_map(|p| latency(&p.0))).map(|b| b.1);
+    // From the lightest load to the heaviest: long delays first.
+    let rows: Vec<_> = points.into_iter().rev().collect();
+    let lines = grid(
+        vec![
+            Column::numbers("delay").with(rows.iter().map(|(d, _)| d.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
+            Column::numbers("GB/s").with(rows.iter().map(|(_, p)| marks.cell(p.1))),
+            Column::numbers("ns").with(rows.iter().map(|(_, p)| marks.cell(p.0))),
+            Column::words("latency").with(rows.iter().map(|(d, p)| {
+                let shape = latency(&p.0).zip(most).map(|(v, most)| bar(v / most, BAR)).unwrap_or_default();
+                Cell::text(if d.is_some() && *d == knee { format!("{shape} ◂ knee") } else { shape })
+            })),
+        ],
+        page.width,
+    );
+    page.table(&lines);
+    if let Some(summary) = summary {
+        say(page, summary);
+    }
+    marks.print(page, &mut context.advised);
+    page.text(Style::Dim, INDENT, INDENT, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
+    page.items(Style::Dim, INDENT, &evidence(ms));
+}
+
+fn about(at: &Coordinates) -> String {
+    let who = at.cpu.map(|c| format!("CPU {c} chases"));
+    let home = at.memory_node.map(|n| format!(" in node {n}"));
+    let load = at.cpus.as_ref().map(|c| {
+        let verb = if c.len() == 1 { "loads" } else { "load" };
+        format!("{} {verb}", cpus_name(c))
+    });
+    let mix = at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
+    match (who, load) {
+        (Some(who), Some(load)) => format!("{who}{}, {load}{mix}", home.unwrap_or_default()),
+        (Some(one), None) | (None, Some(one)) => format!("{one}{mix}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn say(page: &mut Page, s: &CurveSummary) {
+    let mut items = Vec::new();
+    items.extend(s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))));
+    items.extend(s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)));
+    items.extend(s.saturated_ns.map(|v| format!("saturated {} ns", number(v))));
+    items.extend(s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))));
+    page.items(Style::Plain, INDENT, &items);
+    if s.knee.is_none() && s.peak_gbs.is_some() {
+        page.text(Style::Plain, INDENT, INDENT, "no knee: within this load, latency nowhere grows much faster than bandwidth");
+    }
+    if s.over_saturated {
+        page.text(Style::Plain, INDENT, INDENT, "over-saturated: past its peak, more load brings less bandwidth and more latency");
+    }
+}

@@ -1,0 +1,121 @@
+//! The line below a table that proves what was measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
+use memgauge_core::units::Bytes;
+
+use super::number::{bounds, human, number, percent, range, value_of};
+
+/// What the measurements have in common, each item a few words. Only those with a value count: the others were not carried out.
+pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
+    let ms: Vec<&Measurement> = measurements.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect();
+    if ms.is_empty() {
+        return Vec::new();
+    }
+    let mut items = Vec::new();
+    let kernels: BTreeSet<&str> = ms.iter().map(|m| m.evidence.kernel.as_str()).filter(|k| !k.is_empty()).collect();
+    if kernels.len() == 1 {
+        items.extend(kernels.iter().map(|k| (*k).to_owned()));
+    }
+    let loaders = ms.iter().any(|m| m.evidence.traffic.is_some());
+    if let Some(size) = sizes(ms.iter().map(|m| m.evidence.buffer).filter(|b| b.0 > 0)) {
+        items.push(if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") });
+    }
+    items.push(pages(&ms));
+    items.push(placement(&ms));
+    if let Some(window) = sizes(ms.iter().filter_map(|m| m.evidence.window)) {
+        items.push(format!("window {window}"));
+    }
+    if let Some(stride) = sizes(ms.iter().filter_map(|m| m.evidence.stride)) {
+        items.push(format!("stride {stride}"));
+    }
+    items.extend(prefetch(&ms));
+    if let Some((low, _)) = bounds(ms.iter().filter_map(|m| m.evidence.coverage)) {
+        items.push(format!("threads together ≥ {}", percent((low * 100.0).floor() / 100.0)));
+    }
+    if let Some((low, _)) = bounds(ms.iter().filter_map(|m| m.evidence.fairness)) {
+        items.push(format!("slowest : fastest thread ≥ {}", percent((low * 100.0).floor() / 100.0)));
+    }
+    if let Some((low, high)) = bounds(ms.iter().map(|m| f64::from(m.evidence.allocations))).filter(|(low, _)| *low > 1.0) {
+        items.push(if low == high { format!("{low:.0} allocations") } else { format!("{low:.0}–{high:.0} allocations") });
+    }
+    if let (Some(low), Some(high)) = (ms.iter().map(|m| m.estimate.n).min(), ms.iter().map(|m| m.estimate.n).max()) {
+        items.push(if low == high { format!("n = {low}") } else { format!("n = {low}–{high}") });
+    }
+    items.retain(|i| !i.is_empty());
+    items
+}
+
+fn sizes(sizes: impl Iterator<Item = Bytes>) -> Option<String> {
+    let all: BTreeSet<Bytes> = sizes.collect();
+    let (low, high) = (human(*all.first()?), human(*all.last()?));
+    Some(if low == high { low } else { format!("{low}–{high}") })
+}
+
+/// `4 KiB base pages`, `2 MiB transparent huge pages (64 %)`: in brackets the share of the buffer that they back.
+pub(super) fn pages(ms: &[&Measurement]) -> String {
+    let mut kinds: BTreeMap<(PageKind, Option<Bytes>), Vec<f64>> = BTreeMap::new();
+    let mut unknown = BTreeSet::new();
+    for m in ms {
+        let p = &m.evidence.pages;
+        match p.obtained {
+            Some(kind) => kinds.entry((kind, p.page)).or_default().extend(p.share.filter(|s| s.is_finite())),
+            None => {
+                unknown.insert(p.reason.as_deref().unwrap_or(""));
+            }
+        }
+    }
+    let mut texts: Vec<String> = kinds
+        .into_iter()
+        .map(|((kind, page), shares)| {
+            let size = page.map(|p| format!("{} ", human(p))).unwrap_or_default();
+            let name = match kind {
+                PageKind::Base => format!("{size}base pages"),
+                PageKind::Thp => format!("{size}transparent huge pages"),
+                PageKind::Pool => format!("{size}huge pages of the pool"),
+            };
+            match bounds(shares) {
+                // Half a per cent is the tail of a buffer that is no multiple of the page.
+                Some((low, high)) if low < 0.995 => {
+                    let (low, high) = (percent(low), percent(high));
+                    if low == high { format!("{name} ({low})") } else { format!("{name} ({}–{high})", low.trim_end_matches(" %")) }
+                }
+                _ => name,
+            }
+        })
+        .collect();
+    texts.extend(unknown.into_iter().map(|why| if why.is_empty() { "page kind unknown".into() } else { format!("page kind unknown: {why}") }));
+    texts.join(" or ")
+}
+
+fn placement(ms: &[&Measurement]) -> String {
+    let verified = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Verified).count();
+    let wrong = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Wrong).count();
+    let sources: BTreeSet<&str> = ms.iter().filter_map(|m| m.evidence.placement.source.as_deref()).collect();
+    let by = sources.into_iter().collect::<Vec<_>>().join(", ");
+    let by = if by.is_empty() { by } else { format!(" ({by})") };
+    match (verified, wrong) {
+        (v, _) if v == ms.len() => format!("placement verified{by}"),
+        (0, 0) => "placement not verified".into(),
+        (v, 0) => format!("placement verified{by} for {v} of {}", ms.len()),
+        (_, w) => format!("placement wrong for {w} of {}", ms.len()),
+    }
+}
+
+/// Random over sequential: the proof that prefetchers did not help the chase.
+fn prefetch(ms: &[&Measurement]) -> Option<String> {
+    let ratios: Vec<f64> = ms.iter().filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential).collect();
+    let (low, _) = bounds(ratios.iter().copied())?;
+    let text = range(ratios)?;
+    // Below a factor of 1.5, sequential order gains no more than open DRAM pages give without any prefetcher.
+    let meaning = if low > 1.5 { "prefetchers are on, and defeated" } else { "no prefetcher at work" };
+    Some(format!("random : sequential {text} ({meaning})"))
+}
+
+/// Median and range of many cells in one line.
+pub(super) fn spread(values: Vec<f64>, unit: &str) -> Option<String> {
+    let text = range(values.iter().copied())?;
+    let middle = super::number::middle(values.clone())?;
+    Some(if values.len() > 1 && text.contains('–') { format!("{text} {unit}, median {}", number(middle)) } else { format!("{text} {unit}") })
+}

@@ -1,0 +1,246 @@
+//! Tables: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+use super::number::DASH;
+use super::page::{INDENT, clean, width};
+
+/// What stands in a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    Blank,
+    Text(String),
+    Value {
+        /// Digits, or a dash.
+        number: String,
+        /// `±0.4`, or empty.
+        half: String,
+        /// What firmware claims, or empty.
+        claim: String,
+        /// Numbers of footnotes, or empty.
+        marks: String,
+    },
+}
+
+impl Cell {
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+    /// A number without interval.
+    pub(super) fn number(number: String) -> Self {
+        Self::Value { number, half: String::new(), claim: String::new(), marks: String::new() }
+    }
+    fn is_blank(&self) -> bool {
+        match self {
+            Self::Blank => true,
+            Self::Text(t) => t.is_empty(),
+            Self::Value { number, marks, .. } => number == DASH && marks.is_empty(),
+        }
+    }
+}
+
+/// A column.
+pub(super) struct Column {
+    head: String,
+    right: bool,
+    keep: bool,
+    cells: Vec<Cell>,
+}
+
+impl Column {
+    /// A column of words.
+    pub(super) fn words(head: impl Into<String>) -> Self {
+        Self { head: head.into(), right: false, keep: true, cells: Vec::new() }
+    }
+    /// A column of numbers.
+    pub(super) fn numbers(head: impl Into<String>) -> Self {
+        Self { right: true, ..Self::words(head) }
+    }
+    /// May be left out where the page is narrow.
+    pub(super) fn optional(mut self) -> Self {
+        self.keep = false;
+        self
+    }
+    pub(super) fn with(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
+        self.cells.extend(cells);
+        self
+    }
+
+    /// The head and the cells, all of one width.
+    fn layout(&self) -> (String, Vec<String>) {
+        let parts = |number: &str| {
+            let whole = number.split('.').next().map_or(0, width);
+            (whole, width(number) - whole)
+        };
+        let (mut whole, mut fraction, mut half_width, mut tail_width) = (0, 0, 0, 0);
+        let tail = |half: &str, half_width: usize, claim: &str, marks: &str| {
+            let mut t = String::new();
+            if !half.is_empty() {
+                t = format!(" {half}");
+            }
+            if !claim.is_empty() {
+                t = format!("{t:half_width$} ({claim})");
+            }
+            if !marks.is_empty() {
+                t = format!("{t} {marks}");
+            }
+            t
+        };
+        for cell in &self.cells {
+            if let Cell::Value { number, half, .. } = cell {
+                let (w, f) = parts(number);
+                whole = whole.max(w);
+                fraction = fraction.max(f);
+                half_width = half_width.max(if half.is_empty() { 0 } else { width(half) + 1 });
+            }
+        }
+        for cell in &self.cells {
+            if let Cell::Value { half, claim, marks, .. } = cell {
+                tail_width = tail_width.max(width(&tail(half, half_width, claim, marks)));
+            }
+        }
+        let mut texts: Vec<String> = self
+            .cells
+            .iter()
+            .map(|cell| match cell {
+                Cell::Blank => String::new(),
+                Cell::Text(t) => clipped(t),
+                Cell::Value { number, half, claim, marks } => {
+                    let (w, f) = parts(number);
+                    let gap = if number == DASH { String::new() } else { " ".repeat(fraction - f) };
+                    let number = format!("{}{number}{gap}", " ".repeat(whole - w));
+                    let text = format!("{number}{}", tail(half, half_width, claim, marks));
+                    format!("{text:0$}", whole + fraction + tail_width)
+                }
+            })
+            .collect();
+        let head = clipped(&self.head);
+        let full = texts.iter().map(|t| width(t)).max().unwrap_or(0).max(width(&head));
+        for text in &mut texts {
+            *text = if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
+        }
+        (if self.right { format!("{head:>full$}") } else { format!("{head:full$}") }, texts)
+    }
+}
+
+/// Blanks between columns where there is room, and where there is not.
+const GAPS: [usize; 2] = [3, 2];
+
+/// Longer texts would push everything else off the page.
+const LONGEST: usize = 60;
+
+fn clipped(text: &str) -> String {
+    if width(text) <= LONGEST {
+        return clean(text);
+    }
+    clean(text).chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+/// The table's lines, head and rule first. Columns without content are left out; so are optional ones, the last first, until it fits.
+pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
+    let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
+    let limit = page_width.saturating_sub(INDENT.len());
+    loop {
+        let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+        let gap = GAPS.into_iter().find(|gap| total(&laid, *gap) <= limit);
+        if gap.is_none()
+            && let Some(i) = columns.iter().rposition(|c| !c.keep)
+        {
+            columns.remove(i);
+            continue;
+        }
+        let right: Vec<bool> = columns.iter().map(|c| c.right).collect();
+        return draw(&laid, &right, gap.unwrap_or(GAPS[1]));
+    }
+}
+
+/// A matrix whose columns go into as many blocks below each other as the page needs, of about the same number of columns; the first
+/// column leads each block.
+pub(super) fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<String>> {
+    let limit = page_width.saturating_sub(INDENT.len());
+    let lead_laid = lead.layout();
+    let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+    let widest = laid.iter().map(|(head, _)| width(head)).max().unwrap_or(0);
+    let (gap, fit) = GAPS
+        .map(|gap| (gap, (limit.saturating_sub(width(&lead_laid.0)) / (widest + gap)).max(1)))
+        .into_iter()
+        .min_by_key(|(_, fit)| columns.len().div_ceil(*fit))
+        .unwrap_or((GAPS[1], 1));
+    let each = columns.len().div_ceil(columns.len().div_ceil(fit).max(1)).max(1);
+    let drawn = |block: &[(String, Vec<String>)]| {
+        let mut all = vec![lead_laid.clone()];
+        all.extend_from_slice(block);
+        let right: Vec<bool> = std::iter::once(lead.right).chain(columns.iter().map(|c| c.right)).collect();
+        draw(&all, &right, gap)
+    };
+    laid.chunks(each).map(drawn).collect()
+}
+
+fn total(laid: &[(String, Vec<String>)], gap: usize) -> usize {
+    laid.iter().map(|(head, _)| width(head) + gap).sum::<usize>().saturating_sub(gap)
+}
+
+fn draw(laid: &[(String, Vec<String>)], right: &[bool], gap: usize) -> Vec<String> {
+    if laid.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new();
+    let rule = LineStyle::none().fill('─');
+    table.load_style(TableStyle::new().header_separator(rule)).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(laid.iter().map(|(head, _)| head));
+    let rows = laid.iter().map(|(_, cells)| cells.len()).max().unwrap_or(0);
+    for row in 0..rows {
+        table.add_row(laid.iter().map(|(_, cells)| cells.get(row).map_or("", String::as_str)));
+    }
+    let last = laid.len() - 1;
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if i == last { 0 } else { gap as u16 }));
+        column.set_cell_alignment(if right.get(i) == Some(&true) { CellAlignment::Right } else { CellAlignment::Left });
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(number: &str, half: &str, marks: &str) -> Cell {
+        Cell::Value { number: number.into(), half: half.into(), claim: String::new(), marks: marks.into() }
+    }
+
+    #[test]
+    fn numbers_align_at_the_point() {
+        let column = Column::numbers("ns").with([value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
+        let lines = grid(vec![Column::words("n").with(["a", "b", "c"].map(Cell::text)), column], 80);
+        assert_eq!(lines[2..], ["a     98.2 ±0.4", "b   1204   ±12", "c      — ¹"]);
+    }
+
+    #[test]
+    fn optional_columns_go_first_and_empty_ones_always() {
+        let make = || {
+            vec![
+                Column::words("name").with([Cell::text("x".repeat(40))]),
+                Column::words("what").optional().with([Cell::text("y".repeat(40))]),
+                Column::words("empty").with([Cell::Blank]),
+                Column::numbers("n").with([Cell::number("1".into())]),
+            ]
+        };
+        assert!(grid(make(), 100)[0].contains("what"));
+        let narrow = grid(make(), 60);
+        assert!(!narrow[0].contains("what") && narrow[0].contains('n'));
+        assert!(!grid(make(), 200)[0].contains("empty"));
+    }
+
+    #[test]
+    fn a_wide_matrix_splits_into_blocks_that_fit() {
+        let lead = Column::words("from").with((0..3).map(|i| Cell::text(format!("node {i}"))));
+        let columns: Vec<Column> =
+            (0..20).map(|i| Column::numbers(format!("node {i}")).with((0..3).map(|_| value("98.2", "±0.4", "")))).collect();
+        let blocks = blocks(&lead, &columns, 80);
+        assert!(blocks.len() > 2);
+        assert!(blocks.iter().flatten().all(|line| width(line) <= 78));
+        assert!(blocks.iter().all(|b| b[0].starts_with("from") && b.len() == 5));
+        let heads: String = blocks.iter().map(|b| b[0].as_str()).collect();
+        assert!((0..20).all(|i| heads.contains(&format!("node {i}"))));
+    }
+}

@@ -1,0 +1,297 @@
+//! The machine: a header for results, the whole of it for `info`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::{ClockReport, Measurement, Report};
+use memgauge_core::topology::{Machine, Topology};
+use memgauge_core::units::{Bytes, IdSet};
+
+use super::grid::{Cell, Column, blocks, grid};
+use super::number::{bounds, count, human, number};
+use super::page::{INDENT, Page, Style};
+use super::{evidence, ids, node_name, notes, shortened};
+
+/// Beyond this many nodes the matrix of distances is summed up.
+const DISTANCE_NODES: usize = 16;
+
+/// Who measured, when, and what machine in what state: the least that makes the numbers comparable.
+pub(super) fn header(page: &mut Page, report: &Report) {
+    title(page, report);
+    page.items(Style::Plain, "", &identity(&report.machine));
+    let mut items = memory(&report.machine);
+    items.extend(pages(report));
+    items.extend(frequency(report));
+    items.extend(report.environment.clock.as_ref().map(clock));
+    page.items(Style::Plain, "", &items);
+}
+
+fn title(page: &mut Page, report: &Report) {
+    let when = report.started.utc.replace('T', " ").replace('Z', " UTC");
+    page.heading(&format!("{} {}", report.tool.name, report.tool.version), &when);
+}
+
+/// Model, packages, cores, threads, virtualisation, kernel.
+pub(super) fn identity(machine: &Machine) -> Vec<String> {
+    let id = &machine.identity;
+    let t = &machine.topology;
+    let model = id.model_name.clone().or_else(|| id.vendor.clone()).unwrap_or_else(|| format!("unknown {} CPU", id.arch));
+    let cores = t.one_per_core(&t.online()).len();
+    let mut items = vec![
+        model,
+        format!("{}, {}, {}", count(t.packages().len(), "package", "packages"), count(cores, "core", "cores"), count(t.cpus.len(), "thread", "threads")),
+    ];
+    if machine.allowed.cpus.len() != t.cpus.len() {
+        items.push(format!("{} allowed", count(machine.allowed.cpus.len(), "CPU", "CPUs")));
+    }
+    items.push(id.hypervisor.as_ref().map_or("no hypervisor".into(), |h| format!("virtual machine ({h})")));
+    items.extend(id.kernel.as_ref().map(|k| format!("Linux {k}")));
+    items
+}
+
+fn memory(machine: &Machine) -> Vec<String> {
+    let nodes = &machine.topology.nodes;
+    let total = Bytes(nodes.iter().fold(0u64, |sum, n| sum.saturating_add(n.memory.0)));
+    let with_memory = nodes.iter().filter(|n| n.memory.0 > 0).count();
+    let bare = nodes.iter().filter(|n| n.memory.0 > 0 && n.cpus.is_empty()).count();
+    let without = if bare > 0 { format!(" ({bare} without CPUs)") } else { String::new() };
+    vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), human(total))]
+}
+
+fn pages(report: &Report) -> Option<String> {
+    let ms: Vec<&Measurement> = report.results.iter().filter(|m| m.evidence.pages.obtained.is_some()).collect();
+    if ms.is_empty() { None } else { Some(evidence::pages(&ms)) }
+}
+
+fn frequency(report: &Report) -> Option<String> {
+    let (low, high) = bounds(report.environment.core_ghz.values().copied())?;
+    let (low, high) = (format!("{low:.2}"), format!("{high:.2}"));
+    Some(if low == high { format!("core at {low} GHz") } else { format!("cores at {low}–{high} GHz") })
+}
+
+fn clock(c: &ClockReport) -> String {
+    format!("clock {} ±{} ppm", c.source, number(c.error_ppm))
+}
+
+/// Everything known of the machine and of what limits measuring on it.
+pub(super) fn info(page: &mut Page, report: &Report) {
+    let m = &report.machine;
+    title(page, report);
+    page.items(Style::Plain, "", &identity(m));
+    processors(page, m);
+    caches(page, &m.topology);
+    nodes(page, &m.topology);
+    firmware_claims(page, &m.topology);
+    distances(page, &m.topology);
+    allowed(page, m);
+    state(page, report);
+    notes::list(page, "Limits and notes", report.environment.limits.iter().chain(&report.notes));
+}
+
+/// Aligned pairs of a name and a text; empty texts are left out.
+fn facts(page: &mut Page, facts: &[(&str, String)]) {
+    let facts: Vec<_> = facts.iter().filter(|(_, text)| !text.is_empty()).collect();
+    let wide = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, text) in facts {
+        let rest = " ".repeat(INDENT.len() + wide + 2);
+        page.text(Style::Plain, &format!("{INDENT}{name:wide$}  "), &rest, text);
+    }
+}
+
+fn pairs(map: &BTreeMap<String, String>) -> String {
+    map.iter().map(|(k, v)| format!("{k} {v}")).collect::<Vec<_>>().join(", ")
+}
+
+fn processors(page: &mut Page, m: &Machine) {
+    let t = &m.topology;
+    page.heading("Processors", "");
+    let smt = match t.smt_active {
+        Some(true) => "two or more hardware threads a core",
+        Some(false) => "one hardware thread a core",
+        None => "",
+    };
+    let mut kinds: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for cpu in &t.cpus {
+        if let Some(kind) = &cpu.kind {
+            kinds.entry(kind).or_default().insert(cpu.id);
+        }
+    }
+    let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", shortened(&ids(cpus.iter().copied())))).collect();
+    let mhz = bounds(t.cpus.iter().filter_map(|c| c.max_mhz).map(f64::from));
+    let offline = if t.offline.is_empty() { String::new() } else { t.offline.to_string() };
+    facts(
+        page,
+        &[
+            ("CPUs online", ids(t.cpus.iter().map(|c| c.id)).to_string()),
+            ("CPUs offline", offline),
+            ("threads", smt.to_owned()),
+            ("kinds of core", kinds.join(" · ")),
+            ("stated maximum", mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") }).unwrap_or_default()),
+            ("vendor", m.identity.vendor.clone().unwrap_or_default()),
+            ("model", pairs(&m.identity.model)),
+            ("firmware", pairs(&m.identity.firmware)),
+        ],
+    );
+}
+
+fn caches(page: &mut Page, t: &Topology) {
+    if t.caches.is_empty() {
+        return;
+    }
+    // Caches that are alike in all but their CPUs are one line.
+    let mut kinds: BTreeMap<(u8, Bytes, usize, Option<u32>, Option<u32>), Vec<&IdSet>> = BTreeMap::new();
+    for c in &t.caches {
+        kinds.entry((c.level, c.size, c.cpus.len(), c.line, c.ways)).or_default().push(&c.cpus);
+    }
+    page.heading("Caches", "data and unified");
+    let number_of = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
+    let lines = grid(
+        vec![
+            Column::words("level").with(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
+            Column::numbers("each").with(kinds.keys().map(|k| Cell::text(human(k.1)))),
+            Column::numbers("instances").with(kinds.values().map(|v| Cell::text(v.len().to_string()))),
+            Column::numbers("total").with(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
+            Column::words("shared by").with(kinds.iter().map(|(k, v)| {
+                let example = v.first().map(|c| shortened(c)).unwrap_or_default();
+                let dots = if v.len() > 1 { ", …" } else { "" };
+                Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
+            })),
+            Column::numbers("line").optional().with(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
+            Column::numbers("ways").optional().with(kinds.keys().map(|k| number_of(k.4))),
+        ],
+        page.width,
+    );
+    page.table(&lines);
+}
+
+fn nodes(page: &mut Page, t: &Topology) {
+    if t.nodes.is_empty() {
+        return;
+    }
+    page.heading("Memory nodes", "");
+    let pools = |n: &memgauge_core::topology::Node| {
+        let some = n.pools.iter().filter(|p| p.total > 0);
+        some.map(|p| format!("{} of {} free at {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
+    };
+    let side = |n: &memgauge_core::topology::Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
+    let lines = grid(
+        vec![
+            Column::words("node").with(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
+            Column::words("CPUs").with(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { shortened(&n.cpus) }))),
+            Column::numbers("memory").with(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
+            Column::numbers("free").with(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
+            Column::words("memory-side cache").with(t.nodes.iter().map(|n| Cell::text(side(n)))),
+            Column::words("huge pages in pools").with(t.nodes.iter().map(|n| Cell::text(pools(n)))),
+        ],
+        page.width,
+    );
+    page.table(&lines);
+    if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
+        page.text(Style::Dim, INDENT, INDENT, "no huge pages are reserved in any pool");
+    }
+}
+
+fn firmware_claims(page: &mut Page, t: &Topology) {
+    let rows: Vec<_> = t.nodes.iter().flat_map(|n| n.hmat.iter().map(move |h| (n.id, h))).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.heading("Firmware's claims (HMAT)", "read / written; not measured");
+    let ns = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::text(v.to_string()));
+    let gbs = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::number(number(v as f64 / 1e3)));
+    let lines = grid(
+        vec![
+            Column::words("memory").with(rows.iter().map(|(n, _)| Cell::text(node_name(Some(*n))))),
+            Column::words("from nodes").with(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
+            Column::words("initiators").optional().with(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
+            Column::numbers("read ns").with(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
+            Column::numbers("write ns").with(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
+            Column::numbers("read GB/s").with(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
+            Column::numbers("write GB/s").with(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
+        ],
+        page.width,
+    );
+    page.table(&lines);
+}
+
+fn distances(page: &mut Page, t: &Topology) {
+    let ids: BTreeSet<u32> = t.nodes.iter().flat_map(|n| n.distances.keys().copied()).collect();
+    if ids.len() < 2 {
+        return;
+    }
+    page.heading("Distances", "as firmware states them (SLIT); 10 is local");
+    if t.nodes.len() > DISTANCE_NODES {
+        let mut pairs: BTreeMap<u32, usize> = BTreeMap::new();
+        for distance in t.nodes.iter().flat_map(|n| n.distances.values()) {
+            *pairs.entry(*distance).or_default() += 1;
+        }
+        let items: Vec<String> = pairs.iter().map(|(distance, n)| format!("{distance} ({})", count(*n, "pair", "pairs"))).collect();
+        page.items(Style::Plain, INDENT, &items);
+        return;
+    }
+    let lead = Column::words("from ↓  to →").with(t.nodes.iter().map(|n| Cell::text(node_name(Some(n.id)))));
+    let columns: Vec<Column> = ids
+        .iter()
+        .map(|to| {
+            let values = t.nodes.iter().map(|n| n.distances.get(to).map_or(Cell::Blank, |d| Cell::text(d.to_string())));
+            Column::numbers(to.to_string()).with(values)
+        })
+        .collect();
+    for block in blocks(&lead, &columns, page.width) {
+        page.table(&block);
+    }
+}
+
+fn allowed(page: &mut Page, m: &Machine) {
+    let a = &m.allowed;
+    page.heading("This process may use", "");
+    let by_node: Vec<String> = a.node_memory.iter().map(|(n, b)| format!("{} on node {n}", human(*b))).collect();
+    facts(
+        page,
+        &[
+            ("CPUs", a.cpus.to_string()),
+            ("CPU time", a.cpu_quota.map(|q| format!("{q:.2} CPUs' worth (cpu.max)")).unwrap_or_default()),
+            ("memory nodes", a.nodes.to_string()),
+            ("memory", format!("{}, limited by {}", human(a.memory), a.memory_limited_by)),
+            ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
+        ],
+    );
+}
+
+fn state(page: &mut Page, report: &Report) {
+    let e = &report.environment;
+    let on = |b: Option<bool>| b.map(|b| if b { "on" } else { "off" }.to_owned()).unwrap_or_default();
+    let clock = e.clock.as_ref().map(|c| {
+        let why = c.reason.as_ref().map(|r| format!("; {r}")).unwrap_or_default();
+        format!(
+            "{} at {:.3} GHz ±{} ppm, {} ns a step, {} ns a reading{why}",
+            c.source,
+            c.hz / 1e9,
+            number(c.error_ppm),
+            number(c.resolution_ns),
+            number(c.overhead_ns)
+        )
+    });
+    let thp = e.thp.as_ref().map(|t| match &e.thp_defrag {
+        Some(defrag) => format!("{t}, defrag {defrag}"),
+        None => t.clone(),
+    });
+    let privileges = match (e.root, e.capabilities.is_empty()) {
+        (true, _) => "root".to_owned(),
+        (false, true) => "none, and none needed".to_owned(),
+        (false, false) => e.capabilities.join(", "),
+    };
+    page.heading("State", "");
+    facts(
+        page,
+        &[
+            ("clock", clock.unwrap_or_default()),
+            ("core frequency", frequency(report).map(|f| format!("{f}, measured")).unwrap_or_default()),
+            ("governor", e.governors.join(", ")),
+            ("energy preference", e.energy_preferences.join(", ")),
+            ("turbo", on(e.turbo)),
+            ("transparent huge pages", thp.unwrap_or_default()),
+            ("NUMA balancing", on(e.numa_balancing)),
+            ("privileges", privileges),
+        ],
+    );
+}

@@ -1,0 +1,214 @@
+//! Footnotes: why a number is degraded or missing, in words, with what to do about it.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::result::{Measurement, QualityReason, Report};
+
+use super::grid::Cell;
+use super::number::{DASH, bounds, half_width, number, percent, unit, value_of};
+use super::page::{INDENT, Page, Style};
+
+/// Digits of footnote marks.
+pub(super) const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+
+/// More footnotes than this are not read; the rest is in the JSON.
+const MOST_NOTES: usize = 12;
+
+/// The footnotes of one table.
+pub(super) struct Marks<'a> {
+    report: &'a Report,
+    table: &'a [&'a Measurement],
+    /// Reasons that hold for every number of the table: said once, not marked.
+    everywhere: BTreeSet<QualityReason>,
+    notes: Vec<(String, Option<QualityReason>)>,
+}
+
+impl<'a> Marks<'a> {
+    /// Footnotes for a table of these measurements.
+    pub(super) fn new(report: &'a Report, table: &'a [&'a Measurement]) -> Self {
+        let measured: Vec<_> = table.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
+        let mut everywhere = BTreeSet::new();
+        if let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) {
+            everywhere.extend(first.quality.reasons.iter().copied());
+            everywhere.retain(|r| !own_words(*r) && rest.iter().all(|m| m.quality.reasons.contains(r)));
+        }
+        Self { report, table, everywhere, notes: Vec::new() }
+    }
+
+    /// The measurement as a cell, its footnotes noted; a blank where there is none.
+    pub(super) fn cell(&mut self, m: Option<&Measurement>) -> Cell {
+        self.claimed(m, String::new())
+    }
+
+    /// The same with a claim of firmware beside it.
+    pub(super) fn claimed(&mut self, m: Option<&Measurement>, claim: String) -> Cell {
+        let Some(m) = m else { return Cell::Blank };
+        let marks = self.of(m);
+        match value_of(&m.estimate) {
+            Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
+            None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
+        }
+    }
+
+    /// The marks of a measurement, such as `¹·²`.
+    pub(super) fn of(&mut self, m: &Measurement) -> String {
+        let mut numbers = Vec::new();
+        if value_of(&m.estimate).is_none() {
+            let why = m.estimate.reason.as_deref().unwrap_or("the result does not say why");
+            numbers.push(self.note(format!("not measured: {why}"), None));
+        } else {
+            let mut reasons: BTreeSet<QualityReason> = m.quality.reasons.iter().copied().collect();
+            if m.estimate.modes.len() > 1 {
+                reasons.insert(QualityReason::SeveralModes);
+            }
+            for reason in reasons {
+                if !self.everywhere.contains(&reason) {
+                    let text = self.sentence(reason, Some(m));
+                    numbers.push(self.note(text, Some(reason)));
+                }
+            }
+        }
+        numbers.dedup();
+        numbers.into_iter().map(superscript).collect::<Vec<_>>().join("·")
+    }
+
+    fn note(&mut self, text: String, reason: Option<QualityReason>) -> usize {
+        if let Some(i) = self.notes.iter().position(|(t, _)| *t == text) {
+            return i + 1;
+        }
+        self.notes.push((text, reason));
+        self.notes.len()
+    }
+
+    /// Prints the footnotes. Advice is given the first time that a reason occurs in the whole report.
+    pub(super) fn print(self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        for &reason in &self.everywhere {
+            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
+            page.text(Style::Warning, "  ! ", "    ", &text);
+        }
+        for (i, (text, reason)) in self.notes.iter().enumerate().take(MOST_NOTES) {
+            let mark = superscript(i + 1);
+            let text = format!("{text}{}", reason.map(|r| advice(r, advised)).unwrap_or_default());
+            page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
+        }
+        if self.notes.len() > MOST_NOTES {
+            let text = format!("and {} more, each in the JSON result", self.notes.len() - MOST_NOTES);
+            page.text(Style::Warning, INDENT, INDENT, &text);
+        }
+    }
+
+    /// What happened, of one measurement or of all of the table that it happened to.
+    fn sentence(&self, reason: QualityReason, one: Option<&Measurement>) -> String {
+        use QualityReason as R;
+        let hit = || self.table.iter().filter(move |m| m.quality.reasons.contains(&reason));
+        let most = |f: fn(&Measurement) -> Option<f64>| bounds(hit().filter_map(|m| f(m))).map(|(_, high)| high);
+        let up_to = |share: Option<f64>| share.map(|s| format!("up to {} of ", percent(s)));
+        match reason {
+            R::Steal => {
+                format!("the hypervisor gave {}the CPU time to others", up_to(most(|m| m.evidence.noise.steal)).unwrap_or("part of ".into()))
+            }
+            R::BusyMachine => {
+                let share = up_to(most(|m| m.evidence.noise.others)).unwrap_or("part of ".into());
+                format!("other processes used {share}the CPUs measured")
+            }
+            R::InvoluntarySwitches => {
+                let times = most(|m| m.evidence.noise.involuntary_switches.map(|n| n as f64));
+                let times = times.map(|n| format!(" (up to {n:.0} times)")).unwrap_or_default();
+                format!("the kernel took a measuring thread off its CPU{times}")
+            }
+            R::Migrated => "a measuring thread ran on another CPU than planned".into(),
+            R::FrequencyDrift => {
+                let step = one.and_then(|m| Some((m.evidence.noise.ghz_before?, m.evidence.noise.ghz_after?)));
+                let step = step.map(|(a, b)| format!(" ({a:.2} to {b:.2} GHz)")).unwrap_or_default();
+                format!("the core frequency changed by more than 2 %{step}")
+            }
+            R::Coverage => {
+                let low = bounds(hit().filter_map(|m| m.evidence.coverage)).map(|(low, _)| format!(" ({})", percent(low)));
+                format!("the threads ran together for less than 95 % of the time{}", low.unwrap_or_default())
+            }
+            R::NotConverged => match &self.report.plan {
+                Some(plan) => format!("interval wider than the ±{} asked for when its time was up", percent(plan.stop.relative_half_width)),
+                None => "interval wider than asked for when its time was up".into(),
+            },
+            R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
+            R::PlacementWrong => "some pages were not on the node asked for".into(),
+            R::PlacementUnverified => {
+                let why = hit().find_map(|m| m.evidence.placement.reason.as_deref());
+                format!("the pages' node could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
+            }
+            R::PlateauNotReached => "the buffer may lie partly in a cache: latency still grows with its size".into(),
+            R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
+            R::MemoryErrors => "memory errors were reported meanwhile".into(),
+            R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
+        }
+    }
+
+    fn drift(&self, m: &Measurement) -> String {
+        let same = |o: &&Measurement| {
+            let mut at = o.at.clone();
+            at.repeat = false;
+            o.at.repeat && o.experiment == m.experiment && o.metric == m.metric && at == m.at
+        };
+        let again = self.report.results.iter().find(same).and_then(|o| value_of(&o.estimate));
+        let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
+        format!("measured again{again}, more than both intervals allow, so the machine's state changed during the run")
+    }
+}
+
+/// Whether the sentence is about the one number, so that it cannot stand for a whole table.
+fn own_words(reason: QualityReason) -> bool {
+    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
+}
+
+/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
+fn modes(m: &Measurement) -> String {
+    let list: Vec<_> =
+        m.estimate.modes.iter().map(|mode| format!("{} {} ({})", number(mode.value), unit(m.unit), percent(mode.share))).collect();
+    match list.len() {
+        0 => "samples fall into several clusters".into(),
+        2 => format!("two modes: {}", list.join(", ")),
+        _ => format!("several modes: {}", list.join(", ")),
+    }
+}
+
+fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> String {
+    use QualityReason as R;
+    let text = match reason {
+        R::Steal => "repeat when the host is quieter, or on a dedicated instance",
+        R::BusyMachine => "stop them, or name idle CPUs with --cpu",
+        R::InvoluntarySwitches => "stop what else runs on these CPUs, or name idle ones with --cpu",
+        R::Migrated => "run again once affinity and cpuset stay as they are",
+        R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
+        R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
+        R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
+        R::SeveralModes => "the median hides them; pages or lines that differ in home or distance are the usual cause",
+        R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
+        R::PlacementUnverified => "in a container, allow move_pages (CAP_SYS_NICE); until then, trust the node only as far as first touch",
+        R::PlateauNotReached => "ask for a larger --size",
+        R::Drift => "repeat on a machine that is warm and otherwise idle",
+        R::MemoryErrors => "look for EDAC in the kernel's log and at the DIMMs before trusting this machine",
+        R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
+    };
+    if advised.insert(reason) { format!("; {text}") } else { String::new() }
+}
+
+fn superscript(n: usize) -> String {
+    n.to_string().chars().filter_map(|c| c.to_digit(10)).filter_map(|d| DIGITS.get(d as usize)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn superscripts() {
+        assert_eq!([1, 10, 234].map(superscript), ["¹", "¹⁰", "²³⁴"]);
+    }
+
+    #[test]
+    fn advice_comes_once() {
+        let mut advised = BTreeSet::new();
+        assert!(advice(QualityReason::Steal, &mut advised).starts_with("; "));
+        assert_eq!(advice(QualityReason::Steal, &mut advised), "");
+    }
+}

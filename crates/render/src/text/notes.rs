@@ -1,0 +1,37 @@
+//! Notes: what a reader should know besides the numbers, the weightiest first.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::note::{Note, Severity};
+use memgauge_core::result::Report;
+
+use super::page::{Page, Style};
+
+/// The notes of the run, of its plan, and the limits that weigh on numbers, each once.
+pub(super) fn notes(page: &mut Page, report: &Report) {
+    let limits = report.environment.limits.iter().filter(|n| n.severity > Severity::Info);
+    let planned = report.plan.iter().flat_map(|p| &p.notes);
+    list(page, "Notes", report.notes.iter().chain(planned).chain(limits));
+}
+
+/// Notes below a heading; nothing when there are none.
+pub(super) fn list<'n>(page: &mut Page, title: &str, notes: impl Iterator<Item = &'n Note>) {
+    let mut seen = BTreeSet::new();
+    let mut notes: Vec<&Note> = notes.filter(|n| seen.insert((&n.code, &n.message))).collect();
+    if notes.is_empty() {
+        return;
+    }
+    notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
+    page.heading(title, "");
+    for note in notes {
+        let (sign, style) = match note.severity {
+            Severity::Error => ("  ✗ ", Style::Error),
+            Severity::Warning => ("  ! ", Style::Warning),
+            Severity::Info => ("  · ", Style::Plain),
+        };
+        page.text(style, sign, "    ", &note.message);
+        if let Some(advice) = &note.advice {
+            page.text(Style::Plain, "    → ", "      ", advice);
+        }
+    }
+}

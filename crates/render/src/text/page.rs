@@ -1,0 +1,226 @@
+//! The page that text is written on: wrapping, indentation, colour.
+
+use super::number::DASH;
+
+/// How a line is shown when colours are on; the text is the same without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Warning,
+    Error,
+}
+
+impl Style {
+    /// SGR parameters: the eight basic colours only, which every terminal theme keeps legible.
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Bold => Some("1"),
+            Self::Dim => Some("2"),
+            Self::Warning => Some("33"),
+            Self::Error => Some("1;31"),
+        }
+    }
+}
+
+/// Below this many columns a table of two numbers no longer fits; narrower terminals get lines that they wrap themselves.
+const NARROWEST: usize = 60;
+
+pub(super) struct Page {
+    pub(super) width: usize,
+    colour: bool,
+    out: String,
+    /// The last thing written was a table, which stands clear of what follows.
+    after_table: bool,
+}
+
+impl Page {
+    pub(super) fn new(width: usize, colour: bool) -> Self {
+        Self { width: width.max(NARROWEST), colour, out: String::new(), after_table: false }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.out
+    }
+
+    /// An empty line, unless there is one or the page is still empty.
+    pub(super) fn gap(&mut self) {
+        self.after_table = false;
+        if !self.out.is_empty() && !self.out.ends_with("\n\n") {
+            self.out.push('\n');
+        }
+    }
+
+    fn clear_of_table(&mut self) {
+        if self.after_table {
+            self.gap();
+        }
+    }
+
+    /// The title of a section and, dimmed, what its numbers are.
+    pub(super) fn heading(&mut self, title: &str, about: &str) {
+        self.gap();
+        let (title, about) = (clean(title), clean(about));
+        let one_line = format!("{title}  {about}");
+        if about.is_empty() || width(&one_line) <= self.width {
+            self.paint(Style::Bold, &title);
+            if !about.is_empty() {
+                self.out.push_str("  ");
+                self.paint(Style::Dim, &about);
+            }
+            self.out.push('\n');
+        } else {
+            self.paint(Style::Bold, &title);
+            self.out.push('\n');
+            self.text(Style::Dim, "  ", "  ", &about);
+        }
+    }
+
+    /// One line, as it is.
+    pub(super) fn line(&mut self, style: Style, text: &str) {
+        let text = clean(text);
+        self.paint(style, text.trim_end());
+        self.out.push('\n');
+    }
+
+    /// A table: indented, its head bold, marks and dashes yellow.
+    pub(super) fn table(&mut self, lines: &[String]) {
+        self.clear_of_table();
+        self.after_table = !lines.is_empty();
+        for (i, line) in lines.iter().enumerate() {
+            self.out.push_str(INDENT);
+            match i {
+                0 => self.paint(Style::Bold, line),
+                1 => self.paint(Style::Dim, line),
+                _ => self.marked(line),
+            }
+            self.out.push('\n');
+        }
+    }
+
+    /// Words wrapped at the page's width; `first` and `rest` are the indentations.
+    pub(super) fn text(&mut self, style: Style, first: &str, rest: &str, text: &str) {
+        let text = clean(text);
+        self.clear_of_table();
+        let mut line = String::new();
+        let mut indent = first;
+        for word in text.split_whitespace() {
+            if line.is_empty() {
+                line = word.to_owned();
+            } else if width(indent) + width(&line) + 1 + width(word) <= self.width {
+                line.push(' ');
+                line.push_str(word);
+            } else {
+                self.indented(style, indent, &line);
+                indent = rest;
+                line = word.to_owned();
+            }
+        }
+        if !line.is_empty() {
+            self.indented(style, indent, &line);
+        }
+    }
+
+    fn indented(&mut self, style: Style, indent: &str, line: &str) {
+        self.out.push_str(indent);
+        self.paint(style, line);
+        self.out.push('\n');
+    }
+
+    /// Items joined by a middle dot, broken only between items (an item that is wider than the page breaks between words).
+    pub(super) fn items(&mut self, style: Style, indent: &str, items: &[String]) {
+        let limit = self.width.saturating_sub(width(indent));
+        let mut pieces: Vec<String> = Vec::new();
+        let mut line = String::new();
+        for item in items.iter().map(|i| clean(i)).filter(|i| !i.is_empty()) {
+            if line.is_empty() {
+                line = item;
+            } else if width(&line) + 3 + width(&item) <= limit {
+                line = format!("{line} · {item}");
+            } else {
+                pieces.push(std::mem::replace(&mut line, item));
+            }
+        }
+        pieces.push(line);
+        for piece in pieces.iter().filter(|p| !p.is_empty()) {
+            self.text(style, indent, indent, piece);
+        }
+    }
+
+    fn paint(&mut self, style: Style, text: &str) {
+        match style.code().filter(|_| self.colour && !text.is_empty()) {
+            Some(code) => {
+                self.out.push_str("\x1b[");
+                self.out.push_str(code);
+                self.out.push('m');
+                self.out.push_str(text);
+                self.out.push_str("\x1b[0m");
+            }
+            None => self.out.push_str(text),
+        }
+    }
+
+    fn marked(&mut self, line: &str) {
+        let special = |c: char| super::marks::DIGITS.contains(&c) || DASH.contains(c);
+        let mut rest = line;
+        while let Some(start) = rest.find(special) {
+            let end = rest[start..].find(|c| !special(c)).map_or(rest.len(), |n| start + n);
+            self.out.push_str(&rest[..start]);
+            self.paint(Style::Warning, &rest[start..end]);
+            rest = &rest[end..];
+        }
+        self.out.push_str(rest);
+    }
+}
+
+/// Indentation of everything below a heading.
+pub(super) const INDENT: &str = "  ";
+
+/// Columns that a text takes. Everything printed here is one column a character but for exotic model names, which only wrap early or late.
+pub(super) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The text without control characters: reports may come from anywhere, and a terminal obeys escape sequences.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_wrap_with_a_hanging_indent() {
+        let mut page = Page::new(60, false);
+        page.text(Style::Plain, "- ", "  ", &"word ".repeat(14));
+        assert_eq!(page.into_text(), format!("- {}\n  {}\n", "word ".repeat(11).trim_end(), "word ".repeat(3).trim_end()));
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        let mut page = Page::new(80, false);
+        page.heading("a\x1b[2Jb", "c\nd");
+        page.items(Style::Plain, "", &["x\x07y".to_owned()]);
+        assert!(!page.into_text().contains(['\x1b', '\x07']));
+    }
+
+    #[test]
+    fn colour_changes_no_character() {
+        let write = |colour| {
+            let mut page = Page::new(80, colour);
+            page.heading("Title", "about");
+            page.table(&["head".into(), "────".into(), "1.0 ±0.1 ¹  —²".into()]);
+            page.into_text()
+        };
+        let coloured = write(true);
+        assert!(coloured.contains("\x1b[33m¹\x1b[0m"));
+        let mut plain = String::new();
+        for (i, part) in coloured.split("\x1b[").enumerate() {
+            plain.push_str(if i == 0 { part } else { part.split_once('m').unwrap().1 });
+        }
+        assert_eq!(plain, write(false));
+    }
+}

@@ -1,0 +1,259 @@
+//! A plan for people: what will be done, before anything is measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::plan::{Cell as PlanCell, Delays, LineState, Plan, Step, Work};
+use memgauge_core::topology::Machine;
+use memgauge_core::units::{Bytes, IdSet};
+
+use super::grid::{Cell, Column, grid};
+use super::number::{count, human, percent, seconds};
+use super::page::{INDENT, Page, Style};
+use super::{ids, machine, node_name, notes, shortened};
+
+/// Beyond this many lines a step is summed up.
+const LISTED_CELLS: usize = 24;
+
+/// The plan as text of `width` columns, without colours.
+pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
+    let mut page = Page::new(width, false);
+    page.heading("Plan", &format!("nothing is measured; about {} when it is", seconds(plan.estimated_s)));
+    page.items(Style::Plain, "", &machine::identity(machine));
+    page.items(Style::Plain, "", &rules(plan));
+    for (i, step) in plan.steps.iter().enumerate() {
+        one_step(&mut page, i + 1, step);
+    }
+    if plan.steps.is_empty() {
+        page.gap();
+        page.line(Style::Plain, "No step: there is nothing to measure.");
+    }
+    notes::list(&mut page, "Notes", plan.notes.iter());
+    page.into_text()
+}
+
+fn rules(plan: &Plan) -> Vec<String> {
+    let stop = &plan.stop;
+    let width = percent(stop.relative_half_width);
+    let rule = if stop.fixed_time {
+        format!("each cell for {}", seconds(stop.budget_s))
+    } else {
+        format!("each cell until its 95 % interval is within ±{width}, at most {}", seconds(stop.budget_s))
+    };
+    let mut items = vec![rule, format!("seed {}", plan.seed)];
+    if !plan.keep_awake.is_empty() {
+        items.push(format!("kept awake meanwhile: {}", super::cpus_name(&plan.keep_awake)));
+    }
+    items
+}
+
+fn one_step(page: &mut Page, number: usize, step: &Step) {
+    let about = format!("{}, about {}", count(step.cells.len(), "cell", "cells"), seconds(step.estimated_s));
+    page.heading(&format!("{number}  {}", step.title), &about);
+    let rows: Vec<Row> = rows(&step.cells);
+    if rows.len() <= LISTED_CELLS {
+        page.table(&table(&rows, page.width));
+        let common = |f: fn(&Row) -> String| rows.first().map(f).filter(|first| rows.iter().all(|r| f(r) == *first));
+        let items: Vec<String> = [common(|r| format!("pages {}", pages(r))), common(|r| r.detail.clone())].into_iter().flatten().collect();
+        page.items(Style::Dim, INDENT, &items);
+    } else {
+        page.items(Style::Plain, INDENT, &summary(&rows));
+    }
+    let kernels: BTreeSet<&str> = rows.iter().filter(|r| r.kernels.is_empty()).filter_map(|r| r.mix.as_deref()).collect();
+    if !kernels.is_empty() {
+        page.text(Style::Dim, INDENT, INDENT, "kernels: chosen where this program runs on the machine itself");
+    }
+}
+
+/// One line of the plan; the states of a transfer share one.
+#[derive(Clone, PartialEq)]
+struct Row {
+    cpu: Option<u32>,
+    holder: Option<u32>,
+    loaders: IdSet,
+    cpu_node: Option<u32>,
+    memory: BTreeSet<u32>,
+    /// Each CPU's memory is on its own node, so that naming the nodes would say nothing.
+    own: bool,
+    mix: Option<String>,
+    states: BTreeSet<LineState>,
+    /// Of one buffer each.
+    sizes: BTreeSet<Bytes>,
+    total: Bytes,
+    pages: BTreeSet<&'static str>,
+    kernels: Vec<String>,
+    detail: String,
+}
+
+fn rows(cells: &[PlanCell]) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut handoffs: BTreeMap<(u32, u32, u32), usize> = BTreeMap::new();
+    for cell in cells {
+        let row = row(cell);
+        if let Work::Handoff(h) = &cell.work {
+            let key = (h.reader, h.holder, h.buffer.node);
+            if let Some(&i) = handoffs.get(&key) {
+                if let Some(earlier) = rows.get_mut(i) {
+                    earlier.states.insert(h.state);
+                }
+                continue;
+            }
+            handoffs.insert(key, rows.len());
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn row(cell: &PlanCell) -> Row {
+    let at = &cell.at;
+    let mut row = Row {
+        cpu: at.cpu,
+        holder: None,
+        loaders: IdSet::new(),
+        cpu_node: at.cpu_node,
+        memory: BTreeSet::new(),
+        own: false,
+        mix: None,
+        states: BTreeSet::new(),
+        sizes: BTreeSet::new(),
+        total: Bytes(0),
+        pages: BTreeSet::new(),
+        kernels: Vec::new(),
+        detail: String::new(),
+    };
+    let mut buffers = Vec::new();
+    match &cell.work {
+        Work::Latency { probe, allocations } => {
+            row.cpu = Some(probe.cpu);
+            buffers.push(&probe.buffer);
+            row.detail = format!("window {}, stride {}, {allocations} allocations", human(probe.window), human(probe.stride));
+        }
+        Work::Bandwidth { loaders, traffic } => {
+            row.loaders = ids(loaders.iter().map(|l| l.cpu));
+            buffers.extend(loaders.iter().map(|l| &l.buffer));
+            row.mix = Some(traffic.mix.to_string());
+            row.kernels.clone_from(&traffic.kernels);
+        }
+        Work::Curve { probe, loaders, traffic, delays } => {
+            row.cpu = Some(probe.cpu);
+            row.loaders = ids(loaders.iter().map(|l| l.cpu));
+            buffers.push(&probe.buffer);
+            buffers.extend(loaders.iter().map(|l| &l.buffer));
+            row.mix = Some(traffic.mix.to_string());
+            row.kernels.clone_from(&traffic.kernels);
+            row.detail = match delays {
+                Delays::Adaptive { points } => format!("up to {points} delays, chosen while measuring"),
+                Delays::Cycles(list) => format!("delays {}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+            };
+        }
+        Work::Handoff(h) => {
+            row.cpu = Some(h.reader);
+            row.holder = Some(h.holder);
+            row.states.insert(h.state);
+            buffers.push(&h.buffer);
+            row.detail = format!("window {}, stride {}", human(h.window), human(h.stride));
+        }
+    }
+    for b in buffers {
+        row.memory.insert(b.node);
+        row.sizes.insert(b.bytes);
+        row.total = Bytes(row.total.0.saturating_add(b.bytes.0));
+        row.pages.insert(b.pages.name());
+    }
+    row.own = at.memory_node.is_none() && row.memory.len() > 1;
+    row
+}
+
+fn sizes(sizes: &BTreeSet<Bytes>) -> String {
+    match (sizes.first(), sizes.last()) {
+        (Some(low), Some(high)) if low != high => format!("{}–{}", human(*low), human(*high)),
+        (Some(one), _) => human(*one),
+        _ => String::new(),
+    }
+}
+
+fn memory(row: &Row) -> String {
+    if row.own {
+        return "own nodes".to_owned();
+    }
+    match row.memory.first() {
+        Some(one) if row.memory.len() == 1 => node_name(Some(*one)),
+        _ => format!("nodes {}", shortened(&ids(row.memory.iter().copied()))),
+    }
+}
+
+fn pages(row: &Row) -> String {
+    row.pages.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+fn table(rows: &[Row], width: usize) -> Vec<String> {
+    let chases = rows.iter().any(|r| r.cpu.is_some());
+    let reader = if rows.iter().any(|r| r.holder.is_some()) { "reader" } else { "chases" };
+    let cpu = |id: Option<u32>| id.map_or(Cell::Blank, |id| Cell::text(format!("CPU {id}")));
+    let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
+    let buffers = |r: &Row| {
+        let n = r.loaders.len() + usize::from(r.cpu.is_some());
+        if n > 1 { format!("{n} × {}", sizes(&r.sizes)) } else { sizes(&r.sizes) }
+    };
+    let mut columns = Vec::new();
+    if chases {
+        columns.push(Column::words(reader).with(rows.iter().map(|r| cpu(r.cpu))));
+    }
+    columns.push(Column::words("holder").with(rows.iter().map(|r| cpu(r.holder))));
+    let loaders = |r: &Row| if r.loaders.is_empty() { Cell::Blank } else { Cell::text(shortened(&r.loaders)) };
+    columns.push(Column::words(if chases { "load" } else { "CPUs" }).with(rows.iter().map(loaders)));
+    columns.push(Column::words("memory").with(rows.iter().map(|r| Cell::text(memory(r)))));
+    columns.push(Column::words("mix").with(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
+    columns.push(Column::words("states").with(rows.iter().map(|r| Cell::text(states(r)))));
+    columns.push(Column::numbers("buffers").with(rows.iter().map(|r| Cell::text(if r.holder.is_some() { sizes(&r.sizes) } else { buffers(r) }))));
+    let differ = |f: fn(&Row) -> String| rows.iter().any(|r| f(r) != f(&rows[0]));
+    if differ(pages) {
+        columns.push(Column::words("pages").with(rows.iter().map(|r| Cell::text(pages(r)))));
+    }
+    columns.push(Column::words("kernels").optional().with(rows.iter().map(|r| Cell::text(r.kernels.join(", ")))));
+    if differ(|r| r.detail.clone()) {
+        columns.push(Column::words("how").optional().with(rows.iter().map(|r| Cell::text(r.detail.clone()))));
+    }
+    grid(columns, width)
+}
+
+/// What many cells have in common, and the ranges of what they have not.
+fn summary(rows: &[Row]) -> Vec<String> {
+    let cpus = ids(rows.iter().filter_map(|r| r.cpu));
+    let holders = ids(rows.iter().filter_map(|r| r.holder));
+    let loaders = rows.iter().fold(IdSet::new(), |all, r| all.union(&r.loaders));
+    let cpu_nodes = ids(rows.iter().filter_map(|r| r.cpu_node));
+    let memory = ids(rows.iter().flat_map(|r| r.memory.iter().copied()));
+    let mixes: BTreeSet<&str> = rows.iter().filter_map(|r| r.mix.as_deref()).collect();
+    let pages: BTreeSet<&str> = rows.iter().flat_map(|r| r.pages.iter().copied()).collect();
+    let details: BTreeSet<&str> = rows.iter().map(|r| r.detail.as_str()).filter(|d| !d.is_empty()).collect();
+    let buffers: BTreeSet<Bytes> = rows.iter().flat_map(|r| r.sizes.iter().copied()).collect();
+    let mut items = Vec::new();
+    if holders.is_empty() && cpu_nodes.len() > 1 {
+        items.push(format!("CPUs of nodes {} × memory of nodes {}", shortened(&cpu_nodes), shortened(&memory)));
+    } else {
+        items.push(format!("memory of {} {}", if memory.len() == 1 { "node" } else { "nodes" }, shortened(&memory)));
+    }
+    if holders.is_empty() {
+        if !cpus.is_empty() {
+            items.push(format!("chasing: {}", super::cpus_name(&cpus)));
+        }
+        if !loaders.is_empty() {
+            items.push(format!("loading: {}", super::cpus_name(&loaders)));
+        }
+    } else {
+        items.push(format!("{} of readers {} and holders {}", count(rows.len(), "pair", "pairs"), shortened(&cpus), shortened(&holders)));
+    }
+    if !mixes.is_empty() {
+        items.push(format!("{} {}", if mixes.len() == 1 { "mix" } else { "mixes" }, mixes.into_iter().collect::<Vec<_>>().join(", ")));
+    }
+    items.push(format!("buffers {}", sizes(&buffers)));
+    if let Some(most) = rows.iter().map(|r| r.total).max() {
+        items.push(format!("at most {} at a time", human(most)));
+    }
+    items.push(format!("pages {}", pages.into_iter().collect::<Vec<_>>().join(", ")));
+    if details.len() <= 3 {
+        items.extend(details.into_iter().map(str::to_owned));
+    }
+    items
+}

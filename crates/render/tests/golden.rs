@@ -1,0 +1,58 @@
+//! Saved results in every format, as checked in. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes them anew.
+
+mod samples;
+
+use std::path::PathBuf;
+
+use memgauge_core::result::Report;
+use memgauge_render::{Format, Json, Text, plan_text};
+use snapbox::Data;
+
+fn check(path: PathBuf, text: String) {
+    // Raw: what a terminal gets is compared byte for byte.
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
+}
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn saved(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/results").join(format!("{name}.json"))
+}
+
+fn text(report: &Report, width: usize) -> String {
+    String::from_utf8(Text { width, colour: false }.render(report).unwrap()).unwrap()
+}
+
+#[test]
+fn saved_results_are_the_samples() {
+    for (name, report) in samples::all() {
+        let json = String::from_utf8(Json { pretty: true }.render(&report).unwrap()).unwrap();
+        let back: Report = serde_json::from_str(&json).unwrap();
+        assert_eq!(back, report, "{name} does not survive JSON");
+        check(saved(name), json);
+    }
+}
+
+#[test]
+fn text_of_saved_results() {
+    for (name, report) in samples::all() {
+        check(golden(&format!("{name}.txt")), text(&report, 100));
+    }
+}
+
+#[test]
+fn text_of_a_narrow_and_of_a_wide_terminal() {
+    check(golden("two-nodes-80.txt"), text(&samples::two_nodes(), 80));
+    check(golden("cxl-hmat-120.txt"), text(&samples::cxl(), 120));
+}
+
+#[test]
+fn plans() {
+    for (name, report) in samples::all() {
+        if let Some(plan) = &report.plan {
+            check(golden(&format!("plan-{name}.txt")), plan_text(plan, &report.machine, 100));
+        }
+    }
+}

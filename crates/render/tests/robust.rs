@@ -1,0 +1,171 @@
+//! No report makes the text renderer panic, write control characters or forget to end its last line.
+
+mod samples;
+
+use memgauge_core::result::{Report, Table};
+use memgauge_render::{FILE_WIDTH, Format, Json, Text, for_path, plan_text};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn show(report: &Report) {
+    for (width, colour) in [(0, false), (80, true), (200, false), (usize::MAX, false)] {
+        let text = String::from_utf8(Text { width, colour }.render(report).unwrap()).unwrap();
+        assert!(text.ends_with('\n') && text.starts_with(if colour { "\x1b[1m" } else { report.tool.name.get(..1).unwrap_or("") }));
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n' && !(colour && c == '\x1b')), "control character in\n{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf "), "not a number in\n{text}");
+    }
+    if let Some(plan) = &report.plan {
+        assert!(plan_text(plan, &report.machine, 80).ends_with('\n'));
+    }
+}
+
+/// Changes the `n`th value below `value`, depth first; counts down `n`.
+fn mutate(value: &mut Value, n: &mut usize, how: &impl Fn(&mut Value)) -> bool {
+    if *n == 0 {
+        how(value);
+        return true;
+    }
+    *n -= 1;
+    match value {
+        Value::Array(list) => list.iter_mut().any(|v| mutate(v, n, how)),
+        Value::Object(map) => map.iter_mut().any(|(_, v)| mutate(v, n, how)),
+        _ => false,
+    }
+}
+
+fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(list) => list.iter().map(size).sum(),
+        Value::Object(map) => map.values().map(size).sum(),
+        _ => 0,
+    }
+}
+
+fn change(kind: u8) -> impl Fn(&mut Value) {
+    move |v: &mut Value| match (kind, &mut *v) {
+        (0, _) => *v = Value::Null,
+        (1, Value::Array(list)) => list.clear(),
+        (1, Value::Object(map)) => map.clear(),
+        (1, Value::Number(_)) => *v = 0.into(),
+        (1, Value::String(_)) => *v = "".into(),
+        (2, Value::Array(list)) => list.reverse(),
+        (2, Value::Number(n)) if n.is_f64() => *v = 1e300.into(),
+        (2, Value::Number(_)) => *v = u32::MAX.into(),
+        (2, Value::String(_)) => *v = format!("a\x1b[2Jb\n{}", "long ".repeat(20_000)).into(),
+        (3, Value::Number(n)) if n.is_f64() => *v = (-1e-300).into(),
+        (3, Value::Number(_)) => *v = (u64::MAX / 2).into(),
+        (3, Value::Array(list)) => list.truncate(1),
+        (3, Value::Bool(b)) => *b = !*b,
+        (3, Value::String(_)) => *v = "x".repeat(70_000).into(),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_single_change_of_a_small_report() {
+    let whole = serde_json::to_value(samples::vm()).unwrap();
+    let mut shown = 0;
+    for kind in 0..4 {
+        // Every seventh value, a different one for each kind of change: all would take half a minute and hit the same code again.
+        for n in (kind as usize..size(&whole)).step_by(7) {
+            let mut changed = whole.clone();
+            mutate(&mut changed, &mut n.clone(), &change(kind));
+            if let Ok(report) = serde_json::from_value::<Report>(changed) {
+                show(&report);
+                shown += 1;
+            }
+        }
+    }
+    assert!(shown > 400, "only {shown} changed reports could be read: the test no longer tests much");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn many_changes_of_any_report(which in 0usize..7, changes in prop::collection::vec((0.0f64..1.0, 0u8..4), 1..40)) {
+        let mut value = serde_json::to_value(&samples::all()[which].1).unwrap();
+        let total = size(&value);
+        for (place, kind) in changes {
+            let mut attempt = value.clone();
+            mutate(&mut attempt, &mut ((place * total as f64) as usize), &change(kind));
+            // Changes that the contract does not allow are not kept, so that the others add up.
+            if serde_json::from_value::<Report>(attempt.clone()).is_ok() {
+                value = attempt;
+            }
+        }
+        show(&serde_json::from_value(value).unwrap());
+    }
+}
+
+#[test]
+fn empty_and_enormous_reports() {
+    let mut empty = samples::vm();
+    empty.results.clear();
+    empty.machine.topology = Default::default();
+    show(&empty);
+    empty.plan = None;
+    show(&empty);
+
+    // 64 nodes, 1024 CPUs, every pair of nodes: blocks of columns, no line beyond the page, a plan of a page.
+    let mut report = samples::eight_nodes();
+    let (one, cell) = (report.results[0].clone(), report.plan.as_ref().unwrap().steps[0].cells[0].clone());
+    report.results.clear();
+    let plan = report.plan.as_mut().unwrap();
+    plan.steps.truncate(1);
+    plan.steps[0].cells.clear();
+    for from in 0..64 {
+        for to in 0..64 {
+            let mut m = one.clone();
+            (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(from), Some(from * 16), Some(to));
+            let mut c = cell.clone();
+            c.at = m.at.clone();
+            report.results.push(m);
+            plan.steps[0].cells.push(c);
+        }
+    }
+    for cpu in 0..1024 {
+        let mut m = one.clone();
+        m.at.table = Some(Table::PerCpu);
+        (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(cpu / 16), Some(cpu), Some(cpu / 16));
+        report.results.push(m);
+    }
+    show(&report);
+    let text = String::from_utf8(Text { width: 100, colour: false }.render(&report).unwrap()).unwrap();
+    assert!(text.lines().count() < 520 && text.lines().all(|l| l.chars().count() <= 100));
+    assert!(plan_text(report.plan.as_ref().unwrap(), &report.machine, 100).lines().count() < 20);
+}
+
+#[test]
+fn samples_fit_every_usual_terminal() {
+    for (name, report) in samples::all() {
+        for width in [80, 100, 120] {
+            let mut texts = vec![String::from_utf8(Text { width, colour: false }.render(&report).unwrap()).unwrap()];
+            texts.extend(report.plan.as_ref().map(|p| plan_text(p, &report.machine, width)));
+            for line in texts.iter().flat_map(|t| t.lines()) {
+                assert!(line.chars().count() <= width, "{name} at {width}: {line}");
+                assert_eq!(line.trim_end(), line, "{name} at {width}: blanks at the end");
+            }
+        }
+    }
+}
+
+#[test]
+fn formats_by_ending() {
+    let name = |path| for_path(path).map(|f| f.name());
+    assert_eq!(name("out/a.JSON"), Some("json"));
+    assert_eq!(name("a.txt"), Some("text"));
+    assert_eq!([name("a.csv"), name("json"), name("")], [None; 3]);
+    let plain = for_path("a.txt").unwrap().render(&samples::vm()).unwrap();
+    assert_eq!(plain, Text { width: FILE_WIDTH, colour: false }.render(&samples::vm()).unwrap());
+    let line = Json { pretty: false }.render(&samples::vm()).unwrap();
+    assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+}
+
+#[test]
+fn the_schema_names_what_a_report_has() {
+    let schema: Value = serde_json::from_str(&memgauge_render::schema().unwrap()).unwrap();
+    let report = serde_json::to_value(samples::vm()).unwrap();
+    for key in report.as_object().unwrap().keys() {
+        assert!(schema["properties"].get(key).is_some(), "{key}");
+    }
+}

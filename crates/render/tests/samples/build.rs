@@ -1,0 +1,392 @@
+//! Builds reports from a few figures.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::plan::*;
+use memgauge_core::result::*;
+use memgauge_core::spec::PageRequest;
+use memgauge_core::topology::*;
+use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_core::units::{Bytes, IdSet};
+
+pub fn set(list: &str) -> IdSet {
+    list.parse().unwrap()
+}
+
+pub fn cpu(id: u32, core: u32, node: u32, siblings: &[u32]) -> Cpu {
+    let siblings = siblings.iter().copied().collect();
+    Cpu { id, package: 0, die: None, cluster: None, core, siblings, node, kind: None, capacity: None, max_mhz: None }
+}
+
+pub fn node(id: u32, cpus: &str, memory: Bytes) -> Node {
+    let distances = BTreeMap::from([(id, 10)]);
+    Node { id, cpus: set(cpus), memory, free: Some(Bytes(memory.0 / 10 * 9)), distances, ..Node::default() }
+}
+
+pub struct Curve<'a> {
+    pub cpu: u32,
+    pub node: u32,
+    pub cpus: &'a str,
+    pub mix: Mix,
+    /// Delay, GB/s, ns; from the lightest load.
+    pub points: &'a [(u32, f64, f64)],
+    pub knee: Option<u32>,
+    pub over_saturated: bool,
+}
+
+/// A machine and what was measured on it.
+pub struct Lab {
+    pub cpus: Vec<Cpu>,
+    pub nodes: Vec<Node>,
+    pub caches: Vec<Cache>,
+    pub ghz: f64,
+    identity: Identity,
+    pages: PageEvidence,
+    results: Vec<Measurement>,
+    curves: Vec<CurveSummary>,
+}
+
+impl Lab {
+    pub fn new(model: &str, vendor: &str, hypervisor: Option<&str>) -> Self {
+        Self {
+            cpus: vec![],
+            nodes: vec![],
+            caches: vec![],
+            ghz: 3.0,
+            identity: Identity {
+                arch: "x86_64".into(),
+                vendor: Some(vendor.into()),
+                model_name: Some(model.into()),
+                model: BTreeMap::from([("family".into(), "25".into()), ("model".into(), "17".into()), ("stepping".into(), "1".into())]),
+                kernel: Some("6.12.48".into()),
+                firmware: BTreeMap::new(),
+                hypervisor: hypervisor.map(str::to_owned),
+            },
+            pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
+            results: vec![],
+            curves: vec![],
+        }
+    }
+
+    /// Buffers come from a pool of 2 MiB pages.
+    pub fn pool(&mut self) {
+        self.pages = PageEvidence { obtained: Some(PageKind::Pool), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
+    }
+
+    /// Packages of one node each, second threads numbered after all first ones, as Linux does.
+    pub fn packages(&mut self, packages: u32, cores: u32, threads: u32) {
+        let firsts = packages * cores;
+        for id in 0..firsts * threads {
+            let first = id % firsts;
+            let siblings: Vec<u32> = (0..threads).map(|t| first + t * firsts).collect();
+            let mut cpu = cpu(id, first % cores, first / cores, &siblings);
+            cpu.package = first / cores;
+            self.cpus.push(cpu);
+        }
+        for p in 0..packages {
+            let cpus: IdSet = self.cpus.iter().filter(|c| c.package == p).map(|c| c.id).collect();
+            let mut node = node(p, &cpus.to_string(), Bytes::gib(256));
+            node.distances = (0..packages).map(|to| (to, if to == p { 10 } else { 21 })).collect();
+            self.nodes.push(node);
+            self.caches.push(Cache { level: 3, size: Bytes::mib(105), line: Some(64), ways: Some(15), cpus });
+        }
+        for first in 0..firsts {
+            let cpus = self.cpus[first as usize].siblings.clone();
+            self.caches.push(Cache { level: 2, size: Bytes::mib(2), line: Some(64), ways: Some(16), cpus });
+        }
+        self.caches.sort_by_key(|c| (c.level, c.cpus.first()));
+    }
+
+    fn measure(&self, experiment: Experiment, metric: Metric, at: Coordinates, value: f64) -> Measurement {
+        let unit = if metric == Metric::Latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond };
+        let nodes: BTreeMap<u32, u64> = at.memory_node.map(|n| (n, 512)).into_iter().collect();
+        // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
+        let wobble = 0.002 + (value * 37.0).fract() * 0.004;
+        Measurement {
+            experiment,
+            at,
+            metric,
+            unit,
+            estimate: Estimate {
+                value: Some(value),
+                reason: None,
+                n: 24,
+                min: Some(value * (1.0 - 3.0 * wobble)),
+                max: Some(value * (1.0 + 4.0 * wobble)),
+                mad: Some(value * wobble),
+                ci95_low: Some(value * (1.0 - 0.6 * wobble)),
+                ci95_high: Some(value * (1.0 + wobble)),
+                converged: true,
+                modes: vec![],
+            },
+            evidence: Evidence {
+                threads: 1,
+                kernel: "chase".into(),
+                buffer: Bytes::mib(512),
+                allocations: 6,
+                pages: self.pages.clone(),
+                placement: Placement {
+                    status: PlacementStatus::Verified,
+                    method: "mbind".into(),
+                    source: Some("move_pages".into()),
+                    pages_by_node: nodes,
+                    reason: None,
+                },
+                noise: Noise { steal: Some(0.0), others: Some(0.004), involuntary_switches: Some(0), ..Noise::default() },
+                ..Evidence::default()
+            },
+            quality: Quality::default(),
+            verdict: Verdict { status: VerdictStatus::Unknown, reason: "limit-unknown".into(), limit: None, limit_source: None },
+        }
+    }
+
+    fn chase(&self, at: Coordinates, ns: f64) -> Measurement {
+        let random = at.order;
+        let mut m = self.measure(Experiment::IdleLatency, Metric::Latency, at, ns);
+        m.evidence.window = (random == Some(ChaseOrder::WindowLocal)).then_some(Bytes::kib(512));
+        m.evidence.stride = Some(Bytes(128));
+        m.evidence.prefetch = Some(PrefetchEvidence { sequential_ns: 11.6, random_over_sequential: ns / 11.6 });
+        m.evidence.plateau = Some(Plateau { half_ns: ns * 0.996, whole_ns: ns, reached: true });
+        m
+    }
+
+    pub fn latency(&mut self, cpu_node: u32, cpu: u32, memory: u32, local: f64, random: f64) {
+        for (order, ns) in [(ChaseOrder::WindowLocal, local), (ChaseOrder::FullRandom, random)] {
+            let at = Coordinates {
+                table: Some(Table::NodeMatrix),
+                cpu_node: Some(cpu_node),
+                memory_node: Some(memory),
+                cpu: Some(cpu),
+                order: Some(order),
+                ..Default::default()
+            };
+            let m = self.chase(at, ns);
+            self.results.push(m);
+        }
+    }
+
+    pub fn latency_of_cpu(&mut self, cpu: u32, memory: u32, ns: f64) {
+        let at = Coordinates {
+            table: Some(Table::PerCpu),
+            cpu_node: Some(memory),
+            memory_node: Some(memory),
+            cpu: Some(cpu),
+            order: Some(ChaseOrder::WindowLocal),
+            ..Default::default()
+        };
+        let m = self.chase(at, ns);
+        self.results.push(m);
+    }
+
+    /// The control of drift for the first result.
+    pub fn repeat_first(&self, ns: f64) -> Measurement {
+        let at = Coordinates { repeat: true, ..self.results[0].at.clone() };
+        self.chase(at, ns)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the coordinates of a cell")]
+    pub fn bandwidth(&mut self, table: Table, from: Option<u32>, memory: Option<u32>, cpus: &str, mix: Mix, gbs: f64, kernel: &str, rfo: Rfo) {
+        let cpus = set(cpus);
+        let threads = cpus.len() as u32;
+        let at = Coordinates { table: Some(table), cpu_node: from, memory_node: memory, cpus: Some(cpus), mix: Some(mix), ..Default::default() };
+        let mut m = self.measure(Experiment::Bandwidth, Metric::Bandwidth, at, gbs);
+        let (loads, stores) = mix.lines();
+        let lines = f64::from(loads + stores);
+        let written = gbs * f64::from(stores) / lines;
+        m.evidence.threads = threads;
+        m.evidence.kernel = kernel.into();
+        m.evidence.buffer = Bytes::mib(256 * u64::from(threads));
+        m.evidence.allocations = 1;
+        m.evidence.coverage = Some(0.991);
+        m.evidence.fairness = (threads > 1).then_some(0.968);
+        m.evidence.traffic = Some(TrafficRates {
+            app_read_gbs: gbs * f64::from(loads) / lines,
+            app_write_gbs: written,
+            bus_estimate_gbs: match rfo {
+                Rfo::Yes => Some(gbs + written),
+                Rfo::No => Some(gbs),
+                Rfo::Unknown => None,
+            },
+            rfo,
+        });
+        self.results.push(m);
+    }
+
+    pub fn curve(&mut self, c: &Curve<'_>) {
+        let at = Coordinates {
+            table: Some(Table::Curve),
+            cpu: Some(c.cpu),
+            cpus: Some(set(c.cpus)),
+            cpu_node: Some(c.node),
+            memory_node: Some(c.node),
+            mix: Some(c.mix),
+            ..Default::default()
+        };
+        for &(delay, gbs, ns) in c.points {
+            let at = Coordinates { delay_cycles: Some(delay), ..at.clone() };
+            let mut latency = self.measure(Experiment::LoadedLatency, Metric::Latency, at.clone(), ns);
+            latency.evidence.kernel = "chase + load-avx512".into();
+            latency.evidence.window = Some(Bytes::kib(512));
+            latency.evidence.stride = Some(Bytes(128));
+            latency.evidence.coverage = Some(0.987);
+            let mut bandwidth = latency.clone();
+            bandwidth.metric = Metric::Bandwidth;
+            bandwidth.unit = Unit::GigabytesPerSecond;
+            bandwidth.estimate = self.measure(Experiment::LoadedLatency, Metric::Bandwidth, at, gbs).estimate;
+            self.results.extend([latency, bandwidth]);
+        }
+        let point = |&(delay_cycles, bandwidth_gbs, latency_ns): &(u32, f64, f64)| CurvePoint { delay_cycles, bandwidth_gbs, latency_ns };
+        self.curves.push(CurveSummary {
+            at,
+            unloaded_ns: c.points.first().map(|p| p.2),
+            knee: c.points.iter().find(|p| Some(p.0) == c.knee).map(point),
+            saturated_ns: c.points.last().map(|p| p.2),
+            peak_gbs: c.points.iter().map(|p| p.1).max_by(f64::total_cmp),
+            over_saturated: c.over_saturated,
+        });
+    }
+
+    fn transfer(&mut self, table: Table, reader: u32, holder: u32, home: u32, state: LineState, ns: f64) {
+        let at = Coordinates {
+            table: Some(table),
+            cpu: Some(reader),
+            holder_cpu: Some(holder),
+            cpu_node: self.cpus.iter().find(|c| c.id == reader).map(|c| c.node),
+            memory_node: Some(home),
+            state: Some(state),
+            ..Default::default()
+        };
+        let mut m = self.measure(Experiment::CacheToCache, Metric::Latency, at, ns);
+        m.evidence.threads = 2;
+        m.evidence.kernel = if state == LineState::Hit { "load-then-chase" } else { "store-then-chase" }.into();
+        m.evidence.buffer = Bytes::mib(64);
+        m.evidence.window = Some(Bytes::kib(512));
+        m.evidence.stride = Some(Bytes(128));
+        self.results.push(m);
+    }
+
+    pub fn handoff(&mut self, reader: u32, holder: u32, home: u32, state: LineState, ns: f64) {
+        self.transfer(Table::NodeMatrix, reader, holder, home, state, ns);
+    }
+
+    pub fn pair(&mut self, reader: u32, holder: u32, state: LineState, ns: f64) {
+        self.transfer(Table::CpuPairs, reader, holder, 0, state, ns);
+    }
+
+    /// The plan that these results would come from.
+    fn plan(&self) -> Plan {
+        let mut steps: Vec<Step> = Vec::new();
+        for m in &self.results {
+            let at = Coordinates { order: None, delay_cycles: None, ..m.at.clone() };
+            let title = match (m.experiment, m.at.table) {
+                (Experiment::IdleLatency, _) => "Idle latency",
+                (Experiment::Bandwidth, Some(Table::PerMix)) => "Peak bandwidth by mix",
+                (Experiment::Bandwidth, Some(Table::Ramp)) => "Bandwidth by number of CPUs",
+                (Experiment::Bandwidth, _) => "Bandwidth by node",
+                (Experiment::LoadedLatency, _) => "Latency under load",
+                (Experiment::CacheToCache, _) => "Cache-to-cache transfers",
+            };
+            let i = steps
+                .iter()
+                .position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table)
+                .unwrap_or_else(|| {
+                    steps.push(Step { title: title.into(), experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
+                    steps.len() - 1
+                });
+            let step = &mut steps[i];
+            if step.cells.last().is_none_or(|c| c.at != at) {
+                step.estimated_s += 1.5;
+                step.cells.push(Cell { work: self.work(m), at });
+            }
+        }
+        let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+        let packages: std::collections::BTreeSet<u32> = self.cpus.iter().map(|c| c.package).collect();
+        let first = |p: &u32| self.cpus.iter().find(|c| c.package == *p).map(|c| c.id);
+        let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
+        let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
+        Plan { steps, stop, seed: 1, keep_awake, estimated_s, notes: vec![] }
+    }
+
+    fn work(&self, m: &Measurement) -> Work {
+        let buffer = |bytes, node| BufferPlan { bytes, node, pages: PageRequest::Auto, touch: self.nodes[node as usize].cpus.clone(), derived: true };
+        let home = m.at.memory_node.unwrap_or(0);
+        let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
+        let loaders = || -> Vec<Loader> {
+            let node_of = |id| self.cpus.iter().find(|c| c.id == id).map_or(0, |c| c.node);
+            let cpus = m.at.cpus.clone().unwrap_or_default();
+            cpus.iter().map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node.unwrap_or(node_of(cpu))) }).collect()
+        };
+        let kernel = m.evidence.kernel.trim_start_matches("chase + ").to_owned();
+        let traffic = || Traffic { mix: m.at.mix.unwrap_or(Mix::AllReads), kernels: vec![kernel.clone()] };
+        match m.experiment {
+            Experiment::IdleLatency => Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6 },
+            Experiment::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic() },
+            Experiment::LoadedLatency => Work::Curve {
+                probe: probe(m.at.cpu.unwrap_or(0)),
+                loaders: loaders(),
+                traffic: traffic(),
+                delays: Delays::Adaptive { points: 12 },
+            },
+            Experiment::CacheToCache => Work::Handoff(Handoff {
+                holder: m.at.holder_cpu.unwrap_or(0),
+                reader: m.at.cpu.unwrap_or(0),
+                state: m.at.state.unwrap_or(LineState::Hit),
+                buffer: buffer(Bytes::mib(64), home),
+                window: Bytes::kib(512),
+                stride: Bytes(128),
+            }),
+        }
+    }
+
+    pub fn report(mut self) -> Report {
+        let plan = Some(self.plan());
+        self.cpus.sort_by_key(|c| c.id);
+        let total: u64 = self.nodes.iter().map(|n| n.memory.0).sum();
+        let topology =
+            Topology { offline: IdSet::new(), caches: self.caches, smt_active: Some(self.cpus.iter().any(|c| c.siblings.len() > 1)), cpus: self.cpus, nodes: self.nodes };
+        let allowed = Allowed {
+            cpus: topology.online(),
+            nodes: topology.nodes.iter().map(|n| n.id).collect(),
+            memory: Bytes(total / 10 * 8),
+            memory_limited_by: "available memory".into(),
+            node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),
+            cpu_quota: None,
+        };
+        let first = topology.cpus.first().map_or(0, |c| c.id);
+        Report {
+            schema_version: SCHEMA_VERSION,
+            tool: Tool { name: "memgauge".into(), version: "0.0.0-sample".into(), commit: None },
+            argv: vec!["memgauge".into()],
+            started: Moment { utc: "2026-03-14T09:26:53Z".into(), monotonic_ns: 1_000_000_000 },
+            ended: Moment { utc: "2026-03-14T09:27:42Z".into(), monotonic_ns: 50_000_000_000 },
+            complete: true,
+            incomplete_reason: None,
+            machine: Machine { identity: self.identity, topology, allowed },
+            environment: Environment {
+                root: false,
+                capabilities: vec![],
+                clock: Some(ClockReport {
+                    source: "tsc".into(),
+                    hz: 2.6e9,
+                    error_ppm: 0.42,
+                    resolution_ns: 0.77,
+                    overhead_ns: 9.6,
+                    reason: None,
+                }),
+                core_ghz: BTreeMap::from([(first, self.ghz)]),
+                numa_balancing: Some(false),
+                thp: Some("madvise".into()),
+                thp_defrag: Some("madvise".into()),
+                governors: vec!["schedutil".into()],
+                energy_preferences: vec![],
+                turbo: Some(true),
+                limits: vec![],
+            },
+            plan,
+            results: self.results,
+            curves: self.curves,
+            timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6 },
+            notes: vec![],
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! The native command line → [`Spec`]. One definition an option: name, help and effect side by side.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
+use memgauge_core::traffic::{Mix, Width};
+use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+
+const SUITE_EXAMPLES: &str = "\
+Examples:
+  memgauge                                   measure everything, in under a minute on a small machine
+  memgauge -o before.json                    the same, and keep the result
+  memgauge latency --matrix                  idle latency from every node to every node
+  memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of traffic from eight CPUs
+  memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
+  memgauge --plan                            say what would be done, and how long it would take
+  memgauge render before.json                show a saved result
+
+Exit status: 0 measured, 1 measured in part, 4 could not measure, 64 wrong usage, 130 interrupted.";
+
+/// Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers.
+///
+/// Without a command the whole suite is measured. Needs no root; says what it could not do, and why.
+#[derive(Debug, Parser)]
+#[command(name = "memgauge", version, args_conflicts_with_subcommands = true, after_help = SUITE_EXAMPLES, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    suite: SuiteArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and what is limited here.
+    Info(InfoArgs),
+    /// Measure idle latency: one CPU and node, or all of them.
+    Latency(LatencyArgs),
+    /// Measure bandwidth: one mix of traffic, all mixes, a node matrix, or 1 to n CPUs.
+    Bandwidth(BandwidthArgs),
+    /// Measure latency while other CPUs load memory, from idle to saturation.
+    Loaded(LoadedArgs),
+    /// Measure transfers from one CPU's cache to another's.
+    C2c(C2cArgs),
+    /// Show a saved result in another format.
+    Render(RenderArgs),
+}
+
+/// Where to measure.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where")]
+struct Where {
+    /// CPUs to measure from, such as 0-3,8 [default: all that this process may use]
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<IdSet>,
+    /// Memory nodes to measure, such as 0,2 [default: all that this process may use]
+    #[arg(long, value_name = "LIST")]
+    node: Option<IdSet>,
+    /// Use only the first hardware thread of each core
+    #[arg(long)]
+    one_thread_per_core: bool,
+}
+
+/// Which memory.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+struct Memory {
+    /// Bytes of the chase's buffer, or of each CPU's buffer for bandwidth: 512M, 2G, 16K [default: four times the caches]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pages: Pages,
+}
+
+/// How to chase.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+struct Chase {
+    /// Window in which the window-local chase is random [default: 512K; for c2c half of an L2]
+    #[arg(long, value_name = "SIZE")]
+    window: Option<Bytes>,
+    /// Distance between chased lines [default: two lines]
+    #[arg(long, value_name = "SIZE")]
+    stride: Option<Bytes>,
+}
+
+/// What to load with.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+struct Load {
+    /// Mix of traffic: all-reads, 4:1, 3:1, 2:1, 1:1, nt-write, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated
+    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
+    mixes: Vec<Mix>,
+    /// Width of loads and stores; best = what measures fastest here
+    #[arg(long, default_value = "best")]
+    width: WidthArg,
+}
+
+/// How long and how exactly.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Precision")]
+struct Stop {
+    /// Measure each cell for exactly this long: 2s, 500ms
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// The most time to measure one cell [default: 4s, in the suite 1s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
+    budget: Option<Duration>,
+    /// Stop when the 95 % interval is within this of the median: 1%, 0.5% [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    confidence: Option<f64>,
+    /// Seed of the random orders, to repeat a run exactly
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// What to print.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Output {
+    /// Format on standard output
+    #[arg(long, default_value = "text")]
+    pub(crate) format: FormatArg,
+    /// Also write to FILE, in the format of its ending (.txt, .json); may be repeated
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// No progress bar, and no text on standard output
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Plan instead of measuring.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Plan")]
+pub(crate) struct Planning {
+    /// Say what would be done and how long it would take, and measure nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Plan for a recorded machine: a folder that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR", requires = "plan")]
+    pub(crate) machine: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct SuiteArgs {
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// Show a recorded machine: a folder that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR")]
+    pub(crate) machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge latency                        one CPU, its own node
+  memgauge latency --matrix               every node with CPUs to every node with memory
+  memgauge latency --size 16K             the first-level cache
+  memgauge latency --cpu 8 --node 1 --pages 4k")]
+pub(crate) struct LatencyArgs {
+    /// Every node with CPUs to every node with memory
+    #[arg(long)]
+    matrix: bool,
+    /// Every CPU to its own node, or to the node named
+    #[arg(long, conflicts_with = "matrix")]
+    per_cpu: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    chase: Chase,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge bandwidth                      all CPUs read their own nodes' memory
+  memgauge bandwidth --peak               every mix of reads and writes
+  memgauge bandwidth --matrix             every node with CPUs to every node with memory
+  memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
+  memgauge bandwidth --cpu 0 --mix triad --width avx2")]
+pub(crate) struct BandwidthArgs {
+    /// Every node with CPUs to every node with memory
+    #[arg(long, group = "shape")]
+    matrix: bool,
+    /// Every mix of traffic
+    #[arg(long, group = "shape")]
+    peak: bool,
+    /// 1, 2, 4 ... all CPUs
+    #[arg(long, group = "shape")]
+    ramp: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The first CPU chases; the others load, except the hardware threads of its own core.
+
+Examples:
+  memgauge loaded                         points chosen so that they are evenly spread in bandwidth
+  memgauge loaded --mix all-reads,2:1     a curve for each mix
+  memgauge loaded --delay 0,100,500,2000  points at these delays")]
+pub(crate) struct LoadedArgs {
+    /// Injection delays in core cycles between bursts of four lines [default: chosen while measuring]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    delays: Vec<u32>,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    chase: Chase,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge c2c                            one pair for each way of being near or far
+  memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
+  memgauge c2c --cpu 0,5 --node 1         one pair, lines homed on node 1")]
+pub(crate) struct C2cArgs {
+    /// Every pair of CPUs instead of representatives
+    #[arg(long)]
+    matrix: bool,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    memory: Memory,
+    #[command(flatten)]
+    chase: Chase,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RenderArgs {
+    /// A result that memgauge wrote as JSON; - reads standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// Which pages, on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Pages {
+    Auto,
+    #[value(name = "4k")]
+    Base,
+    Thp,
+    #[value(name = "2m")]
+    Huge2M,
+    #[value(name = "1g")]
+    Huge1G,
+}
+
+impl From<Pages> for PageRequest {
+    fn from(pages: Pages) -> Self {
+        match pages {
+            Pages::Auto => Self::Auto,
+            Pages::Base => Self::Base,
+            Pages::Thp => Self::Thp,
+            Pages::Huge2M => Self::Huge2M,
+            Pages::Huge1G => Self::Huge1G,
+        }
+    }
+}
+
+/// Which width, on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WidthArg {
+    Best,
+    Scalar,
+    Sse2,
+    Avx2,
+    Avx512,
+    Neon,
+    String,
+}
+
+impl From<WidthArg> for WidthRequest {
+    fn from(width: WidthArg) -> Self {
+        Self::Is(match width {
+            WidthArg::Best => return Self::Best,
+            WidthArg::Scalar => Width::Scalar,
+            WidthArg::Sse2 => Width::Sse2,
+            WidthArg::Avx2 => Width::Avx2,
+            WidthArg::Avx512 => Width::Avx512,
+            WidthArg::Neon => Width::Neon,
+            WidthArg::String => Width::String,
+        })
+    }
+}
+
+/// Which format, on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    Text,
+    Json,
+}
+
+/// A share of one: `1%`, `0.5%` or `0.01`.
+fn parse_percent(text: &str) -> Result<f64, ParseError> {
+    let fail = || ParseError { input: text.into(), expected: "a percentage above 0 and below 50, such as 1% or 0.5%" };
+    let (number, scale) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let share = number.trim().parse::<f64>().map_err(|_| fail())? / scale;
+    if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
+}
+
+/// What a measuring command line means.
+pub(crate) struct Request {
+    pub(crate) spec: Spec,
+    pub(crate) output: Output,
+    pub(crate) planning: Planning,
+}
+
+impl Where {
+    fn apply(self, spec: &mut Spec) {
+        spec.cpus = self.cpu;
+        spec.nodes = self.node;
+        spec.one_thread_per_core = self.one_thread_per_core;
+    }
+}
+
+impl Memory {
+    fn apply(self, spec: &mut Spec) {
+        spec.size = self.size;
+        spec.pages = self.pages.into();
+    }
+}
+
+impl Chase {
+    fn apply(self, spec: &mut Spec) {
+        spec.window = self.window;
+        spec.stride = self.stride;
+    }
+}
+
+impl Load {
+    fn apply(self, spec: &mut Spec) {
+        let mut mixes = self.mixes;
+        let mut seen = std::collections::BTreeSet::new();
+        mixes.retain(|m| seen.insert(*m));
+        spec.mixes = mixes;
+        spec.width = self.width.into();
+    }
+}
+
+impl Stop {
+    fn apply(self, spec: &mut Spec) {
+        spec.time = self.time;
+        spec.budget = self.budget;
+        spec.confidence = self.confidence;
+        spec.seed = self.seed;
+    }
+}
+
+impl SuiteArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Suite);
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.load.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
+impl LatencyArgs {
+    fn request(self) -> Request {
+        let shape = match (self.matrix, self.per_cpu) {
+            (true, _) => LatencyShape::Matrix,
+            (_, true) => LatencyShape::PerCpu,
+            _ => LatencyShape::One,
+        };
+        let mut spec = Spec::new(Task::Latency(shape));
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.chase.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
+impl BandwidthArgs {
+    fn request(self) -> Request {
+        let shape = match (self.matrix, self.peak, self.ramp) {
+            (true, ..) => BandwidthShape::Matrix,
+            (_, true, _) => BandwidthShape::Peak,
+            (_, _, true) => BandwidthShape::Ramp,
+            _ => BandwidthShape::One,
+        };
+        let mut spec = Spec::new(Task::Bandwidth(shape));
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.load.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
+impl LoadedArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Loaded);
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.chase.apply(&mut spec);
+        self.load.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        spec.delays = self.delays;
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
+impl C2cArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::C2c { matrix: self.matrix });
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.chase.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
+/// What was asked.
+pub(crate) enum Asked {
+    /// Measure, or plan to.
+    Measure(Box<Request>),
+    /// Show the machine.
+    Info(InfoArgs),
+    /// Show a saved result.
+    Render(RenderArgs),
+}
+
+impl Cli {
+    pub(crate) fn asked(self) -> Asked {
+        let request = match self.command {
+            None => self.suite.request(),
+            Some(Command::Latency(args)) => args.request(),
+            Some(Command::Bandwidth(args)) => args.request(),
+            Some(Command::Loaded(args)) => args.request(),
+            Some(Command::C2c(args)) => args.request(),
+            Some(Command::Info(args)) => return Asked::Info(args),
+            Some(Command::Render(args)) => return Asked::Render(args),
+        };
+        Asked::Measure(Box::new(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(line: &str) -> Spec {
+        match Cli::try_parse_from(line.split(' ')).unwrap().asked() {
+            Asked::Measure(request) => request.spec,
+            _ => panic!("{line} measures"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_is_the_suite() {
+        assert_eq!(spec("memgauge"), Spec::new(Task::Suite));
+    }
+
+    #[test]
+    fn options_reach_the_spec() {
+        let got = spec(
+            "memgauge loaded --cpu 0-2,5 --node 1 --size 512M --pages 2m --mix all-reads,triad --mix 2:1 --width avx2 --delay 0,50 --confidence 0.5% --budget 3s --seed 7",
+        );
+        assert_eq!(got.cpus, Some("0-2,5".parse().unwrap()));
+        assert_eq!(got.nodes, Some(IdSet::one(1)));
+        assert_eq!(got.size, Some(Bytes::mib(512)));
+        assert_eq!(got.pages, PageRequest::Huge2M);
+        assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1Nt, Mix::R2W1]);
+        assert_eq!(got.width, WidthRequest::Is(Width::Avx2));
+        assert_eq!(got.delays, [0, 50]);
+        assert_eq!(got.confidence, Some(0.005));
+        assert_eq!(got.budget, Some(Duration::from_secs(3)));
+        assert_eq!(got.seed, Some(7));
+    }
+
+    #[test]
+    fn shapes() {
+        assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
+        assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
+        assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
+        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c { matrix: true });
+        assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
+    }
+
+    #[test]
+    fn percentages() {
+        assert_eq!(parse_percent("1%"), Ok(0.01));
+        assert_eq!(parse_percent("0.02"), Ok(0.02));
+        for bad in ["", "%", "0", "-1%", "60%", "x", "nan"] {
+            assert!(parse_percent(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Ctrl-C, SIGTERM and a closed terminal end the run after the burst in progress, with what was measured kept.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// Which signal asked to stop, if any.
+pub(crate) struct Stop {
+    flag: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// Set once a signal has come.
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    /// Why the run was stopped; `None` when it was not.
+    pub(crate) fn reason(&self) -> Option<String> {
+        let name = match self.signal.load(Ordering::SeqCst) as i32 {
+            0 => return None,
+            SIGINT => "SIGINT",
+            SIGTERM => "SIGTERM",
+            SIGHUP => "SIGHUP (the terminal went away)",
+            _ => "a signal",
+        };
+        Some(format!("interrupted by {name}"))
+    }
+}
+
+/// Watches for the signals from now on. A second one ends the program at once.
+///
+/// # Errors
+/// When the kernel refuses a handler.
+pub(crate) fn watch() -> io::Result<Stop> {
+    let stop = Stop { flag: Arc::default(), signal: Arc::default() };
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // The order matters: at the first signal the flag is still clear when the shutdown handler looks at it.
+        flag::register_conditional_shutdown(signal, i32::from(crate::exit::INTERRUPTED), stop.flag.clone())?;
+        flag::register(signal, stop.flag.clone())?;
+        flag::register_usize(signal, stop.signal.clone(), signal as usize)?;
+    }
+    Ok(stop)
+}

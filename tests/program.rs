@@ -1,0 +1,313 @@
+//! The program as a black box: what it measures, what it refuses, how it ends.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use memgauge_core::plan::{Plan, Work};
+use memgauge_core::result::{ChaseOrder, Experiment, Metric, PlacementStatus, QualityLevel, Report};
+use memgauge_core::units::IdSet;
+
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
+    command.stdin(Stdio::null()).env_remove("NO_COLOR");
+    command
+}
+
+fn run(line: &str) -> Output {
+    program().args(line.split_whitespace()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Runs a measuring command and reads its JSON.
+fn report(line: &str) -> Report {
+    let output = run(&format!("{line} --format json"));
+    assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refused(line: &str, code: i32) -> String {
+    let output = run(line);
+    assert_eq!(output.status.code(), Some(code), "{line}: {}", text(&output.stderr));
+    assert!(output.stdout.is_empty(), "{line} prints nothing on standard output");
+    text(&output.stderr).to_owned()
+}
+
+fn temporary(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// CPUs that this test may use.
+fn allowed_cpus() -> IdSet {
+    report("info").machine.allowed.cpus
+}
+
+#[test]
+fn a_small_chase_is_faster_than_a_large_one_and_proves_its_placement() {
+    let small = report("latency --size 16K --time 120ms");
+    let large = report("latency --size 64M --time 240ms");
+    let value = |r: &Report, order| r.results.iter().find(|m| m.at.order == Some(order)).and_then(|m| m.estimate.value).unwrap();
+    let (cache, memory) = (value(&small, ChaseOrder::WindowLocal), value(&large, ChaseOrder::FullRandom));
+    // An L1 hit costs a few cycles on every machine there is, memory or an outer cache many times that.
+    assert!(memory > 3.0 * cache, "{memory} ns over 64 MiB against {cache} ns over 16 KiB");
+    assert!(cache > 0.2, "{cache} ns for a dependent load is faster than any core");
+    for m in &large.results {
+        let e = &m.estimate;
+        assert!(e.min <= e.ci95_low && e.ci95_low <= e.value && e.value <= e.ci95_high && e.ci95_high <= e.max, "{e:?}");
+        assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
+        assert!(m.evidence.allocations >= 3, "a latency is the median over several allocations");
+        let evidence = m.evidence.prefetch.unwrap();
+        assert!(evidence.random_over_sequential > 0.5, "{evidence:?}");
+    }
+}
+
+#[test]
+fn bandwidth_counts_what_its_kernel_declares() {
+    let report = report("bandwidth --peak --size 32M --time 150ms");
+    let mixes: Vec<_> = report.results.iter().filter_map(|m| m.at.mix).collect();
+    assert!(mixes.len() >= 5, "{mixes:?}");
+    for m in &report.results {
+        let total = m.estimate.value.unwrap();
+        let traffic = m.evidence.traffic.unwrap();
+        assert!((traffic.app_read_gbs + traffic.app_write_gbs - total).abs() < 1e-6 * total, "{m:?}");
+        let (read, written) = m.at.mix.unwrap().lines();
+        assert!(
+            (traffic.app_read_gbs * f64::from(written) - traffic.app_write_gbs * f64::from(read)).abs() < 1e-6 * total,
+            "{:?}",
+            m.at.mix
+        );
+        assert!(m.evidence.kernels_tried.is_empty() || m.evidence.kernels_tried.iter().any(|t| t.kernel == m.evidence.kernel));
+    }
+}
+
+#[test]
+fn latency_under_load_has_both_quantities_at_every_delay() {
+    if allowed_cpus().len() < 2 {
+        eprintln!("skipped: one CPU");
+        return;
+    }
+    let report = report("loaded --delay 0,1000,20000 --time 120ms --size 64M");
+    for delay in [0, 1000, 20000] {
+        for metric in [Metric::Latency, Metric::Bandwidth] {
+            let found = report.results.iter().filter(|m| m.at.delay_cycles == Some(delay) && m.metric == metric).count();
+            assert_eq!(found, 1, "{metric:?} at {delay}");
+        }
+    }
+    let bandwidth = |delay| {
+        report.results.iter().find(|m| m.at.delay_cycles == Some(delay) && m.metric == Metric::Bandwidth).unwrap().estimate.value.unwrap()
+    };
+    assert!(bandwidth(0) > 2.0 * bandwidth(20000), "{} against {}", bandwidth(0), bandwidth(20000));
+    assert_eq!(report.curves.len(), 1);
+}
+
+#[test]
+fn cache_to_cache_names_its_protocol() {
+    if allowed_cpus().len() < 2 {
+        eprintln!("skipped: one CPU");
+        return;
+    }
+    let report = report("c2c --time 300ms");
+    let kernels: Vec<&str> = report.results.iter().map(|m| m.evidence.kernel.as_str()).collect();
+    assert!(kernels.contains(&"load-then-chase") && kernels.contains(&"store-then-chase"), "{kernels:?}");
+    assert!(report.results.iter().all(|m| m.estimate.value.is_some_and(|ns| ns > 0.2)));
+}
+
+#[test]
+fn info_describes_the_machine_and_measures_nothing() {
+    let report = report("info");
+    assert!(!report.machine.topology.cpus.is_empty());
+    assert!(report.results.is_empty() && report.plan.is_none());
+    assert!(text(&run("info").stdout).lines().count() > 5);
+}
+
+#[test]
+fn a_saved_result_renders_again() {
+    let folder = temporary("render");
+    let file = folder.join("a.json");
+    let output = program().args(["latency", "--size", "16K", "--time", "60ms", "-o"]).arg(&file).output().unwrap();
+    assert!(output.status.success());
+    let again = program().arg("render").arg(&file).output().unwrap();
+    assert_eq!(text(&again.stdout), text(&output.stdout));
+    let piped = program().args(["render", "-"]).stdin(std::fs::File::open(&file).unwrap()).output().unwrap();
+    assert_eq!(piped.stdout, again.stdout);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    assert!(refused("latency --cpu 99999", 64).contains("there is no CPU 99999; online are"));
+    assert!(refused("latency --node 77", 64).contains("there is no node 77"));
+    assert!(refused("render /nonexistent.json", 64).contains("/nonexistent.json"));
+    assert!(refused("latency -o /nonexistent/a.json", 64).contains("/nonexistent/a.json"));
+    assert!(refused("latency -o /tmp/a.xyz", 64).contains("ending"));
+    assert!(refused("--plan --machine /nonexistent", 4).contains("/nonexistent"));
+    assert!(refused("latency --size 900T", 4).contains("may be taken"));
+}
+
+#[test]
+fn a_file_that_is_no_result_is_refused() {
+    let folder = temporary("no-result");
+    for (name, content, word) in [
+        ("a.json", "hello", "not JSON"),
+        ("b.json", "{}", "no result of memgauge"),
+        ("c.json", "{\"schema_version\": 99}", "schema version 99"),
+        ("d.json", "{\"schema_version\": 1}", "damaged"),
+    ] {
+        let file = folder.join(name);
+        std::fs::write(&file, content).unwrap();
+        let message = refused(&format!("render {}", file.display()), 64);
+        assert!(message.contains(word), "{message}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
+    let pools = report("info").machine.topology.nodes.into_iter().flat_map(|n| n.pools);
+    if pools.into_iter().any(|p| p.page.0 == 1 << 30 && p.free > 0) {
+        eprintln!("skipped: there is a pool of 1 GiB pages");
+        return;
+    }
+    let output = run("latency --pages 1g --time 100ms --format json");
+    assert_eq!(output.status.code(), Some(4));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!report.complete);
+    assert_eq!(report.results[0].quality.level, QualityLevel::None);
+    let reason = report.results[0].estimate.reason.clone().unwrap();
+    assert!(reason.contains("nr_hugepages"), "{reason}");
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let mut child = program()
+            .args(["bandwidth", "--mix", "all-reads,1:1", "--size", "32M", "--time", "30s", "--format", "json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        let sent = Instant::now();
+        // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+        let mut out = Vec::new();
+        child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{signal}");
+        assert!(sent.elapsed() < Duration::from_secs(20), "it ends after the burst in progress");
+        let report: Report = serde_json::from_slice(&out).unwrap();
+        assert!(!report.complete);
+        assert!(report.incomplete_reason.as_ref().unwrap().starts_with("interrupted by SIG"), "{:?}", report.incomplete_reason);
+        assert_eq!(report.results.len(), 2, "the cell that was not reached is there, without a value");
+        assert!(report.results[1].estimate.value.is_none());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = program().args(["info"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(err, "");
+}
+
+#[test]
+fn no_colour_when_not_a_terminal() {
+    assert!(!run("info").stdout.contains(&0x1b));
+}
+
+#[test]
+fn quiet_writes_only_the_file() {
+    let folder = temporary("quiet");
+    let file = folder.join("a.txt");
+    let output = program().args(["latency", "--size", "16K", "--time", "60ms", "-q", "-o"]).arg(&file).output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("ns"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Unpacks every recorded machine that `MEMGAUGE_MACHINES` names; the archives' names stay with their folders.
+fn recorded_machines() -> Vec<(String, PathBuf)> {
+    let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else {
+        eprintln!("skipped: MEMGAUGE_MACHINES is not set");
+        return Vec::new();
+    };
+    let mut machines = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let archive = entry.unwrap().path();
+        let name = archive.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(stem) = name.strip_suffix(".tar.bz2") else { continue };
+        let to = temporary(stem);
+        let status = Command::new("tar")
+            .args(["-xjf"])
+            .arg(&archive)
+            .arg("-C")
+            .arg(&to)
+            .args(["--wildcards", "*/sys/devices/system", "*/proc"])
+            .status();
+        assert!(status.unwrap().success(), "{name}");
+        let root = std::fs::read_dir(&to).unwrap().next().unwrap().unwrap().path();
+        machines.push((stem.to_owned(), root));
+    }
+    assert!(!machines.is_empty(), "MEMGAUGE_MACHINES names a folder of *.tar.bz2");
+    machines
+}
+
+#[test]
+fn plans_for_recorded_machines_are_sane() {
+    for (name, root) in recorded_machines() {
+        let info: Report =
+            serde_json::from_slice(&program().args(["info", "--format", "json", "--machine"]).arg(&root).output().unwrap().stdout).unwrap();
+        let machine = info.machine;
+        let output = program().args(["--plan", "--format", "json", "--machine"]).arg(&root).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        let plan: Plan = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(plan.estimated_s > 0.0);
+        let (allowed, nodes) = (&machine.allowed.cpus, &machine.allowed.nodes);
+        let rows: IdSet = allowed.iter().filter_map(|c| machine.topology.cpu(c)).map(|c| c.node).collect();
+        for step in &plan.steps {
+            for cell in &step.cells {
+                let (cpus, buffers): (IdSet, Vec<_>) = match &cell.work {
+                    Work::Latency { probe, .. } => (IdSet::one(probe.cpu), vec![&probe.buffer]),
+                    Work::Bandwidth { loaders, .. } => {
+                        (loaders.iter().map(|l| l.cpu).collect(), loaders.iter().map(|l| &l.buffer).collect())
+                    }
+                    Work::Curve { probe, loaders, .. } => (
+                        loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
+                        loaders.iter().map(|l| &l.buffer).chain([&probe.buffer]).collect(),
+                    ),
+                    Work::Handoff(h) => ([h.holder, h.reader].into_iter().collect(), vec![&h.buffer]),
+                };
+                assert!(cpus.is_subset(allowed), "{name}: {} plans CPUs {cpus} of {allowed}", step.title);
+                assert!(buffers.iter().all(|b| nodes.contains(b.node) && b.touch.is_subset(allowed)), "{name}: {}", step.title);
+                let total: u64 = buffers.iter().map(|b| b.bytes.0).sum();
+                assert!(total <= machine.allowed.memory.0, "{name}: {} takes {total} bytes", step.title);
+            }
+        }
+        let matrix = plan.steps.iter().find(|s| s.experiment == Experiment::IdleLatency).unwrap();
+        let mut cells: Vec<_> =
+            matrix.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+        cells.sort_unstable();
+        let expected: Vec<_> = rows.iter().flat_map(|r| nodes.iter().map(move |n| (r, n))).collect();
+        assert_eq!(cells, expected, "{name}: a row for each node with CPUs, a column for each with memory");
+        std::fs::remove_dir_all(root.parent().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn a_plan_says_what_and_how_long_and_measures_nothing() {
+    let begun = Instant::now();
+    let output = run("--plan");
+    assert!(output.status.success());
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(text(&output.stdout).contains("Idle latency"));
+}
