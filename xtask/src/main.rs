@@ -20,7 +20,7 @@ fn main() -> Result<()> {
 
 /// Where the schema is: beside this crate's folder.
 fn schema_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/result.schema.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("schema").join("result.schema.json")
 }
 
 /// The schema of a report, as the file has it.

@@ -99,7 +99,7 @@ impl ChaseLayout {
         if !line.0.is_power_of_two() {
             return Err(LayoutError::Line(line));
         }
-        if stride.0 == 0 || stride.0 % line.0 != 0 {
+        if stride.0 == 0 || !stride.0.is_multiple_of(line.0) {
             return Err(LayoutError::Stride { stride, line });
         }
         if buffer.0 / stride.0 < 2 {
@@ -107,7 +107,7 @@ impl ChaseLayout {
         }
         let whole = buffer.0 - buffer.0 % stride.0;
         let window = if order == ChaseOrder::FullRandom || window.0 > whole { Bytes(whole) } else { window };
-        if window.0 % stride.0 != 0 || window.0 / stride.0 < 2 {
+        if !window.0.is_multiple_of(stride.0) || window.0 / stride.0 < 2 {
             return Err(LayoutError::Window { window, stride });
         }
         let (windows, limit) = (buffer.0 / window.0, u64::from(u32::MAX));

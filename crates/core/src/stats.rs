@@ -183,7 +183,7 @@ pub fn modes(samples: &[f64]) -> Vec<Mode> {
     let values = sorted(&positive);
     let least = ((values.len() as f64 * MIN_SHARE).ceil() as usize).max(MIN_COUNT);
     let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
-    let mut clusters = vec![0..logs.len()];
+    let mut clusters = Vec::from([Range { start: 0, end: logs.len() }]);
     let mut i = 0;
     while let Some(cluster) = clusters.get(i).cloned() {
         match cut(&logs[cluster.clone()], least) {

@@ -76,7 +76,7 @@ impl FromStr for Bytes {
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        let text = match units.iter().find(|(size, _)| self.0 >= *size && self.0 % size == 0) {
+        let text = match units.iter().find(|(size, _)| self.0 >= *size && self.0.is_multiple_of(*size)) {
             Some((size, unit)) => format!("{} {unit}", self.0 / size),
             None => format!("{} B", self.0),
         };

@@ -9,7 +9,7 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
-    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityReason,
+    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityLevel, QualityReason,
     Timing, Unit,
 };
 use memgauge_core::units::IdSet;
@@ -354,19 +354,23 @@ fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
 }
 
-/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ by more than their intervals
-/// and 3 % (the least relative difference that method 2.9 calls an outlier).
+/// Relative difference below which two measurements of a cell agree, whatever their intervals.
+const LEAST_DRIFT: f64 = 0.03;
+
+/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
 fn mark_drift(results: &mut [Measurement]) {
     let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
     for again in repeats {
         let at = Coordinates { repeat: false, ..results[again].at.clone() };
         let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
-        let range = |e: &Estimate| Some((e.value?, e.ci95_low?, e.ci95_high?));
-        let (Some(a), Some(b)) = (range(&results[first].estimate), range(&results[again].estimate)) else { continue };
-        let apart = (a.1 > b.2 || b.1 > a.2) && (a.0 - b.0).abs() > 0.03 * a.0;
-        if apart {
+        let (a, b) = (&results[first].estimate, &results[again].estimate);
+        let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
+        if judge::drifted(a, b) && relative > LEAST_DRIFT {
             for index in [first, again] {
-                judge::degrade(&mut results[index].quality, QualityReason::Drift);
+                let quality = &mut results[index].quality;
+                quality.level = QualityLevel::Degraded;
+                quality.reasons.push(QualityReason::Drift);
+                quality.reasons.sort_unstable();
             }
         }
     }

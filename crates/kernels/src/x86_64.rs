@@ -8,7 +8,7 @@ use std::arch::asm;
 pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, invariant_counter, ticks, ticks_fenced};
 pub(crate) use stream::KERNELS;
 
-pub(crate) const ISA: &str = "x86-64";
+pub(crate) const ISA: &str = "x86_64";
 pub(crate) const CAN_FLUSH: bool = true;
 
 /// Additions of [`dependent_adds`] between two of its branches.

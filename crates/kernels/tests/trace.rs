@@ -87,14 +87,25 @@ mod resume {
 mod resume {
     use super::*;
 
+    /// `dc zva`, its register in the lowest five bits.
+    const DC_ZVA: u32 = 0xD50B_7420;
+
     pub(super) fn after_access(context: &mut ucontext_t, _: usize) -> bool {
         let pc = &mut context.uc_mcontext.pc;
-        // SAFETY: the instruction that faulted.
-        let instruction = unsafe { (*pc as *const u32).read() };
-        *pc += 4;
-        // LDP and LDNP have bit 22 set, STP and STNP do not; the other instruction here is DC ZVA, of the system class.
-        let system = instruction >> 22 == 0b11_0101_0100;
-        system || instruction & (1 << 22) == 0
+        // Where `dc zva` faults, QEMU (7.2) reports the start of the translated block, the registers being up to date: the instruction is the next one that
+        // touches memory. Elsewhere it is the reported one, and the loop ends at once.
+        loop {
+            // SAFETY: the instruction that faulted, or one of those before it.
+            let instruction = unsafe { (*pc as *const u32).read() };
+            *pc += 4;
+            if instruction & !0x1F == DC_ZVA {
+                return true;
+            }
+            // Load and store pairs of vectors; bit 22 is set in loads.
+            if instruction & 0x3E00_0000 == 0x2C00_0000 {
+                return instruction & (1 << 22) == 0;
+            }
+        }
     }
 
     pub(super) fn install() {}

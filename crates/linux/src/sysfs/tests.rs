@@ -120,6 +120,15 @@ fn attributes_of_memory() {
 }
 
 #[test]
+fn a_node_of_cpus_only_is_there_but_not_to_be_measured() {
+    let tree = Fixture::new().cpus(2).node(0, "0", 4096).node(1, "1", 0);
+    let machine = read_machine(tree.root()).unwrap();
+    assert_eq!(machine.topology.node(1).map(|n| (n.cpus.clone(), n.memory)), Some((ids("1"), Bytes(0))));
+    assert_eq!((machine.topology.cpus[1].node, machine.allowed.nodes), (1, ids("0")));
+    assert_eq!(machine.allowed.node_memory.len(), 1);
+}
+
+#[test]
 fn kinds_of_cores() {
     let kinds =
         |tree: &Fixture| -> Vec<Option<String>> { read_machine(tree.root()).unwrap().topology.cpus.into_iter().map(|c| c.kind).collect() };
