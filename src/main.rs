@@ -86,6 +86,9 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
     sinks.write(&report)?;
+    if stop.reason().is_none() && !report.complete {
+        output::complain_of_notes(&report.notes);
+    }
     let measured = report.results.iter().any(|m| m.estimate.value.is_some());
     Ok(match (stop.reason(), report.complete, measured) {
         (Some(_), ..) => ExitCode::from(exit::INTERRUPTED),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use memgauge_core::note::{Note, Severity};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use memgauge_core::topology::Machine;
@@ -139,6 +140,16 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 pub(crate) fn complain(error: &anyhow::Error) {
     // When stderr is gone as well, there is nobody left to tell.
     let _ = writeln!(io::stderr().lock(), "memgauge: {error:#}");
+}
+
+/// Tells what could not be measured, for those who look at standard error only.
+pub(crate) fn complain_of_notes(notes: &[Note]) {
+    let mut stderr = io::stderr().lock();
+    for note in notes.iter().filter(|n| n.severity == Severity::Error) {
+        let advice = note.advice.as_deref().map(|a| format!("; {a}")).unwrap_or_default();
+        // As in `complain`.
+        let _ = writeln!(stderr, "memgauge: not measured: {}{advice}", note.message);
+    }
 }
 
 /// Prints clap's message: help and version to standard output with success, anything else to standard error.

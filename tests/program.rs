@@ -1,8 +1,11 @@
 //! The program as a black box: what it measures, what it refuses, how it ends.
+// A panic in a helper is the failure report of its test, and what a test skips it says.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::{Plan, Work};
@@ -15,7 +18,11 @@ fn program() -> Command {
     command
 }
 
+/// Measuring tests run one after the other: they would disturb each other.
+static MEASURING: Mutex<()> = Mutex::new(());
+
 fn run(line: &str) -> Output {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     program().args(line.split_whitespace()).output().unwrap()
 }
 
@@ -186,6 +193,7 @@ fn a_huge_page_pool_that_is_empty_is_refused_with_advice() {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let mut child = program()
             .args(["bandwidth", "--mix", "all-reads,1:1", "--size", "32M", "--time", "30s", "--format", "json"])

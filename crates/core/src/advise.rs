@@ -50,10 +50,15 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
 }
 
 fn prefetchers(results: &[Measurement]) -> Option<Note> {
-    let idle = results.iter().find(|m| m.experiment == Experiment::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
+    let idle = results
+        .iter()
+        .find(|m| m.experiment == Experiment::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
     let ratio = idle.evidence.prefetch?.random_over_sequential;
     (ratio < PREFETCH_VISIBLE).then(|| {
-        Note::info("prefetch-not-seen", format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or help little here"))
+        Note::info(
+            "prefetch-not-seen",
+            format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or help little here"),
+        )
     })
 }
 

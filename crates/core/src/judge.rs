@@ -10,6 +10,8 @@ const OTHERS: f64 = 0.05;
 const FREQUENCY_DRIFT: f64 = 0.02;
 /// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
 const COVERAGE: f64 = 0.95;
+/// Share of the threads' time without their CPUs above which samples are suspect; as for steal.
+const WAITED: f64 = 0.005;
 /// Switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
 const SWITCHES: f64 = 2.0;
 /// Share of samples that switches may have hit, per thread. A median of which a tenth is spoilt in one direction moves by a twentieth of
@@ -34,7 +36,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let found = [
         (R::Steal, above(noise.steal, STEAL)),
         (R::BusyMachine, above(noise.others, OTHERS)),
-        (R::InvoluntarySwitches, above(noise.involuntary_switches.map(|n| n as f64), normal_switches(estimate, evidence))),
+        (R::InvoluntarySwitches, taken_off(estimate, evidence)),
         (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
         (R::FrequencyDrift, frequency_drifted(noise)),
         (R::Coverage, evidence.coverage.is_some_and(|share| share < COVERAGE)),
@@ -49,6 +51,15 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
     Quality { level, reasons }
+}
+
+/// Whether measuring threads lost their CPUs for long; where the kernel does not tell how long, often.
+fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
+    let noise = &evidence.noise;
+    match (noise.waited, noise.involuntary_switches) {
+        (Some(share), _) => share > WAITED,
+        (None, switches) => switches.is_some_and(|n| n as f64 > normal_switches(estimate, evidence)),
+    }
 }
 
 /// How many involuntary switches of all threads together are no reason for doubt.
@@ -188,6 +199,9 @@ mod tests {
         };
         assert_eq!(reasons(calm), []);
         assert_eq!(reasons(|_, e| e.noise.ghz_before = Some(3.0)), []);
+        // Where the kernel tells for how long, their number does not matter.
+        assert_eq!(reasons(|_, e| (e.noise.waited, e.noise.involuntary_switches) = (Some(0.004), Some(99))), []);
+        assert_eq!(reasons(|_, e| e.noise.waited = Some(0.006)), [QualityReason::InvoluntarySwitches]);
         // Few samples: two switches a thread.
         assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(8))), []);
         assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(9))), [QualityReason::InvoluntarySwitches]);

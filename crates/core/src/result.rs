@@ -434,6 +434,8 @@ pub struct Noise {
     pub others: Option<f64>,
     /// Times that the kernel took a measuring thread off its CPU.
     pub involuntary_switches: Option<u64>,
+    /// Share of the measuring threads' time in which they were ready to run and did not, 0 to 1.
+    pub waited: Option<f64>,
     /// Measuring threads found on another CPU than planned.
     pub migrations: Option<u64>,
     /// Core frequency of the first CPU before, in GHz.

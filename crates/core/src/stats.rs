@@ -117,10 +117,10 @@ impl Interval {
 /// Student's t interval of the mean of the allocations' medians, which sees only how allocations differ. It is the one place that
 /// leans on a distribution: order statistics of three to five medians cannot reach 95 % at any width, and medians of several samples
 /// are close enough to normal. The union covers the long-run median as follows (simulated in `tests/stats.rs`, 3 to 8 allocations of 5
-/// to 20 samples): 96 to 99 % when allocations do not differ, 93 to 97 % when they differ as much as or more than samples, also with
-/// three allocations and with one-sided noise; at least 90 % with one-sided noise in both; pooled alone falls to 40 %. It falls to
-/// about 85 % when few allocations are of another kind (a quarter slow, the rest fast): [`modes`] is for those. With three allocations
-/// it is honest by being wide: 2.5 standard deviations of their medians to each side; with five, 1.25.
+/// to 20 samples): 97 to 99 % when allocations do not differ; 93 to 98 % when they do, half as much as samples or more, be it to one side
+/// only, also with three allocations; 90 to 97 % when both are one-sided; pooled alone falls below 40 %. The union falls to 80 % when
+/// allocations are of two kinds (a quarter slow, the rest fast): [`modes`] is for those. With three allocations it is honest by being
+/// wide: 2.5 standard deviations of their medians to each side; with five, 1.25.
 ///
 /// What differs between runs of the program but not between allocations of one run is not in it.
 pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {

@@ -191,7 +191,7 @@ impl fmt::Display for IdSet {
         let mut ids = self.iter().peekable();
         while let Some(low) = ids.next() {
             let mut high = low;
-            while ids.peek() == Some(&(high + 1)) {
+            while high.checked_add(1).is_some_and(|next| ids.peek() == Some(&next)) {
                 high += 1;
                 ids.next();
             }

@@ -1,4 +1,5 @@
 //! Whatever the layout: one cycle through every slot, window after window.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

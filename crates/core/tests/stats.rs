@@ -1,4 +1,5 @@
 //! Statistics against brute force and against simulated machines whose truth is known.
+#![allow(clippy::unwrap_used, reason = "a panic is a test's report, in its helpers too")]
 
 use std::f64::consts::TAU;
 
@@ -54,9 +55,9 @@ fn run(model: &Model, r: &mut Random, allocations: usize, samples: usize) -> Vec
 
 /// The share of runs whose interval covers the long-run median: of the rule, and of pooled order statistics alone.
 fn coverage(model: &Model, allocations: usize, samples: usize) -> (f64, f64) {
-    const RUNS: usize = 1500;
+    const RUNS: usize = 800;
     let mut r = Random::new(7 + allocations as u64 * 100 + samples as u64);
-    let truth = median(&run(model, &mut r, 200_000, 1).concat()).unwrap();
+    let truth = median(&run(model, &mut r, 50_000, 1).concat()).unwrap();
     let covers = |(low, high): (f64, f64)| f64::from(u8::from(low <= truth && truth <= high)) / RUNS as f64;
     let mut shares = (0.0, 0.0);
     for _ in 0..RUNS {
@@ -73,7 +74,7 @@ fn intervals_cover_the_long_run_median() {
         for (allocations, samples) in [(3, 5), (3, 20), (5, 5), (5, 20), (6, 10), (8, 20)] {
             let (rule, pooled) = coverage(model, allocations, samples);
             println!("{:24} {allocations} x {samples:2}: {:5.1} %, pooled alone {:5.1} %", model.name, 100.0 * rule, 100.0 * pooled);
-            // One-sided noise of both kinds, at eight allocations, is the worst at 90.7 %; the simulation's own error is 0.8 %.
+            // One-sided noise of both kinds, at eight allocations, is the worst at 90.7 %; the simulation's own error is 1 %.
             assert!(rule >= 0.89, "{} with {allocations} x {samples}: {rule}", model.name);
         }
     }
@@ -83,6 +84,17 @@ fn intervals_cover_the_long_run_median() {
 fn pooling_alone_would_be_dishonest() {
     let (_, pooled) = coverage(&MODELS[2], 3, 20);
     assert!(pooled < 0.6, "{pooled}: then the union would not be needed");
+}
+
+#[test]
+fn allocations_of_two_kinds_are_the_limit_of_the_rule() {
+    // A quarter of allocations is slow: the mean of few medians then is no middle. Documented; modes are for those.
+    let two_kinds = Model { name: "two kinds", allocation: |r| if r.uniform() < 0.25 { 3.0 } else { 0.0 }, sample: Random::normal };
+    for (allocations, samples) in [(3, 5), (3, 20), (5, 20)] {
+        let (rule, pooled) = coverage(&two_kinds, allocations, samples);
+        println!("{} {allocations} x {samples}: {:.1} %", two_kinds.name, 100.0 * rule);
+        assert!((0.78..0.98).contains(&rule) && rule > pooled, "{allocations} x {samples}: {rule}, pooled {pooled}");
+    }
 }
 
 #[test]
@@ -131,7 +143,7 @@ fn one_cluster_is_one() {
     let mut r = Random::new(12);
     for (name, noise) in shapes {
         for n in [12, 20, 30, 60, 100, 300, 1000] {
-            let trials = if n <= 100 { 2000 } else { 400 };
+            let trials = if n <= 100 { 1000 } else { 300 };
             let wrong = (0..trials).filter(|_| !modes(&(0..n).map(|_| noise(&mut r)).collect::<Vec<_>>()).is_empty()).count();
             println!("{name:20} n {n:4}: {:.2} %", 100.0 * wrong as f64 / f64::from(trials));
             // The uniform shape lies on the test's 1 % level by construction; the rest must stay below.

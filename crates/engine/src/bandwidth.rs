@@ -12,7 +12,7 @@ use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Load, Trace};
-use crate::session::{BURST_WINDOWS, BurstResult, CellError, Disturbance, SETTLE_WINDOWS, Session, WINDOW, combined};
+use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
 /// Bursts of a cell, at least: six is the fewest of which a non-parametric 95 % interval exists.
 const LEAST_BURSTS: u32 = 6;
@@ -120,16 +120,17 @@ impl Session<'_> {
         traffic: &Traffic,
     ) -> Result<(), CellError> {
         let crew = self.crew(loaders)?;
-        let watch = self.watch(&crew.cpus())?;
+        let first = loaders.first().map_or(0, |l| l.cpu);
+        let watch = self.watch(first, &crew.cpus())?;
         let Choice { kernel, tried } = self.choose(&crew, traffic)?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut groups, mut spent) = (Vec::new(), Duration::ZERO);
-        let mut disturbance = Disturbance::default();
+        let mut course = Course::default();
         let mut totals = vec![(0u64, 0u64); crew.members.len()];
         loop {
             let burst = self.burst(None, crew.loads(kernel, 0), windows)?;
-            disturbance.add(&burst);
+            course.add(&burst);
             groups.push(window_gbs(&burst, kernel, |t| clock.ns(t), windows));
             for (total, trace) in totals.iter_mut().zip(&burst.loads) {
                 let (ticks, steps) = trace.whole().unwrap_or_default();
@@ -146,8 +147,8 @@ impl Session<'_> {
         let mut evidence = crew_evidence(&crew, kernel, tried);
         evidence.fairness = fairness(&totals);
         evidence.traffic = rates;
-        evidence.coverage = disturbance.coverage();
-        evidence.noise = self.unwatch(watch, &disturbance);
+        evidence.coverage = course.coverage;
+        evidence.noise = self.unwatch(watch, &course.disturbance);
         self.push(experiment, at.clone(), Metric::Bandwidth, estimate, evidence);
         Ok(())
     }

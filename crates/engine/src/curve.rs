@@ -11,7 +11,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use crate::bandwidth::{Choice, Crew, crew_evidence, traffic_rates, window_gbs};
 use crate::burst::Chase;
 use crate::latency::hop_ns;
-use crate::session::{CellError, Disturbance, Session, WINDOW, combined};
+use crate::session::{CellError, Course, Session, WINDOW, combined};
 
 /// Bursts of a point, at least; see `bandwidth`.
 const LEAST_BURSTS: u32 = 6;
@@ -81,15 +81,15 @@ impl Session<'_> {
         delay: u32,
         probe_placement: memgauge_core::result::Placement,
     ) -> Result<(Estimate, Estimate, Evidence, Chase), CellError> {
-        let watch = self.watch(&IdSet::one(probe.cpu))?;
+        let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
-        let mut disturbance = Disturbance::default();
+        let mut course = Course::default();
         let target = self.plan.stop.relative_half_width;
         loop {
             let burst = self.burst(Some((probe.cpu, chase)), crew.loads(choice.kernel, delay), windows)?;
-            disturbance.add(&burst);
+            course.add(&burst);
             let loads = window_gbs(&burst, choice.kernel, |t| clock.ns(t), windows);
             let Some((trace, moved_on)) = burst.chase else {
                 return Err(CellError::Cannot("the chase left no trace".into()));
@@ -112,8 +112,8 @@ impl Session<'_> {
         evidence.window = Some(probe.window);
         evidence.stride = Some(probe.stride);
         evidence.placement = combined([evidence.placement, probe_placement]);
-        evidence.coverage = disturbance.coverage();
-        evidence.noise = self.unwatch(watch, &disturbance);
+        evidence.coverage = course.coverage;
+        evidence.noise = self.unwatch(watch, &course.disturbance);
         Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, chase))
     }
 }

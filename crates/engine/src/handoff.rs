@@ -14,8 +14,8 @@ use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
-use crate::session::{CellError, Disturbance, Session, combined};
-use crate::team::{Done, Job};
+use crate::session::{CellError, Session, combined};
+use crate::team::{Disturbance, Done, Job};
 
 /// Samples of a cell come from at least this many fresh allocations.
 const LEAST_ALLOCATIONS: u32 = 3;
@@ -23,7 +23,7 @@ const LEAST_ALLOCATIONS: u32 = 3;
 const RUN: Duration = Duration::from_millis(150);
 /// A partner that has not handed over for this long is gone: its CPU was taken away.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The least time of a window's chase for the clock's reading to be below 0.5 % of it.
+/// Looks at the baton between two looks at the clock.
 const TURNS_BETWEEN_LOOKS: u64 = 4096;
 
 /// Windows handed over so far, counted by both sides: even, the holder's turn; odd, the reader's. On a line of its own.
@@ -117,7 +117,7 @@ impl Track {
 impl Session<'_> {
     pub(crate) fn handoff(&mut self, experiment: Experiment, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
         let both: IdSet = [plan.reader, plan.holder].into_iter().collect();
-        let watch = self.watch(&both)?;
+        let watch = self.watch(plan.reader, &both)?;
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
         let clock = self.clock();
         let (mut groups, mut spent, mut made) = (Vec::new(), Duration::ZERO, 0u32);
@@ -151,8 +151,8 @@ impl Session<'_> {
                 ),
             ];
             let mut samples = Vec::new();
-            for Done { value, migrated, switches } in self.team.run(jobs, run + 4 * PATIENCE)? {
-                disturbance.switched(migrated, switches);
+            for Done { value, disturbance: seen } in self.team.run(jobs, run + 4 * PATIENCE)? {
+                disturbance.add(&seen);
                 samples.extend(value);
             }
             // The first windows find both cores' clocks and predictors cold.

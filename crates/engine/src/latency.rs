@@ -11,7 +11,7 @@ use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
 use crate::chain;
-use crate::session::{BURST_WINDOWS, CellError, Disturbance, SETTLE_WINDOWS, Session, WINDOW, combined};
+use crate::session::{BURST_WINDOWS, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
 /// Counted windows of a chase that is only compared with another one: evidence, not a result.
 const GLANCE_WINDOWS: usize = 4;
@@ -31,7 +31,7 @@ pub(crate) fn hop_ns(trace: &Trace, clock: &memgauge_linux::clock::Clock, window
 
 impl Session<'_> {
     pub(crate) fn latency(&mut self, experiment: Experiment, at: &Coordinates, probe: &Probe, allocations: u32) -> Result<(), CellError> {
-        let watch = self.watch(&IdSet::one(probe.cpu))?;
+        let watch = self.watch(probe.cpu, &IdSet::one(probe.cpu))?;
         let mut probe = probe.clone();
         let plateau = if probe.buffer.derived { self.find_plateau(&mut probe)? } else { None };
         let mut orders = vec![ChaseOrder::WindowLocal];
@@ -44,7 +44,7 @@ impl Session<'_> {
         let mut samples: Vec<Vec<Vec<f64>>> = vec![Vec::new(); orders.len()];
         let (mut spent, mut made) = (Duration::ZERO, 0);
         let (mut pages, mut placements, mut sequential) = (None, Vec::new(), None);
-        let mut disturbance = Disturbance::default();
+        let mut course = Course::default();
         loop {
             let buffer = self.allocate(&probe.buffer)?;
             pages.get_or_insert_with(|| buffer.pages().clone());
@@ -55,7 +55,7 @@ impl Session<'_> {
             for (order, groups) in orders.iter().zip(&mut samples) {
                 let chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
                 let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
-                disturbance.add(&burst);
+                course.add(&burst);
                 let clock = self.clock();
                 groups.push(burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, windows)).collect());
             }
@@ -69,7 +69,7 @@ impl Session<'_> {
                 windows *= 2;
             }
         }
-        let noise = self.unwatch(watch, &disturbance);
+        let noise = self.unwatch(watch, &course.disturbance);
         for (order, groups) in orders.iter().zip(&samples) {
             let estimate = stats::estimate(groups, self.plan.stop.relative_half_width);
             let prefetch = estimate
@@ -134,7 +134,11 @@ impl Session<'_> {
         let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), GLANCE_WINDOWS)?;
         let clock = self.clock();
         let ns: Vec<f64> = burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, GLANCE_WINDOWS)).collect();
-        stats::median(&ns).ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
+        // On an overloaded machine a chase may miss whole windows; the mean of the burst is then better than nothing.
+        let whole = || burst.chase.as_ref().and_then(|(trace, _)| trace.whole()).map(|(ticks, hops)| clock.ns(ticks) / hops.max(1) as f64);
+        stats::median(&ns)
+            .or_else(whole)
+            .ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
     }
 
     /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's

@@ -9,8 +9,8 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
-    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityLevel, QualityReason,
-    Timing, Unit,
+    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityLevel,
+    QualityReason, Timing, Unit,
 };
 use memgauge_core::units::IdSet;
 use memgauge_linux::clock::{self, Clock};
@@ -18,7 +18,7 @@ use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
 
 use crate::burst::{self, Chase, Load, Schedule, Trace};
-use crate::team::{Done, Job, Team, TeamError};
+use crate::team::{Disturbance, Done, Job, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
 
 /// A sample of latency or bandwidth is the mean over a window this long: some 50,000 hops of 100 ns, or 100 MB at 20 GB/s.
@@ -55,8 +55,7 @@ pub(crate) struct BurstResult {
     pub(crate) chase: Option<(Trace, Chase)>,
     /// The loaders' traces, in their order.
     pub(crate) loads: Vec<Trace>,
-    pub(crate) migrations: u64,
-    pub(crate) switches: Option<u64>,
+    pub(crate) disturbance: Disturbance,
     /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
     pub(crate) coverage: Option<f64>,
 }
@@ -67,31 +66,21 @@ enum Left {
     Kept,
 }
 
-/// Counts over several bursts of a cell.
+/// What befell all bursts of a cell.
 #[derive(Default)]
-pub(crate) struct Disturbance {
-    migrations: u64,
-    switches: Option<u64>,
-    coverage: Option<f64>,
+pub(crate) struct Course {
+    pub(crate) disturbance: Disturbance,
+    /// The least coverage of a burst.
+    pub(crate) coverage: Option<f64>,
 }
 
-impl Disturbance {
+impl Course {
     pub(crate) fn add(&mut self, burst: &BurstResult) {
-        self.migrations += burst.migrations;
-        self.switches = burst.switches.map(|s| s + self.switches.unwrap_or(0)).or(self.switches);
+        self.disturbance.add(&burst.disturbance);
         self.coverage = match (self.coverage, burst.coverage) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-    }
-
-    pub(crate) fn coverage(&self) -> Option<f64> {
-        self.coverage
-    }
-
-    pub(crate) fn switched(&mut self, migrated: bool, switches: Option<u64>) {
-        self.migrations += u64::from(migrated);
-        self.switches = switches.map(|s| s + self.switches.unwrap_or(0)).or(self.switches);
     }
 }
 
@@ -212,9 +201,10 @@ impl<'a> Session<'a> {
         Ok(Arc::new(Buffer::allocate(plan, &self.setting.root)?))
     }
 
-    /// Begins to watch the machine: noise counters, and the frequency of `cpus`' first, once it is flat.
-    pub(crate) fn watch(&mut self, cpus: &IdSet) -> Result<Watch, CellError> {
-        let cpu = cpus.first().unwrap_or(0);
+    /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it is flat.
+    pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result<Watch, CellError> {
+        // CPUs kept awake are busy by our doing as well.
+        let cpus = &cpus.union(&self.keepers(cpus));
         let clock = self.clock();
         let ghz = self.team.run_on(cpu, move || clock::warm_up(&clock, WARM_UP))?;
         self.core_ghz.insert(cpu, ghz);
@@ -226,6 +216,7 @@ impl<'a> Session<'a> {
         let mut noise = watch.probe.finish(disturbance.switches);
         let clock = self.clock();
         noise.migrations = Some(disturbance.migrations);
+        noise.waited = disturbance.waited();
         noise.ghz_before = watch.ghz_before;
         // A CPU that went away in the meantime shows as a frequency that is not known.
         noise.ghz_after = self.team.run_on(watch.cpu, move || clock::core_ghz(&clock)).ok();
@@ -300,10 +291,18 @@ impl<'a> Session<'a> {
             Work::Bandwidth { .. } => Metric::Bandwidth,
             _ => Metric::Latency,
         };
+        let mut reason = error.to_string();
         if !matches!(error, CellError::Interrupted) {
-            self.note(Note::error("cell-not-measured", format!("{}: {error}", place(&cell.at))));
+            let note = Note::error("cell-not-measured", format!("{}: {error}", place(&cell.at)));
+            match error {
+                CellError::Memory(MemoryError { advice, .. }) => {
+                    self.note(note.advise(advice));
+                    reason = format!("{reason}; {advice}");
+                }
+                _ => self.note(note),
+            }
         }
-        let estimate = Estimate { reason: Some(error.to_string()), ..Default::default() };
+        let estimate = Estimate { reason: Some(reason), ..Default::default() };
         self.push(experiment, cell.at.clone(), metric, estimate, Evidence::default());
     }
 }
@@ -321,9 +320,9 @@ fn place(at: &Coordinates) -> String {
 }
 
 fn gather(done: Vec<Done<Left>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), migrations: 0, switches: None, coverage: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None };
     let mut spans = Vec::new();
-    for Done { value, migrated, switches } in done {
+    for Done { value, disturbance } in done {
         match value {
             Left::Chased(trace, chase) => {
                 spans.push((trace.began(), trace.ended()));
@@ -336,8 +335,7 @@ fn gather(done: Vec<Done<Left>>) -> BurstResult {
             // What befalls a thread that only keeps a package awake does not bear on the numbers.
             Left::Kept => continue,
         }
-        result.migrations += u64::from(migrated);
-        result.switches = switches.map(|s| s + result.switches.unwrap_or(0)).or(result.switches);
+        result.disturbance.add(&disturbance);
     }
     result.coverage = coverage(&spans);
     result

@@ -1,9 +1,10 @@
 //! One pinned thread a CPU, alive for the whole run, so that a burst costs a wake-up and not a thread.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_linux::{cpu, noise};
 
@@ -13,13 +14,53 @@ const STACK_BYTES: usize = 256 << 10;
 /// Work for one CPU.
 pub(crate) type Job<T> = Box<dyn FnOnce() -> T + Send>;
 
-/// What a CPU's job gave, and whether it was left in peace.
+/// What a CPU's job gave, and how it was disturbed.
 pub(crate) struct Done<T> {
     pub(crate) value: T,
-    /// The thread was found on another CPU when it ended.
-    pub(crate) migrated: bool,
-    /// Times that the kernel took the thread off its CPU meanwhile; `None` when it does not tell.
+    pub(crate) disturbance: Disturbance,
+}
+
+/// What befell threads while they measured; adds up over threads and bursts.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Disturbance {
+    /// Threads that were found on another CPU when they ended.
+    pub(crate) migrations: u64,
+    /// Times that the kernel took a thread off its CPU; `None` when it does not tell.
     pub(crate) switches: Option<u64>,
+    /// Nanoseconds that threads were ready to run and did not.
+    waited_ns: Option<u64>,
+    /// Nanoseconds of all threads.
+    total_ns: u64,
+}
+
+impl Disturbance {
+    /// Share of the threads' time in which they were ready to run and did not.
+    pub(crate) fn waited(&self) -> Option<f64> {
+        (self.total_ns > 0).then(|| self.waited_ns.map(|ns| ns as f64 / self.total_ns as f64))?
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| b.map(|b| b + a.unwrap_or(0)).or(a);
+        self.migrations += other.migrations;
+        self.switches = sum(self.switches, other.switches);
+        self.waited_ns = sum(self.waited_ns, other.waited_ns);
+        self.total_ns += other.total_ns;
+    }
+}
+
+/// Runs a job on a CPU that the thread is pinned to, and sees what befalls it.
+fn watched<T>(cpu: u32, job: Job<T>) -> Done<T> {
+    let begun = Instant::now();
+    let (switches, waited) = (noise::thread_involuntary_switches(), noise::thread_waited_ns());
+    let value = job();
+    let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+    let disturbance = Disturbance {
+        waited_ns: since(noise::thread_waited_ns(), waited),
+        switches: since(noise::thread_involuntary_switches(), switches),
+        migrations: u64::from(cpu::current_cpu().is_ok_and(|now| now != cpu)),
+        total_ns: begun.elapsed().as_nanos() as u64,
+    };
+    Done { value, disturbance }
 }
 
 /// Why a job was not done.
@@ -57,12 +98,7 @@ impl Team {
             let sender = sender.clone();
             let errand: Errand = Box::new(move || {
                 // Pinned anew each time: a CPU that went offline and came back has lost its threads.
-                let result = cpu::pin_to(cpu).map_err(|e| TeamError::Pin { cpu, why: e.to_string() }).map(|()| {
-                    let before = noise::thread_involuntary_switches();
-                    let value = job();
-                    let switches = noise::thread_involuntary_switches().zip(before).map(|(after, before)| after.saturating_sub(before));
-                    Done { value, migrated: cpu::current_cpu().is_ok_and(|now| now != cpu), switches }
-                });
+                let result = cpu::pin_to(cpu).map_err(|e| TeamError::Pin { cpu, why: e.to_string() }).map(|()| watched(cpu, job));
                 // The receiver is gone only when the caller gave up waiting.
                 let _ = sender.send((index, result));
             });
@@ -93,16 +129,22 @@ impl Team {
         if self.members.get(&cpu).is_some_and(|m| m.thread.is_finished()) {
             self.members.remove(&cpu);
         }
-        if !self.members.contains_key(&cpu) {
-            let (errands, inbox) = mpsc::channel::<Errand>();
-            let thread = std::thread::Builder::new()
-                .name(format!("cpu{cpu}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || inbox.into_iter().for_each(|errand| errand()))
-                .map_err(|e| TeamError::Start { cpu, why: e.to_string() })?;
-            self.members.insert(cpu, Member { errands, thread });
-        }
-        self.members.get(&cpu).ok_or(TeamError::Lost { cpu })
+        Ok(match self.members.entry(cpu) {
+            Entry::Occupied(member) => member.into_mut(),
+            Entry::Vacant(place) => place.insert(Member::start(cpu)?),
+        })
+    }
+}
+
+impl Member {
+    fn start(cpu: u32) -> Result<Self, TeamError> {
+        let (errands, inbox) = mpsc::channel::<Errand>();
+        let thread = std::thread::Builder::new()
+            .name(format!("cpu{cpu}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || inbox.into_iter().for_each(|errand| errand()))
+            .map_err(|e| TeamError::Start { cpu, why: e.to_string() })?;
+        Ok(Self { errands, thread })
     }
 }
 

@@ -124,6 +124,12 @@ pub fn thread_involuntary_switches() -> Option<u64> {
     usage(libc::RUSAGE_THREAD).and_then(|u| u64::try_from(u.ru_nivcsw).ok())
 }
 
+/// Nanoseconds that the calling thread has been ready to run and did not, from the second field of `/proc/thread-self/schedstat`; `None` on
+/// kernels without `CONFIG_SCHED_INFO`.
+pub fn thread_waited_ns() -> Option<u64> {
+    std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Time that all threads of this process ran, in user and kernel mode.
 fn own_cpu_seconds() -> Option<f64> {
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;

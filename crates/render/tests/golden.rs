@@ -1,4 +1,5 @@
 //! Saved results in every format, as checked in. `SNAPSHOTS=overwrite cargo test -p memgauge-render` writes them anew.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
 
 mod samples;
 

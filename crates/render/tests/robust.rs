@@ -1,4 +1,5 @@
 //! No report makes the text renderer panic, write control characters or forget to end its last line.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
 
 mod samples;
 
@@ -66,8 +67,8 @@ fn every_single_change_of_a_small_report() {
     let whole = serde_json::to_value(samples::vm()).unwrap();
     let mut shown = 0;
     for kind in 0..4 {
-        // Every seventh value, a different one for each kind of change: all would take half a minute and hit the same code again.
-        for n in (kind as usize..size(&whole)).step_by(7) {
+        // Every eleventh value, a different one for each kind of change: all would take half a minute and hit the same code again.
+        for n in (kind as usize..size(&whole)).step_by(11) {
             let mut changed = whole.clone();
             mutate(&mut changed, &mut n.clone(), &change(kind));
             if let Ok(report) = serde_json::from_value::<Report>(changed) {
@@ -76,11 +77,11 @@ fn every_single_change_of_a_small_report() {
             }
         }
     }
-    assert!(shown > 400, "only {shown} changed reports could be read: the test no longer tests much");
+    assert!(shown > 250, "only {shown} changed reports could be read: the test no longer tests much");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn many_changes_of_any_report(which in 0usize..7, changes in prop::collection::vec((0.0f64..1.0, 0u8..4), 1..40)) {
         let mut value = serde_json::to_value(&samples::all()[which].1).unwrap();

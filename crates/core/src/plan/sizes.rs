@@ -42,7 +42,7 @@ impl<'a> Sizes<'a> {
         let line = self.line();
         match self.spec.stride {
             None => Ok(Bytes(2 * line)),
-            Some(Bytes(s)) if s >= line && s % line == 0 => Ok(Bytes(s)),
+            Some(Bytes(s)) if s >= line && s.is_multiple_of(line) => Ok(Bytes(s)),
             Some(s) => Err(PlanError::Request(format!("a stride of {s} is not a multiple of the {line} B cache line"))),
         }
     }
@@ -50,7 +50,7 @@ impl<'a> Sizes<'a> {
     /// The window of the window-local chase, no larger than the buffer.
     pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
         let window = self.spec.window.unwrap_or(WINDOW);
-        if window.0 < 2 * stride.0 || window.0 % stride.0 != 0 {
+        if window.0 < 2 * stride.0 || !window.0.is_multiple_of(stride.0) {
             return Err(PlanError::Request(format!("a window of {window} does not hold at least two whole strides of {stride}")));
         }
         if self.spec.window.is_some() && window > buffer {

@@ -107,7 +107,11 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
         let list: Vec<String> = known
             .iter()
             .map(|(limit, mixes)| {
-                if known.len() == 1 { limit.clone() } else { format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")) }
+                if known.len() == 1 {
+                    limit.clone()
+                } else {
+                    format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", "))
+                }
             })
             .collect();
         page.text(Style::Dim, INDENT, INDENT, &format!("limit: {}", list.join("; ")));
@@ -143,7 +147,8 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     page.table(&grid(columns, page.width));
     limits(page, &ms);
     marks.print(page, &mut context.advised);
-    let mut items: Vec<String> = mixes.iter().filter(|_| mixes.len() == 1).flatten().map(|m| format!("mix {m} ({})", m.description())).collect();
+    let mut items: Vec<String> =
+        mixes.iter().filter(|_| mixes.len() == 1).flatten().map(|m| format!("mix {m} ({})", m.description())).collect();
     items.extend(evidence(&ms));
     page.items(Style::Dim, INDENT, &items);
 }

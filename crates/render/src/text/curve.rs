@@ -80,7 +80,9 @@ fn about(at: &Coordinates) -> String {
 fn say(page: &mut Page, s: &CurveSummary) {
     let mut items = Vec::new();
     items.extend(s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))));
-    items.extend(s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)));
+    items.extend(
+        s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
+    );
     items.extend(s.saturated_ns.map(|v| format!("saturated {} ns", number(v))));
     items.extend(s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))));
     page.items(Style::Plain, INDENT, &items);

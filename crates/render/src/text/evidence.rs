@@ -85,7 +85,9 @@ pub(super) fn pages(ms: &[&Measurement]) -> String {
             }
         })
         .collect();
-    texts.extend(unknown.into_iter().map(|why| if why.is_empty() { "page kind unknown".into() } else { format!("page kind unknown: {why}") }));
+    texts.extend(
+        unknown.into_iter().map(|why| if why.is_empty() { "page kind unknown".into() } else { format!("page kind unknown: {why}") }),
+    );
     texts.join(" or ")
 }
 
@@ -117,5 +119,9 @@ fn prefetch(ms: &[&Measurement]) -> Option<String> {
 pub(super) fn spread(values: Vec<f64>, unit: &str) -> Option<String> {
     let text = range(values.iter().copied())?;
     let middle = super::number::middle(values.clone())?;
-    Some(if values.len() > 1 && text.contains('–') { format!("{text} {unit}, median {}", number(middle)) } else { format!("{text} {unit}") })
+    Some(if values.len() > 1 && text.contains('–') {
+        format!("{text} {unit}, median {}", number(middle))
+    } else {
+        format!("{text} {unit}")
+    })
 }

@@ -78,11 +78,8 @@ pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let about = context.about(ABOUT);
     page.heading(&context.title(ms, "Idle latency by CPU"), &about);
     let mut marks = Marks::new(context.report, ms);
-    let lines = if cells.pairs().len() <= LISTED_CPUS {
-        list(&cells, context, &mut marks, page.width)
-    } else {
-        by_node(&cells, page.width)
-    };
+    let lines =
+        if cells.pairs().len() <= LISTED_CPUS { list(&cells, context, &mut marks, page.width) } else { by_node(&cells, page.width) };
     page.table(&lines);
     if cells.pairs().len() > LISTED_CPUS {
         slowest(page, &cells);
@@ -96,9 +93,8 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, marks: &mut Marks<'_>, width: 
     let kind = |cpu: Option<u32>| context.report.machine.topology.cpu(cpu?).and_then(|c| c.kind.clone());
     let show_kind = pairs.iter().any(|((_, cpu), _)| kind(*cpu).is_some());
     let mut columns = vec![
-        Column::words("CPU").with(pairs.iter().map(|((node, cpu), _)| {
-            Cell::text(cpu.map_or_else(|| node_name(*node), |cpu| context.cpu_name(cpu)))
-        })),
+        Column::words("CPU")
+            .with(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| node_name(*node), |cpu| context.cpu_name(cpu))))),
         Column::words("memory").with(pairs.iter().map(|(_, memory)| Cell::text(memory.map_or("own node".into(), |n| node_name(Some(n)))))),
     ];
     if show_kind {
@@ -109,8 +105,7 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, marks: &mut Marks<'_>, width: 
     columns.push(Column::numbers("window-local").with(values(ChaseOrder::WindowLocal)));
     columns.push(Column::numbers("full-random").with(values(ChaseOrder::FullRandom)));
     columns.push(Column::numbers("sequential").optional().with(values(ChaseOrder::Sequential)));
-    let translation =
-        pairs.iter().map(|(row, memory)| cells.translation(*row, *memory).map_or(Cell::Blank, |t| Cell::number(signed(t))));
+    let translation = pairs.iter().map(|(row, memory)| cells.translation(*row, *memory).map_or(Cell::Blank, |t| Cell::number(signed(t))));
     columns.push(Column::numbers("translation").with(translation));
     let claims = pairs.iter().map(|((node, _), memory)| context.claimed_ns(*node, *memory).map_or(Cell::Blank, Cell::number));
     columns.push(Column::numbers("firmware").with(claims));
@@ -160,7 +155,12 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, marks: &m
             Some((e.ci95_high? - e.ci95_low?) / 2.0 / value_of(e)?)
         });
         if let Some((_, widest)) = bounds(halves) {
-            page.text(Style::Dim, INDENT, INDENT, &format!("every interval is within ±{:.1} %; each is in the JSON result", widest * 100.0));
+            page.text(
+                Style::Dim,
+                INDENT,
+                INDENT,
+                &format!("every interval is within ±{:.1} %; each is in the JSON result", widest * 100.0),
+            );
         }
     }
 }
@@ -199,32 +199,28 @@ fn signed(value: f64) -> String {
 
 /// Many CPUs, summed up by node of the CPU and of the memory.
 fn by_node(cells: &Cells<'_>, width: usize) -> Vec<String> {
-    let mut groups: BTreeMap<(Option<u32>, Option<u32>), Vec<(Row, f64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<u32>, Option<u32>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
         let group = groups.entry((row.0, memory)).or_default();
-        group.extend(cells.value(row, memory, ChaseOrder::WindowLocal).map(|v| (row, v)));
+        group.extend(cells.value(row, memory, ChaseOrder::WindowLocal));
     }
-    let values = |g: &Vec<(Row, f64)>| -> Vec<f64> { g.iter().map(|(_, v)| *v).collect() };
     let number_of = |v: Option<f64>| v.map_or(Cell::Blank, |v| Cell::number(number(v)));
     grid(
         vec![
             Column::words("CPUs of").with(groups.keys().map(|(node, _)| Cell::text(node_name(*node)))),
             Column::words("memory").with(groups.keys().map(|(_, memory)| Cell::text(node_name(*memory)))),
             Column::numbers("CPUs").with(groups.values().map(|g| Cell::number(g.len().to_string()))),
-            Column::numbers("fastest").with(groups.values().map(|g| number_of(bounds(values(g)).map(|b| b.0)))),
-            Column::numbers("median").with(groups.values().map(|g| number_of(middle(values(g))))),
-            Column::numbers("slowest").with(groups.values().map(|g| number_of(bounds(values(g)).map(|b| b.1)))),
+            Column::numbers("fastest").with(groups.values().map(|g| number_of(bounds(g.iter().copied()).map(|b| b.0)))),
+            Column::numbers("median").with(groups.values().map(|g| number_of(middle(g.clone())))),
+            Column::numbers("slowest").with(groups.values().map(|g| number_of(bounds(g.iter().copied()).map(|b| b.1)))),
         ],
         width,
     )
 }
 
 fn slowest(page: &mut Page, cells: &Cells<'_>) {
-    let mut all: Vec<(f64, u32)> = cells
-        .pairs()
-        .into_iter()
-        .filter_map(|(row, memory)| Some((cells.value(row, memory, ChaseOrder::WindowLocal)?, row.1?)))
-        .collect();
+    let mut all: Vec<(f64, u32)> =
+        cells.pairs().into_iter().filter_map(|(row, memory)| Some((cells.value(row, memory, ChaseOrder::WindowLocal)?, row.1?))).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let list: Vec<String> = all.iter().take(8).map(|(v, cpu)| format!("CPU {cpu} {}", number(*v))).collect();
     if !list.is_empty() {

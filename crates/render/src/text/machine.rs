@@ -38,7 +38,12 @@ pub(super) fn identity(machine: &Machine) -> Vec<String> {
     let cores = t.one_per_core(&t.online()).len();
     let mut items = vec![
         model,
-        format!("{}, {}, {}", count(t.packages().len(), "package", "packages"), count(cores, "core", "cores"), count(t.cpus.len(), "thread", "threads")),
+        format!(
+            "{}, {}, {}",
+            count(t.packages().len(), "package", "packages"),
+            count(cores, "core", "cores"),
+            count(t.cpus.len(), "thread", "threads")
+        ),
     ];
     if machine.allowed.cpus.len() != t.cpus.len() {
         items.push(format!("{} allowed", count(machine.allowed.cpus.len(), "CPU", "CPUs")));
@@ -125,7 +130,11 @@ fn processors(page: &mut Page, m: &Machine) {
             ("CPUs offline", offline),
             ("threads", smt.to_owned()),
             ("kinds of core", kinds.join(" · ")),
-            ("stated maximum", mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") }).unwrap_or_default()),
+            (
+                "stated maximum",
+                mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") })
+                    .unwrap_or_default(),
+            ),
             ("vendor", m.identity.vendor.clone().unwrap_or_default()),
             ("model", pairs(&m.identity.model)),
             ("firmware", pairs(&m.identity.firmware)),
@@ -133,12 +142,15 @@ fn processors(page: &mut Page, m: &Machine) {
     );
 }
 
+/// Level, size, number of CPUs that share it, line, ways.
+type CacheKind = (u8, Bytes, usize, Option<u32>, Option<u32>);
+
 fn caches(page: &mut Page, t: &Topology) {
     if t.caches.is_empty() {
         return;
     }
     // Caches that are alike in all but their CPUs are one line.
-    let mut kinds: BTreeMap<(u8, Bytes, usize, Option<u32>, Option<u32>), Vec<&IdSet>> = BTreeMap::new();
+    let mut kinds: BTreeMap<CacheKind, Vec<&IdSet>> = BTreeMap::new();
     for c in &t.caches {
         kinds.entry((c.level, c.size, c.cpus.len(), c.line, c.ways)).or_default().push(&c.cpus);
     }
@@ -170,17 +182,19 @@ fn nodes(page: &mut Page, t: &Topology) {
     page.heading("Memory nodes", "");
     let pools = |n: &memgauge_core::topology::Node| {
         let some = n.pools.iter().filter(|p| p.total > 0);
-        some.map(|p| format!("{} of {} free at {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
+        some.map(|p| format!("{}/{} × {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
     };
     let side = |n: &memgauge_core::topology::Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
     let lines = grid(
         vec![
             Column::words("node").with(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
-            Column::words("CPUs").with(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { shortened(&n.cpus) }))),
-            Column::numbers("memory").with(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
+            Column::words("CPUs")
+                .with(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { shortened(&n.cpus) }))),
+            Column::numbers("memory")
+                .with(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
             Column::numbers("free").with(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
             Column::words("memory-side cache").with(t.nodes.iter().map(|n| Cell::text(side(n)))),
-            Column::words("huge pages in pools").with(t.nodes.iter().map(|n| Cell::text(pools(n)))),
+            Column::words("huge pages free").with(t.nodes.iter().map(|n| Cell::text(pools(n)))),
         ],
         page.width,
     );

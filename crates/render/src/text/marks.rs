@@ -105,7 +105,10 @@ impl<'a> Marks<'a> {
         let up_to = |share: Option<f64>| share.map(|s| format!("up to {} of ", percent(s)));
         match reason {
             R::Steal => {
-                format!("the hypervisor gave {}the CPU time to others", up_to(most(|m| m.evidence.noise.steal)).unwrap_or("part of ".into()))
+                format!(
+                    "the hypervisor gave {}the CPU time to others",
+                    up_to(most(|m| m.evidence.noise.steal)).unwrap_or("part of ".into())
+                )
             }
             R::BusyMachine => {
                 let share = up_to(most(|m| m.evidence.noise.others)).unwrap_or("part of ".into());
@@ -114,7 +117,8 @@ impl<'a> Marks<'a> {
             R::InvoluntarySwitches => {
                 let times = most(|m| m.evidence.noise.involuntary_switches.map(|n| n as f64));
                 let times = times.map(|n| format!(" (up to {n:.0} times)")).unwrap_or_default();
-                format!("the kernel took a measuring thread off its CPU{times}")
+                let share = most(|m| m.evidence.noise.waited).map(|s| format!(" for up to {} of the time", percent(s))).unwrap_or_default();
+                format!("the kernel took a measuring thread off its CPU{times}{share}")
             }
             R::Migrated => "a measuring thread ran on another CPU than planned".into(),
             R::FrequencyDrift => {

@@ -83,9 +83,8 @@ impl Context<'_> {
     fn title(&self, ms: &[&Measurement], otherwise: &str) -> String {
         let Some(first) = ms.first() else { return otherwise.to_owned() };
         let steps = self.report.plan.iter().flat_map(|p| &p.steps);
-        let mut of_these = steps.filter(|s| {
-            s.experiment == first.experiment && s.cells.first().is_some_and(|c| c.at.table == first.at.table && !c.at.repeat)
-        });
+        let mut of_these = steps
+            .filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(|c| c.at.table == first.at.table && !c.at.repeat));
         match (of_these.next(), of_these.next()) {
             (Some(step), None) => step.title.clone(),
             _ => otherwise.to_owned(),

@@ -205,7 +205,9 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
     columns.push(Column::words("memory").with(rows.iter().map(|r| Cell::text(memory(r)))));
     columns.push(Column::words("mix").with(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
     columns.push(Column::words("states").with(rows.iter().map(|r| Cell::text(states(r)))));
-    columns.push(Column::numbers("buffers").with(rows.iter().map(|r| Cell::text(if r.holder.is_some() { sizes(&r.sizes) } else { buffers(r) }))));
+    columns.push(
+        Column::numbers("buffers").with(rows.iter().map(|r| Cell::text(if r.holder.is_some() { sizes(&r.sizes) } else { buffers(r) }))),
+    );
     let differ = |f: fn(&Row) -> String| rows.iter().any(|r| f(r) != f(&rows[0]));
     if differ(pages) {
         columns.push(Column::words("pages").with(rows.iter().map(|r| Cell::text(pages(r)))));

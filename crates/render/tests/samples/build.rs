@@ -70,7 +70,8 @@ impl Lab {
 
     /// Buffers come from a pool of 2 MiB pages.
     pub fn pool(&mut self) {
-        self.pages = PageEvidence { obtained: Some(PageKind::Pool), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
+        self.pages =
+            PageEvidence { obtained: Some(PageKind::Pool), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
     }
 
     /// Packages of one node each, second threads numbered after all first ones, as Linux does.
@@ -185,10 +186,21 @@ impl Lab {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the coordinates of a cell")]
-    pub fn bandwidth(&mut self, table: Table, from: Option<u32>, memory: Option<u32>, cpus: &str, mix: Mix, gbs: f64, kernel: &str, rfo: Rfo) {
+    pub fn bandwidth(
+        &mut self,
+        table: Table,
+        from: Option<u32>,
+        memory: Option<u32>,
+        cpus: &str,
+        mix: Mix,
+        gbs: f64,
+        kernel: &str,
+        rfo: Rfo,
+    ) {
         let cpus = set(cpus);
         let threads = cpus.len() as u32;
-        let at = Coordinates { table: Some(table), cpu_node: from, memory_node: memory, cpus: Some(cpus), mix: Some(mix), ..Default::default() };
+        let at =
+            Coordinates { table: Some(table), cpu_node: from, memory_node: memory, cpus: Some(cpus), mix: Some(mix), ..Default::default() };
         let mut m = self.measure(Experiment::Bandwidth, Metric::Bandwidth, at, gbs);
         let (loads, stores) = mix.lines();
         let lines = f64::from(loads + stores);
@@ -286,13 +298,10 @@ impl Lab {
                 (Experiment::LoadedLatency, _) => "Latency under load",
                 (Experiment::CacheToCache, _) => "Cache-to-cache transfers",
             };
-            let i = steps
-                .iter()
-                .position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table)
-                .unwrap_or_else(|| {
-                    steps.push(Step { title: title.into(), experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
-                    steps.len() - 1
-                });
+            let i = steps.iter().position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table).unwrap_or_else(|| {
+                steps.push(Step { title: title.into(), experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
+                steps.len() - 1
+            });
             let step = &mut steps[i];
             if step.cells.last().is_none_or(|c| c.at != at) {
                 step.estimated_s += 1.5;
@@ -308,7 +317,13 @@ impl Lab {
     }
 
     fn work(&self, m: &Measurement) -> Work {
-        let buffer = |bytes, node| BufferPlan { bytes, node, pages: PageRequest::Auto, touch: self.nodes[node as usize].cpus.clone(), derived: true };
+        let buffer = |bytes, node| BufferPlan {
+            bytes,
+            node,
+            pages: PageRequest::Auto,
+            touch: self.nodes[node as usize].cpus.clone(),
+            derived: true,
+        };
         let home = m.at.memory_node.unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
         let loaders = || -> Vec<Loader> {
@@ -342,8 +357,13 @@ impl Lab {
         let plan = Some(self.plan());
         self.cpus.sort_by_key(|c| c.id);
         let total: u64 = self.nodes.iter().map(|n| n.memory.0).sum();
-        let topology =
-            Topology { offline: IdSet::new(), caches: self.caches, smt_active: Some(self.cpus.iter().any(|c| c.siblings.len() > 1)), cpus: self.cpus, nodes: self.nodes };
+        let topology = Topology {
+            offline: IdSet::new(),
+            caches: self.caches,
+            smt_active: Some(self.cpus.iter().any(|c| c.siblings.len() > 1)),
+            cpus: self.cpus,
+            nodes: self.nodes,
+        };
         let allowed = Allowed {
             cpus: topology.online(),
             nodes: topology.nodes.iter().map(|n| n.id).collect(),

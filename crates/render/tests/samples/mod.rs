@@ -180,7 +180,8 @@ fn cxl_lab() -> Lab {
         memory.memory_side_caches = if id == 3 { vec![MemorySideCache { level: 1, size: Bytes::gib(4), line: Some(64) }] } else { vec![] };
         lab.nodes.push(memory);
     }
-    let claims = [[(95, 280_000), (170, 130_000), (240, 56_000), (320, 32_000)], [(170, 130_000), (95, 280_000), (320, 32_000), (240, 56_000)]];
+    let claims =
+        [[(95, 280_000), (170, 130_000), (240, 56_000), (320, 32_000)], [(170, 130_000), (95, 280_000), (320, 32_000), (240, 56_000)]];
     for memory in 0..4usize {
         for (from, row) in claims.iter().enumerate() {
             let (ns, mbs) = row[memory];
@@ -206,7 +207,8 @@ pub fn info() -> Report {
     for cpu in &mut lab.cpus {
         cpu.max_mhz = Some(4409);
     }
-    lab.nodes[0].pools = vec![PagePool { page: Bytes::mib(2), total: 2048, free: 2048 }, PagePool { page: Bytes::gib(1), total: 0, free: 0 }];
+    lab.nodes[0].pools =
+        vec![PagePool { page: Bytes::mib(2), total: 2048, free: 2048 }, PagePool { page: Bytes::gib(1), total: 0, free: 0 }];
     let mut report = lab.report();
     report.plan = None;
     report.machine.topology.offline = set("64-71");
@@ -232,9 +234,21 @@ pub fn eight_nodes() -> Report {
     }
     for from in 0..8u32 {
         for to in 0..8u32 {
-            let ns = if from == to { 98.4 } else if from / 4 == to / 4 { 111.6 + f64::from((from ^ to) * 3) } else { 203.3 + f64::from(to) };
+            let ns = if from == to {
+                98.4
+            } else if from / 4 == to / 4 {
+                111.6 + f64::from((from ^ to) * 3)
+            } else {
+                203.3 + f64::from(to)
+            };
             lab.latency(from, from * 4, to, ns, ns + 4.6);
-            let gbs = if from == to { 83.8 } else if from / 4 == to / 4 { 78.1 } else { 41.7 };
+            let gbs = if from == to {
+                83.8
+            } else if from / 4 == to / 4 {
+                78.1
+            } else {
+                41.7
+            };
             let cpus = format!("{}-{}", from * 4, from * 4 + 3);
             lab.bandwidth(Table::NodeMatrix, Some(from), Some(to), &cpus, Mix::AllReads, gbs, "load-avx512", Rfo::No);
         }
@@ -267,10 +281,8 @@ pub fn interrupted() -> Report {
 /// A container on a busy, hybrid machine: placement unverifiable, pages mixed, several modes, drift; every CPU and every pair.
 pub fn degraded() -> Report {
     let mut lab = Lab::new("12th Gen Intel(R) Core(TM) i5-12600K", "GenuineIntel", None);
-    lab.cpus = (0..6)
-        .map(|id| cpu(id, id / 2, 0, &[id / 2 * 2, id / 2 * 2 + 1]))
-        .chain((6..8).map(|id| cpu(id, id - 3, 0, &[id])))
-        .collect();
+    lab.cpus =
+        (0..6).map(|id| cpu(id, id / 2, 0, &[id / 2 * 2, id / 2 * 2 + 1])).chain((6..8).map(|id| cpu(id, id - 3, 0, &[id]))).collect();
     for c in &mut lab.cpus {
         c.kind = Some(if c.id < 6 { "performance" } else { "efficiency" }.into());
     }
@@ -289,7 +301,13 @@ pub fn degraded() -> Report {
     }
     for reader in 0..8 {
         for holder in (0..8).filter(|h| *h != reader) {
-            let ns = if reader / 2 == holder / 2 { 6.1 } else if reader < 6 && holder < 6 { 37.5 } else { 49.0 };
+            let ns = if reader / 2 == holder / 2 {
+                6.1
+            } else if reader < 6 && holder < 6 {
+                37.5
+            } else {
+                49.0
+            };
             lab.pair(reader, holder, LineState::Hitm, ns + f64::from((reader * 3 + holder * 5) % 4) * 0.7);
         }
     }
@@ -301,7 +319,8 @@ pub fn degraded() -> Report {
     let mut report = lab.report();
     report.results.push(again);
     for m in &mut report.results {
-        m.evidence.pages = PageEvidence { obtained: Some(PageKind::Thp), share: Some(0.64), page: Some(Bytes::mib(2)), ..Default::default() };
+        m.evidence.pages =
+            PageEvidence { obtained: Some(PageKind::Thp), share: Some(0.64), page: Some(Bytes::mib(2)), ..Default::default() };
         m.evidence.placement = Placement {
             status: PlacementStatus::Unverified,
             method: "first-touch".into(),
@@ -326,6 +345,8 @@ pub fn degraded() -> Report {
         Note::warning("placement-unverified", "this container may not ask where pages are")
             .advise("start it with --cap-add SYS_NICE, or read the numbers as placed by first touch"),
     );
-    report.notes.push(Note::error("pool", "asked-for 1 GiB pages: the pool of node 0 has none").advise("reserve them at boot: hugepagesz=1G hugepages=4"));
+    report.notes.push(
+        Note::error("pool", "asked-for 1 GiB pages: the pool of node 0 has none").advise("reserve them at boot: hugepagesz=1G hugepages=4"),
+    );
     report
 }
