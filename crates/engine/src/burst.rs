@@ -7,14 +7,9 @@ use memgauge_kernels::{self as kernels, Kernel, MAX_STREAMS};
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
-/// Bytes that a loader moves between two readings of the clock: about 3 µs at 20 GB/s, against 10 ns for a reading.
-const BLOCK_BYTES: u64 = 64 << 10;
-/// Core cycles that injection delays may add between two readings of the clock, so that a block stays far below a window.
-const BLOCK_DELAY_CYCLES: u64 = 200_000;
-/// A chase reads the clock about this often; a reading then costs less than 0.1 %.
-const CHASE_BLOCK_NS: f64 = 20_000.0;
-/// The most hops between two readings of the clock.
-const CHASE_BLOCK_HOPS: usize = 1 << 15;
+/// Threads read the clock about this often. A reading costs some 10 ns and a fence after non-temporal stores some 150 ns, so both together
+/// below 1 %; a window is 250 times longer.
+const BLOCK_NS: f64 = 20_000.0;
 
 /// When a burst starts and ends, in clock ticks.
 #[derive(Clone, Copy)]
@@ -72,12 +67,15 @@ impl Trace {
     }
 }
 
-/// Runs `block` until the schedule's end. `block` does some work and returns how much.
-fn keep_count(schedule: &Schedule, mut block: impl FnMut() -> u64) -> Trace {
+/// Runs `block` until the schedule's end. `block(units)` does that many units of work; units double from 1 until a block takes [`BLOCK_NS`],
+/// whatever the speed of the memory. The trace counts units.
+fn keep_count(schedule: &Schedule, mut block: impl FnMut(usize)) -> Trace {
+    let clock = &schedule.clock;
     let mut trace = Trace::new(schedule.windows);
-    let (mut work, end) = (0, schedule.end());
+    let (mut work, mut units, end) = (0, 1, schedule.end());
+    let short = (BLOCK_NS / clock.ns(1)) as u64 / 2;
     schedule.wait_for_start();
-    let mut now = schedule.clock.now();
+    let mut now = clock.now();
     trace.began = now;
     let mut index = usize::MAX;
     loop {
@@ -90,8 +88,13 @@ fn keep_count(schedule: &Schedule, mut block: impl FnMut() -> u64) -> Trace {
             trace.ended = now;
             return trace;
         }
-        work += block();
-        now = schedule.clock.now();
+        block(units);
+        work += units as u64;
+        let before = now;
+        now = clock.now();
+        if now - before < short {
+            units *= 2;
+        }
     }
 }
 
@@ -109,21 +112,13 @@ impl Chase {
         Self { position: buffer.as_ptr() as usize + offset, _buffer: buffer }
     }
 
-    /// Chases for the whole burst; the trace's work is hops. Returns the chase where it stopped.
+    /// Chases for the whole burst; the trace's work is [`kernels::CHASE_UNROLL`] hops. Returns the chase where it stopped.
     pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
-        let mut hops = kernels::CHASE_UNROLL * 8;
-        let (mut position, mut before) = (self.position as *const u8, schedule.clock.now());
-        let trace = keep_count(schedule, || {
+        let mut position = self.position as *const u8;
+        let trace = keep_count(schedule, |units| {
             // SAFETY: `position` is a line of the ring in a buffer that lives as long as `self`; every pointer of the ring leads to
             // another line of it.
-            position = unsafe { kernels::chase(position, hops) };
-            let now = schedule.clock.now();
-            let done = hops as u64;
-            if hops < CHASE_BLOCK_HOPS && schedule.clock.ns(now - before) < CHASE_BLOCK_NS {
-                hops *= 2;
-            }
-            before = now;
-            done
+            position = unsafe { kernels::chase(position, units * kernels::CHASE_UNROLL) };
         });
         self.position = position as usize;
         (trace, self)
@@ -177,30 +172,12 @@ impl Load {
         Self { kernel, bases, advance, steps, next: next as usize % steps, delay, _buffer: buffer }
     }
 
-    /// Steps between two readings of the clock.
-    fn block_steps(&self) -> usize {
-        let bytes = self.bytes_per_step().0 + self.bytes_per_step().1;
-        let by_bytes = BLOCK_BYTES / bytes;
-        let bursts = bytes / (64 * u64::from(self.kernel.burst_lines));
-        let by_delay = match u64::from(self.delay) * bursts {
-            0 => by_bytes,
-            cycles => BLOCK_DELAY_CYCLES / cycles,
-        };
-        by_bytes.min(by_delay).max(1) as usize
-    }
-
-    /// Bytes that one step reads and writes.
-    pub(crate) fn bytes_per_step(&self) -> (u64, u64) {
-        (self.kernel.read_per_step(), self.kernel.written_per_step())
-    }
-
     /// Loads for the whole burst; the trace's work is steps.
     pub(crate) fn run(mut self, schedule: &Schedule) -> Trace {
-        let block = self.block_steps();
         // The delay that was asked for is between bursts of four lines.
         let delay = self.delay * self.kernel.burst_lines / 4;
-        keep_count(schedule, || {
-            let mut left = block;
+        keep_count(schedule, |units| {
+            let mut left = units;
             while left > 0 {
                 let run = left.min(self.steps - self.next);
                 let mut at = [std::ptr::null_mut(); MAX_STREAMS];
@@ -219,15 +196,13 @@ impl Load {
                 self.next = (self.next + run) % self.steps;
                 left -= run;
             }
-            block as u64
         })
     }
 }
 
 /// Keeps a CPU busy without touching memory.
 pub(crate) fn keep_awake(schedule: &Schedule) -> Trace {
-    keep_count(schedule, || {
-        kernels::dependent_adds(10_000);
-        0
+    keep_count(schedule, |units| {
+        kernels::dependent_adds(1000 * units as u64);
     })
 }

@@ -7,6 +7,8 @@ use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels as kernels;
+use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
@@ -21,12 +23,15 @@ const PLATEAU_TOLERANCE: f64 = 0.05;
 const MOST_DOUBLINGS: u32 = 3;
 
 /// Nanoseconds per hop in each counted window of a chase's trace.
-pub(crate) fn hop_ns(trace: &Trace, clock: &memgauge_linux::clock::Clock, windows: usize) -> Vec<f64> {
+pub(crate) fn hop_ns(trace: &Trace, clock: &Clock, windows: usize) -> Vec<f64> {
     (SETTLE_WINDOWS..SETTLE_WINDOWS + windows)
         .filter_map(|i| trace.window(i))
-        .filter(|(_, hops)| *hops > 0)
-        .map(|(ticks, hops)| clock.ns(ticks) / hops as f64)
+        .filter_map(|(ticks, units)| ns_per_hop(clock, ticks, units))
         .collect()
+}
+
+fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
+    (units > 0).then(|| clock.ns(ticks) / (units * kernels::CHASE_UNROLL as u64) as f64)
 }
 
 impl Session<'_> {
@@ -135,7 +140,8 @@ impl Session<'_> {
         let clock = self.clock();
         let ns: Vec<f64> = burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, GLANCE_WINDOWS)).collect();
         // On an overloaded machine a chase may miss whole windows; the mean of the burst is then better than nothing.
-        let whole = || burst.chase.as_ref().and_then(|(trace, _)| trace.whole()).map(|(ticks, hops)| clock.ns(ticks) / hops.max(1) as f64);
+        let whole =
+            || burst.chase.as_ref().and_then(|(trace, _)| trace.whole()).and_then(|(ticks, units)| ns_per_hop(&clock, ticks, units));
         stats::median(&ns)
             .or_else(whole)
             .ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))

@@ -197,7 +197,9 @@ mod tests {
         let cpu = a_cpu();
         let mut team = Team::default();
         let (release, wait) = mpsc::channel::<()>();
-        let job: Job<()> = Box::new(move || drop(wait.recv()));
+        let job: Job<()> = Box::new(move || {
+            let _ = wait.recv();
+        });
         let result = team.run(vec![(cpu, job)], Duration::from_millis(20));
         assert!(matches!(result, Err(TeamError::TimedOut { .. })));
         drop(release);

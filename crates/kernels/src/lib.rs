@@ -6,20 +6,26 @@
 //! **A kernel declares its traffic.** Each [`Kernel`] states the bytes that one step reads and writes in each of its streams, and the
 //! tests hold it to that: they record the address of every access that a kernel makes and compare it with the declaration.
 //!
-//! **The shape of a kernel.** The unit is a *burst* of four cache lines (three where a mix's smallest unit has three), written once as text.
-//! [`Kernel::run`] is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 16 lines, long enough that the loop's own two or three instructions
+//! **The shape of a kernel.** The unit is a *burst* of four cache lines (three where a mix's smallest unit has three), written once as
+//! text.
+//! [`Kernel::run`] is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 16 lines, long enough that the loop's own two or three
+//! instructions
 //! cost nothing next to the loads and stores. [`Kernel::run_paced`] is a loop over the same bursts with a delay after each.
 //!
-//! **Registers are overwritten unconsumed.** Loads of a kernel that only reads all go to the same register. Register renaming gives each load
+//! **Registers are overwritten unconsumed.** Loads of a kernel that only reads all go to the same register. Register renaming gives
+//! each load
 //! a register of its own, so none waits for another; adding the values up, as code for a compiler has to, would only add work.
 //!
-//! **The data stored is not zero** wherever the instruction leaves a choice ([`STORED_BYTE`]): some Intel cores do not write back lines that were zero and
+//! **The data stored is not zero** wherever the instruction leaves a choice ([`STORED_BYTE`]): some Intel cores do not write back lines
+//! that were zero and
 //! are overwritten with zeros, and memory or links may compress zeros.
 //!
-//! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. The head of each loop is 64-byte aligned, so that its
+//! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. The head of each loop is 64-byte aligned,
+//! so that its
 //! fetching and decoding do not vary from build to build.
 //!
-//! **Non-temporal stores are fenced** once, at the end of a run, so that the time of a run includes the write-combining buffers' last lines and
+//! **Non-temporal stores are fenced** once, at the end of a run, so that the time of a run includes the write-combining buffers' last
+//! lines and
 //! another thread that sees the run's end sees its data.
 //!
 //! Other crates have no `cfg(target_arch)`: it is here, once.
@@ -53,7 +59,7 @@ pub const BURSTS_PER_STEP: u32 = 4;
 /// (some Arm cores) see two consecutive accesses to each.
 pub const LINE: u32 = 64;
 
-/// The byte that plain and non-temporal store kernels and `rep stosb` write; `dc zva` and `clzero` write zeros, copies and triads what they read.
+/// The byte that plain and non-temporal store kernels and `rep stosb` write; `dc zva` writes zeros, copies and triads what they read.
 pub const STORED_BYTE: u8 = 0xA5;
 
 /// Hops of [`chase`] between two of its branches.
@@ -128,7 +134,8 @@ impl Kernel {
     /// # Safety
     ///
     /// The kernel is [supported](Self::supported). Each stream's pointer is 64-byte aligned and valid for `steps` times its
-    /// [`advance`](Stream::advance), for writes where the stream is written, and no written stream overlaps another. No reference to the memory is live.
+    /// [`advance`](Stream::advance), for writes where the stream is written, and no written stream overlaps another. No reference
+    /// to the memory is live.
     #[inline]
     pub unsafe fn run(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize) {
         // SAFETY: the caller's promise is the function's requirement.
@@ -137,8 +144,10 @@ impl Kernel {
 
     /// The same traffic with a delay of `delay` core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.
     ///
-    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's addresses depend on
-    /// the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts one every `delay` cycles at most. The chain
+    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
+    /// addresses depend on
+    /// the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts one every `delay`
+    /// cycles at most. The chain
     /// does not wait for the burst's data. A core that takes a branch only every second cycle makes the delay twice as long.
     ///
     /// A delay of 0 is legal and runs the loop over bursts without waiting. String kernels start their instruction anew
@@ -185,13 +194,15 @@ pub fn ticks() -> u64 {
     arch::ticks()
 }
 
-/// The time counter, read after every earlier instruction has finished and before any later one starts.
+/// The time counter, read after every earlier load has its data and before any later instruction starts. Stores may still be on their way:
+/// put a [`fence`] before where they must not be.
 #[inline(always)]
 pub fn ticks_fenced() -> u64 {
     arch::ticks_fenced()
 }
 
-/// The time counter's frequency in Hz, where the CPU or the hypervisor states it. Nominal: compare it with the system's clock before trusting it.
+/// The time counter's frequency in Hz, where the CPU or the hypervisor states it. Nominal: compare it with the system's clock before
+/// trusting it.
 pub fn counter_frequency() -> Option<f64> {
     arch::counter_frequency()
 }
@@ -206,9 +217,10 @@ pub fn invariant_counter() -> Result<&'static str, &'static str> {
 }
 
 /// `n` dependent additions of one cycle each: the time that they take is `n` core cycles, which gives the core's frequency.
+/// Returns the sum, `n`.
 #[inline]
-pub fn dependent_adds(n: u64) {
-    arch::dependent_adds(n);
+pub fn dependent_adds(n: u64) -> u64 {
+    arch::dependent_adds(n)
 }
 
 /// Tells the core that this is a spin-wait loop.
@@ -239,7 +251,8 @@ pub unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
     unsafe { arch::chase_exact(start, hops) }
 }
 
-/// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so that this
+/// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
+/// that this
 /// core then holds it modified.
 ///
 /// # Safety
@@ -274,7 +287,8 @@ pub fn fence() {
     arch::fence();
 }
 
-/// The CPU that this thread is on, by a register that the kernel sets, modulo 4096; cheap enough to detect a migration around a measurement.
+/// The CPU that this thread is on, by a register that the kernel sets, modulo 4096; cheap enough to detect a migration around a
+/// measurement.
 #[inline]
 pub fn current_cpu_hint() -> Option<u32> {
     arch::current_cpu_hint()

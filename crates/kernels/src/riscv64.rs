@@ -39,7 +39,8 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
 }
 
 #[inline]
-pub(crate) fn dependent_adds(n: u64) {
+pub(crate) fn dependent_adds(n: u64) -> u64 {
+    let mut sum = 0;
     // SAFETY: touches no memory.
     unsafe {
         asm!(
@@ -59,11 +60,12 @@ pub(crate) fn dependent_adds(n: u64) {
             "5:",
             rounds = inout(reg) n / ADDS_UNROLL => _,
             rest = inout(reg) n % ADDS_UNROLL => _,
-            sum = inout(reg) 0_u64 => _,
+            sum = inout(reg) sum,
             one = in(reg) 1_u64,
             options(nomem, nostack),
         );
     }
+    sum
 }
 
 #[inline]

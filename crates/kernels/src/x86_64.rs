@@ -15,7 +15,8 @@ pub(crate) const CAN_FLUSH: bool = true;
 const ADDS_UNROLL: u64 = 64;
 
 #[inline]
-pub(crate) fn dependent_adds(n: u64) {
+pub(crate) fn dependent_adds(n: u64) -> u64 {
+    let mut sum = 0;
     // Register to register: Golden Cove and its successors do additions of small constants while renaming, in no time at all.
     // SAFETY: touches no memory.
     unsafe {
@@ -39,11 +40,12 @@ pub(crate) fn dependent_adds(n: u64) {
             "5:",
             rounds = inout(reg) n / ADDS_UNROLL => _,
             rest = inout(reg) n % ADDS_UNROLL => _,
-            sum = inout(reg) 0_u64 => _,
+            sum = inout(reg) sum,
             one = in(reg) 1_u64,
             options(nomem, nostack),
         );
     }
+    sum
 }
 
 #[inline]

@@ -1,4 +1,5 @@
 //! What kernels leave in memory: the declared bytes, the right ones, and not one more.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
 
 mod support;
 
@@ -19,10 +20,7 @@ fn check(kernel: &Kernel, steps: usize, lead: usize, delay: Option<u32>) {
         .collect();
     let p = pointers(memory.iter().map(|m| m.start().wrapping_add(lead)));
     // SAFETY: each stream has the memory that it needs.
-    match delay {
-        None => unsafe { kernel.run(&p, steps) },
-        Some(delay) => unsafe { kernel.run_paced(&p, steps, delay) },
-    }
+    unsafe { support::run(kernel, &p, steps, delay) };
     let read: Vec<&[u8]> = kernel.streams.iter().zip(&before).filter(|(s, _)| s.read > 0).map(|(_, b)| &b[lead..]).collect();
     for (i, stream) in kernel.streams.iter().enumerate() {
         let mut want = before[i].clone();

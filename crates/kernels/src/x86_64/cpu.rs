@@ -19,7 +19,7 @@ static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
 
 /// A leaf of CPUID (subleaf 0), if the range that it is in reaches so far.
 #[allow(unused_unsafe, reason = "asking CPUID was unsafe until Rust 1.94")]
-pub(super) fn leaf(number: u32) -> Option<CpuidResult> {
+fn leaf(number: u32) -> Option<CpuidResult> {
     let range = number & 0xFFFF_0000;
     // SAFETY: every x86-64 CPU has CPUID.
     let last = unsafe { __cpuid(range) }.eax;
@@ -38,7 +38,8 @@ pub(crate) fn ticks() -> u64 {
 #[inline(always)]
 pub(crate) fn ticks_fenced() -> u64 {
     let (low, high): (u64, u64);
-    // `lfence` waits for earlier loads and instructions and holds later ones back, on Intel by definition, on AMD since Linux sets the bit that makes it so.
+    // `lfence` waits for earlier loads and instructions and holds later ones back, on Intel by definition, on AMD since Linux sets
+    // the bit that makes it so.
     // Without `nomem`, the compiler moves no memory access across either.
     // SAFETY: reads a register that Linux leaves open to programs.
     unsafe { asm!("lfence", "rdtsc", "lfence", out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
@@ -49,7 +50,8 @@ pub(crate) fn counter_frequency() -> Option<f64> {
     hypervisor_tsc_hz().or_else(crystal_tsc_hz)
 }
 
-/// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It comes before leaf 15h, which
+/// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It comes before
+/// leaf 15h, which
 /// may describe the host.
 fn hypervisor_tsc_hz() -> Option<f64> {
     let virtual_machine = leaf(1)?.ecx & (1 << 31) != 0;

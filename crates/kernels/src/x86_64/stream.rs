@@ -1,16 +1,15 @@
-//! x86-64: the traffic kernels at SSE2, AVX2 and AVX-512 width, the string instructions and `clzero`.
+//! x86-64: the traffic kernels at SSE2, AVX2 and AVX-512 width and the string instructions.
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
 use memgauge_core::traffic::{Mix, Width};
 
-use super::cpu::leaf;
 use crate::{BURSTS_PER_STEP, Kernel, LINE, Pointers, STORED_BYTE, Stream, joined};
 
 /// [`STORED_BYTE`] four times, to be broadcast to the register that is stored.
 const STORED: u32 = u32::from_ne_bytes([STORED_BYTE; 4]);
 
-pub(crate) const KERNELS: &[Kernel] = &joined::<{ 3 * PER_WIDTH + 3 }>(&[&vector::SSE2, &vector::AVX2, &vector::AVX512, &string::KERNELS]);
+pub(crate) const KERNELS: &[Kernel] = &joined::<{ 3 * PER_WIDTH + 2 }>(&[&vector::SSE2, &vector::AVX2, &vector::AVX512, &string::KERNELS]);
 
 /// The operand of stream `$s`, of which a burst has `$bytes` bytes.
 macro_rules! at {
@@ -19,7 +18,8 @@ macro_rules! at {
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst; `prepare` and `finish`
+/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst; `prepare`
+/// and `finish`
 /// come before and after the loop.
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr,
@@ -52,7 +52,8 @@ macro_rules! kernel {
             }
         }
         unsafe fn paced(p: &Pointers, steps: usize, delay: u32) {
-            // `sub` of a register, not of a constant, which some cores do in no time (see `dependent_adds`); it fuses with the branch all the same.
+            // `sub` of a register, not of a constant, which some cores do in no time (see `dependent_adds`); it fuses with
+            // the branch all the same.
             // SAFETY: touches what `Kernel::run` requires to be valid; every register written is declared.
             unsafe {
                 core::arch::asm!(
@@ -107,7 +108,8 @@ const PER_WIDTH: usize = 13;
 
 /// Every kernel of one width: `$v0` takes what is loaded, `$v1` holds what is stored; `$parts` are the offsets of a line's parts.
 ///
-/// Nothing but vector instructions of the width is used, so that upper halves of registers never have to be merged; `$clean` zeroes them at the end, without
+/// Nothing but vector instructions of the width is used, so that upper halves of registers never have to be merged; `$clean` zeroes
+/// them at the end, without
 /// which later SSE code would be slow.
 macro_rules! width {
     ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, registers $v0:literal $v1:literal,
@@ -213,7 +215,10 @@ mod vector {
         broadcast "vpbroadcastd zmm1, {stored:e}", clean "vzeroupper");
 }
 
-/// Instructions that write whole lines by themselves.
+/// The string instructions, whose width the core decides.
+///
+/// `clzero` is not among the fills: on Zen 5 it zeroes memory at twice the speed at which anything else writes, so it seems to send no
+/// data.
 mod string {
     use super::*;
 
@@ -277,13 +282,10 @@ mod string {
         }};
     }
 
-    pub(super) const KERNELS: [Kernel; 3] = [
+    pub(super) const KERNELS: [Kernel; 2] = [
         string_kernel!("copy-movsb", Copy, || true, streams ["rsi" = 0 read, "rdi" = 1 write], burst 128,
             instruction "rep movsb", operands []),
         string_kernel!("fill-stosb", Fill, || true, streams ["rdi" = 0 write], burst 256,
             instruction "rep stosb", operands [in("al") STORED_BYTE,]),
-        // AMD's line-zeroing instruction, weakly ordered as non-temporal stores are.
-        string_kernel!("fill-clzero", Fill, || leaf(0x8000_0008).is_some_and(|r| r.ebx & 1 != 0), streams ["rax" = 0 write], burst 256,
-            instruction "jrcxz 7f\n 6:\n .rept 4\n clzero\n add rax, 64\n .endr\n sub rcx, 256\n jnz 6b\n sfence\n 7:", operands []),
     ];
 }

@@ -83,6 +83,21 @@ pub(crate) fn expected(kernel: &Kernel, read: &[&[u8]], written: usize) -> Vec<u
     }
 }
 
+/// Runs the kernel, paced where there is a delay.
+///
+/// # Safety
+///
+/// As [`Kernel::run`].
+pub(crate) unsafe fn run(kernel: &Kernel, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: Option<u32>) {
+    // SAFETY: the caller's promise is the requirement of both.
+    unsafe {
+        match delay {
+            None => kernel.run(streams, steps),
+            Some(delay) => kernel.run_paced(streams, steps, delay),
+        }
+    }
+}
+
 /// Pointers for a kernel's streams; the rest dangle, so that a kernel that used them would fault.
 pub(crate) fn pointers(streams: impl IntoIterator<Item = *mut u8>) -> [*mut u8; MAX_STREAMS] {
     let mut p = [std::ptr::null_mut(); MAX_STREAMS];
