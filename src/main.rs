@@ -7,10 +7,12 @@ mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
 use memgauge_core::advise;
+use memgauge_core::note::Note;
 use memgauge_core::plan::{self, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
@@ -27,6 +29,9 @@ mod exit {
     pub(crate) const USAGE: u8 = 64;
     pub(crate) const INTERRUPTED: u8 = 130;
 }
+
+/// A suspension shorter than this is the jitter of reading two clocks.
+const SUSPENSION: Duration = Duration::from_millis(10);
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -67,6 +72,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
     let mut report = blank_report(machine, root);
+    let suspended = clock::suspended_ns();
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag() };
@@ -78,6 +84,13 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     report.notes.extend(plan.notes.iter().cloned());
     report.notes.extend(outcome.notes);
     report.notes.extend(advise::notes(&report.results, &report.machine));
+    let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(suspended));
+    if suspended > SUSPENSION {
+        report.notes.push(
+            Note::warning("suspended", format!("the machine was suspended for {:.1} s during the run", suspended.as_secs_f64()))
+                .advise("measure again: what was running then is distorted"),
+        );
+    }
     report.environment.core_ghz = outcome.core_ghz;
     report.complete = outcome.complete;
     report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| "some cells could not be measured".into()));

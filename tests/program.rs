@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use memgauge_core::plan::{Plan, Work};
+use memgauge_core::plan::Plan;
 use memgauge_core::result::{ChaseOrder, Experiment, Metric, PlacementStatus, QualityLevel, Report};
 use memgauge_core::units::IdSet;
 
@@ -284,17 +284,7 @@ fn plans_for_recorded_machines_are_sane() {
         let rows: IdSet = allowed.iter().filter_map(|c| machine.topology.cpu(c)).map(|c| c.node).collect();
         for step in &plan.steps {
             for cell in &step.cells {
-                let (cpus, buffers): (IdSet, Vec<_>) = match &cell.work {
-                    Work::Latency { probe, .. } => (IdSet::one(probe.cpu), vec![&probe.buffer]),
-                    Work::Bandwidth { loaders, .. } => {
-                        (loaders.iter().map(|l| l.cpu).collect(), loaders.iter().map(|l| &l.buffer).collect())
-                    }
-                    Work::Curve { probe, loaders, .. } => (
-                        loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
-                        loaders.iter().map(|l| &l.buffer).chain([&probe.buffer]).collect(),
-                    ),
-                    Work::Handoff(h) => ([h.holder, h.reader].into_iter().collect(), vec![&h.buffer]),
-                };
+                let (cpus, buffers) = (cell.work.cpus(), cell.work.buffers());
                 assert!(cpus.is_subset(allowed), "{name}: {} plans CPUs {cpus} of {allowed}", step.title);
                 assert!(buffers.iter().all(|b| nodes.contains(b.node) && b.touch.is_subset(allowed)), "{name}: {}", step.title);
                 let total: u64 = buffers.iter().map(|b| b.bytes.0).sum();

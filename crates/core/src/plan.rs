@@ -108,6 +108,28 @@ pub enum Work {
     Handoff(Handoff),
 }
 
+impl Work {
+    /// The CPUs that work.
+    pub fn cpus(&self) -> IdSet {
+        match self {
+            Self::Latency { probe, .. } => IdSet::one(probe.cpu),
+            Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
+            Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
+            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().collect(),
+        }
+    }
+
+    /// The buffers that exist at the same time.
+    pub fn buffers(&self) -> Vec<&BufferPlan> {
+        match self {
+            Self::Latency { probe, .. } => vec![&probe.buffer],
+            Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| &l.buffer).collect(),
+            Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| &l.buffer).chain([&probe.buffer]).collect(),
+            Self::Handoff(handoff) => vec![&handoff.buffer],
+        }
+    }
+}
+
 /// A pointer chase from one CPU over one buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Probe {

@@ -14,6 +14,7 @@ use memgauge_core::result::{
 };
 use memgauge_core::units::IdSet;
 use memgauge_linux::clock::{self, Clock};
+use memgauge_linux::cpu;
 use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
 
@@ -130,6 +131,7 @@ impl<'a> Session<'a> {
 
     pub(crate) fn run(mut self) -> Outcome {
         let mut complete = true;
+        self.compare_clocks();
         for step in &self.plan.steps {
             let per_cell = step.estimated_s / step.cells.len().max(1) as f64;
             for cell in &step.cells {
@@ -160,6 +162,7 @@ impl<'a> Session<'a> {
         if self.interrupted() {
             return Err(CellError::Interrupted);
         }
+        self.still_allowed(&cell.work)?;
         match &cell.work {
             Work::Latency { probe, allocations } => {
                 self.shelf.clear();
@@ -172,6 +175,31 @@ impl<'a> Session<'a> {
                 self.handoff(experiment, &cell.at, handoff)
             }
         }
+    }
+
+    /// Stamps of several CPUs are compared with each other: says so when their clocks disagree.
+    fn compare_clocks(&mut self) {
+        let cpus = self.plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
+        if let Err(error) = self.clock().cross_cpu_check(&cpus) {
+            self.note(
+                Note::warning("clocks-not-comparable", format!("{error}: intervals between CPUs, such as coverage, may be wrong"))
+                    .advise("if it happens again on an idle machine, check the kernel's log for an unstable TSC"),
+            );
+        }
+    }
+
+    /// Control groups may be changed and CPUs taken offline while a run goes on: a cell that lost its CPUs or nodes is not measured elsewhere.
+    fn still_allowed(&self, work: &Work) -> Result<(), CellError> {
+        let now = cpu::reread_allowed(&self.setting.root, &self.setting.machine.topology);
+        let lost = work.cpus().difference(&now.cpus);
+        if !lost.is_empty() {
+            return Err(CellError::Cannot(format!("CPU {lost} went offline, or left this process's cpuset or affinity, during the run")));
+        }
+        let lost: IdSet = work.buffers().iter().map(|b| b.node).filter(|&node| !now.nodes.contains(node)).collect();
+        if !lost.is_empty() {
+            return Err(CellError::Cannot(format!("memory node {lost} went offline or left this process's cpuset during the run")));
+        }
+        Ok(())
     }
 
     fn share(&self) -> f64 {

@@ -22,13 +22,3 @@ impl Format for Json {
         Ok(bytes)
     }
 }
-
-/// The JSON schema of a report, generated from its types, with a newline at the end.
-///
-/// # Errors
-/// When the schema cannot be written as JSON.
-pub fn schema() -> Result<String, RenderError> {
-    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Report))?;
-    text.push('\n');
-    Ok(text)
-}

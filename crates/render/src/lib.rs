@@ -8,7 +8,7 @@ mod text;
 
 use memgauge_core::result::Report;
 
-pub use data::{Json, schema};
+pub use data::Json;
 pub use text::{Text, plan_text};
 
 /// A format that a report can be written in.

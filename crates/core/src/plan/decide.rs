@@ -190,24 +190,21 @@ impl<'a> Planner<'a> {
     }
 
     fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let pairs: Vec<(u32, u32)> = match shape {
-            LatencyShape::One => {
-                let cpu = self.cpus.first().unwrap_or(0);
-                let node = if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) };
-                vec![(cpu, node)]
-            }
-            LatencyShape::Matrix => {
-                let rows: Vec<u32> = self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect();
-                rows.iter().flat_map(|&cpu| self.nodes.iter().map(move |node| (cpu, node)).collect::<Vec<_>>()).collect()
-            }
-            LatencyShape::PerCpu => {
-                let cpus: Vec<u32> = self.cpus.iter().collect();
-                cpus.into_iter()
-                    .map(|cpu| (cpu, if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) }))
-                    .collect()
-            }
+        let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
+        let cpus: Vec<u32> = match shape {
+            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect(),
+            LatencyShape::PerCpu => self.cpus.iter().collect(),
+            LatencyShape::One if several => self.cpus.iter().collect(),
+            LatencyShape::One => self.cpus.first().into_iter().collect(),
         };
-        let table = if shape == LatencyShape::PerCpu { Table::PerCpu } else { Table::NodeMatrix };
+        let mut pairs = Vec::new();
+        for cpu in cpus {
+            let all = shape == LatencyShape::Matrix || self.spec.nodes.is_some();
+            let nodes = if all { self.nodes.clone() } else { IdSet::one(self.home_of(cpu)) };
+            pairs.extend(nodes.iter().map(|node| (cpu, node)));
+        }
+        let table =
+            if shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several) { Table::PerCpu } else { Table::NodeMatrix };
         let allocations = if pairs.len() > LARGE_MATRIX { FEW_ALLOCATIONS } else { ALLOCATIONS };
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
@@ -230,6 +227,18 @@ impl<'a> Planner<'a> {
         let buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })
+    }
+
+    /// The node asked for, where a measurement has place for one only.
+    fn one_node(&self) -> Result<Option<u32>, PlanError> {
+        match &self.spec.nodes {
+            // In the suite nodes only narrow what is measured; each CPU uses the nearest of them.
+            _ if self.spec.task == Task::Suite => Ok(None),
+            Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
+                "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"
+            ))),
+            nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
+        }
     }
 
     /// The mixes asked for, or these.
@@ -273,18 +282,13 @@ impl<'a> Planner<'a> {
 
     /// Loaders on `cpus` with memory on `node`, or each on its own node.
     fn loaders(&mut self, cpus: &[u32], node: Option<u32>, beside: u64) -> Result<Vec<Loader>, PlanError> {
-        let homes: Vec<(u32, u32)> = cpus
-            .iter()
-            .map(|&cpu| {
-                (cpu, node.unwrap_or_else(|| if self.spec.nodes.is_some() { self.nodes.first().unwrap_or(0) } else { self.home_of(cpu) }))
-            })
-            .collect();
+        let homes: Vec<(u32, u32)> = cpus.iter().map(|&cpu| (cpu, node.unwrap_or_else(|| self.home_of(cpu)))).collect();
         self.sizes.loader_buffers(&homes, beside, &mut self.notes)
     }
 
     fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         let order = self.machine.topology.spread(&self.cpus);
-        let fixed_node = self.spec.nodes.as_ref().and_then(IdSet::first);
+        let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
         let mut cells = Vec::new();
         match shape {
             BandwidthShape::One | BandwidthShape::Peak => {
@@ -344,7 +348,7 @@ impl<'a> Planner<'a> {
             )));
         }
         let order = self.machine.topology.spread(&others);
-        let fixed_node = self.spec.nodes.as_ref().and_then(IdSet::first);
+        let fixed_node = self.one_node()?;
         let home = fixed_node.unwrap_or_else(|| self.home_of(chaser));
         let mut cells = Vec::new();
         for mix in self.mixes(&[Mix::AllReads])? {

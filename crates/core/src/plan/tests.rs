@@ -168,6 +168,22 @@ fn what_does_not_exist_is_named_with_what_does() {
 }
 
 #[test]
+fn everything_named_is_measured_or_refused() {
+    let both = |s: &mut Spec| (s.cpus, s.nodes) = (Some("1,5".parse().unwrap()), Some("0,2".parse().unwrap()));
+    let plan = planned(Task::Latency(LatencyShape::One), both).unwrap();
+    let mut cells: Vec<_> =
+        plan.steps[0].cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node.unwrap())).collect();
+    cells.sort_unstable();
+    assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
+    for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
+        assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.contains("one node's memory")));
+    }
+    let suite = planned(Task::Suite, both).unwrap();
+    let Work::Bandwidth { loaders, .. } = &suite.steps[1].cells[0].work else { panic!() };
+    assert_eq!(loaders.iter().map(|l| l.buffer.node).collect::<Vec<_>>(), [0, 0], "the nearest of the nodes named");
+}
+
+#[test]
 fn what_may_not_be_used_is_refused_with_the_reason() {
     let mut machine = machine();
     machine.allowed.cpus = "4-7".parse().unwrap();
@@ -199,12 +215,7 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
     let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
     assert!(plan.notes.iter().any(|n| n.code == "small-buffer"));
     for cell in plan.steps.iter().flat_map(|s| &s.cells) {
-        let total: u64 = match &cell.work {
-            Work::Latency { probe, .. } => probe.buffer.bytes.0,
-            Work::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.buffer.bytes.0).sum(),
-            Work::Curve { probe, loaders, .. } => probe.buffer.bytes.0 + loaders.iter().map(|l| l.buffer.bytes.0).sum::<u64>(),
-            Work::Handoff(h) => h.buffer.bytes.0,
-        };
+        let total: u64 = cell.work.buffers().iter().map(|b| b.bytes.0).sum();
         assert!(total <= 100 << 20, "{total} for {:?}", cell.at);
     }
 }

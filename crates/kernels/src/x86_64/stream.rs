@@ -18,9 +18,8 @@ macro_rules! at {
     };
 }
 
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst; `prepare`
-/// and `finish`
-/// come before and after the loop.
+/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst;
+/// `prepare` and `finish` come before and after the loop.
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr,
      streams [$($s:ident = $index:literal $access:ident $bytes:literal),+],
@@ -108,25 +107,25 @@ const PER_WIDTH: usize = 13;
 
 /// Every kernel of one width: `$v0` takes what is loaded, `$v1` holds what is stored; `$parts` are the offsets of a line's parts.
 ///
-/// Nothing but vector instructions of the width is used, so that upper halves of registers never have to be merged; `$clean` zeroes
-/// them at the end, without
-/// which later SSE code would be slow.
+/// Nothing but vector instructions of the width is used, so that upper halves of registers never have to be merged; `$clean`
+/// zeroes them at the end, without which later SSE code would be slow.
+#[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! width {
     ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, registers $v0:literal $v1:literal,
      move $mov:literal, non_temporal $nt:literal, add $add:literal, broadcast $broadcast:literal, clean $clean:literal) => {
         pub(super) const $list: [Kernel; PER_WIDTH] = [
-    kernel!(concat!("load-", $suffix), AllReads, $width, $supported,
+            kernel!(concat!("load-", $suffix), AllReads, $width, $supported,
                 streams [a = 0 read 256],
                 prepare $broadcast,
                 burst each!("0,64,128,192", $parts, concat!($mov, $v0, ", ", at!("a", 256))),
                 finish $clean),
             // Two and four streams: more pages open at once, more streams for the prefetchers to follow.
-    kernel!(concat!("load-", $suffix, "-x2"), AllReads, $width, $supported,
+            kernel!(concat!("load-", $suffix, "-x2"), AllReads, $width, $supported,
                 streams [a = 0 read 128, b = 1 read 128],
                 prepare $broadcast,
                 burst each!("0,64", $parts, concat!($mov, $v0, ", ", at!("a", 128)), concat!($mov, $v0, ", ", at!("b", 128))),
                 finish $clean),
-    kernel!(concat!("load-", $suffix, "-x4"), AllReads, $width, $supported,
+            kernel!(concat!("load-", $suffix, "-x4"), AllReads, $width, $supported,
                 streams [a = 0 read 64, b = 1 read 64, c = 2 read 64, d = 3 read 64],
                 prepare $broadcast,
                 burst each!("0", $parts,
@@ -134,46 +133,46 @@ macro_rules! width {
                     concat!($mov, $v0, ", ", at!("c", 64)), concat!($mov, $v0, ", ", at!("d", 64))),
                 finish $clean),
             // A prefetch beyond the stream's end is harmless: it never faults.
-    kernel!(concat!("load-", $suffix, "-prefetch"), AllReads, $width, $supported,
+            kernel!(concat!("load-", $suffix, "-prefetch"), AllReads, $width, $supported,
                 streams [a = 0 read 256],
                 prepare $broadcast,
                 burst concat!(
                     each!("0,64,128,192", "4096", concat!("prefetcht0 ", at!("a", 256))),
                     each!("0,64,128,192", $parts, concat!($mov, $v0, ", ", at!("a", 256)))),
                 finish $clean),
-    kernel!(concat!("mix-4:1-", $suffix), R4W1, $width, $supported,
+            kernel!(concat!("mix-4:1-", $suffix), R4W1, $width, $supported,
                 streams [a = 0 read 192, b = 1 write 64],
                 prepare $broadcast,
                 burst concat!(
                     each!("0,64,128", $parts, concat!($mov, $v0, ", ", at!("a", 192))),
                     each!("0", $parts, concat!($mov, at!("b", 64), ", ", $v1))),
                 finish $clean),
-    kernel!(concat!("mix-3:1-", $suffix), R3W1, $width, $supported,
+            kernel!(concat!("mix-3:1-", $suffix), R3W1, $width, $supported,
                 streams [a = 0 read 128, b = 1 write 64],
                 prepare $broadcast,
                 burst concat!(
                     each!("0,64", $parts, concat!($mov, $v0, ", ", at!("a", 128))),
                     each!("0", $parts, concat!($mov, at!("b", 64), ", ", $v1))),
                 finish $clean),
-    kernel!(concat!("mix-2:1-", $suffix), R2W1, $width, $supported,
+            kernel!(concat!("mix-2:1-", $suffix), R2W1, $width, $supported,
                 streams [a = 0 read 128, b = 1 write 128],
                 prepare $broadcast,
                 burst concat!(
                     each!("0,64", $parts, concat!($mov, $v0, ", ", at!("a", 128))),
                     each!("0,64", $parts, concat!($mov, at!("b", 128), ", ", $v1))),
                 finish $clean),
-    kernel!(concat!("store-", $suffix), R1W1, $width, $supported,
+            kernel!(concat!("store-", $suffix), R1W1, $width, $supported,
                 streams [a = 0 write 256],
                 prepare $broadcast,
                 burst each!("0,64,128,192", $parts, concat!($mov, at!("a", 256), ", ", $v1)),
                 finish $clean),
-    kernel!(concat!("nt-store-", $suffix), NtWrite, $width, $supported,
+            kernel!(concat!("nt-store-", $suffix), NtWrite, $width, $supported,
                 streams [a = 0 write 256],
                 prepare $broadcast,
                 burst each!("0,64,128,192", $parts, concat!($nt, at!("a", 256), ", ", $v1)),
                 finish concat!("sfence\n", $clean)),
             // The sum needs both loads, as in STREAM's triad.
-    kernel!(concat!("triad-nt-", $suffix), R2W1Nt, $width, $supported,
+            kernel!(concat!("triad-nt-", $suffix), R2W1Nt, $width, $supported,
                 streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
                 prepare $broadcast,
                 burst each!("0", $parts,
@@ -181,17 +180,17 @@ macro_rules! width {
                     concat!($add, $v0, ", ", at!("b", 64)),
                     concat!($nt, at!("c", 64), ", ", $v0)),
                 finish concat!("sfence\n", $clean)),
-    kernel!(concat!("copy-nt-", $suffix), R1W1Nt, $width, $supported,
+            kernel!(concat!("copy-nt-", $suffix), R1W1Nt, $width, $supported,
                 streams [a = 0 read 128, b = 1 write 128],
                 prepare $broadcast,
                 burst each!("0,64", $parts, concat!($mov, $v0, ", ", at!("a", 128)), concat!($nt, at!("b", 128), ", ", $v0)),
                 finish concat!("sfence\n", $clean)),
-    kernel!(concat!("copy-", $suffix), Copy, $width, $supported,
+            kernel!(concat!("copy-", $suffix), Copy, $width, $supported,
                 streams [a = 0 read 128, b = 1 write 128],
                 prepare $broadcast,
                 burst each!("0,64", $parts, concat!($mov, $v0, ", ", at!("a", 128)), concat!($mov, at!("b", 128), ", ", $v0)),
                 finish $clean),
-    kernel!(concat!("store-", $suffix, "-x2"), R1W1, $width, $supported,
+            kernel!(concat!("store-", $suffix, "-x2"), R1W1, $width, $supported,
                 streams [a = 0 write 128, b = 1 write 128],
                 prepare $broadcast,
                 burst each!("0,64", $parts, concat!($mov, at!("a", 128), ", ", $v1), concat!($mov, at!("b", 128), ", ", $v1)),
