@@ -66,7 +66,7 @@ fn a_small_chase_is_faster_than_a_large_one_and_proves_its_placement() {
     assert!(cache > 0.2, "{cache} ns for a dependent load is faster than any core");
     for m in &large.results {
         let e = &m.estimate;
-        assert!(e.min <= e.ci95_low && e.ci95_low <= e.value && e.value <= e.ci95_high && e.ci95_high <= e.max, "{e:?}");
+        assert!(e.min <= e.value && e.value <= e.max && e.ci95_low <= e.value && e.value <= e.ci95_high, "{e:?}");
         assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
         assert!(m.evidence.allocations >= 3, "a latency is the median over several allocations");
         let evidence = m.evidence.prefetch.unwrap();

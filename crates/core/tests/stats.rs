@@ -87,14 +87,37 @@ fn pooling_alone_would_be_dishonest() {
 }
 
 #[test]
-fn allocations_of_two_kinds_are_the_limit_of_the_rule() {
-    // A quarter of allocations is slow: the mean of few medians then is no middle. Documented; modes are for those.
+fn allocations_of_two_kinds_are_covered() {
+    // A quarter of allocations is slow: the mean of few medians then is no middle.
     let two_kinds = Model { name: "two kinds", allocation: |r| if r.uniform() < 0.25 { 3.0 } else { 0.0 }, sample: Random::normal };
     for (allocations, samples) in [(3, 5), (3, 20), (5, 20)] {
         let (rule, pooled) = coverage(&two_kinds, allocations, samples);
         println!("{} {allocations} x {samples}: {:.1} %", two_kinds.name, 100.0 * rule);
-        assert!((0.78..0.98).contains(&rule) && rule > pooled, "{allocations} x {samples}: {rule}, pooled {pooled}");
+        assert!(rule >= 0.89 && rule > pooled, "{allocations} x {samples}: {rule}, pooled {pooled}");
     }
+}
+
+#[test]
+fn a_machine_that_wanders_is_covered_better_than_by_averaging() {
+    // Memory whose latency wanders slowly (sd 2, half forgotten after ten allocations), measured by runs of twelve allocations in a row.
+    let mut r = Random::new(3);
+    let (memory, own) = (0.93f64, 2.0 * (1.0 - 0.93f64 * 0.93).sqrt());
+    let (mut level, mut rule, mut averaged) = (0.0, 0, 0);
+    const RUNS: usize = 400;
+    for _ in 0..RUNS {
+        let mut group = || {
+            level = memory * level + own * r.normal();
+            (0..12).map(|_| 100.0 + level + 0.3 * r.normal()).collect::<Vec<f64>>()
+        };
+        let groups: Vec<_> = (0..12).map(|_| group()).collect();
+        let (low, high) = interval(&groups).unwrap().hull();
+        rule += usize::from(low <= 100.0 && 100.0 <= high);
+        let (middle, half) = ((low + high) / 2.0, (high - low) / 2.0 / 12f64.sqrt());
+        averaged += usize::from((middle - 100.0).abs() <= half);
+    }
+    println!("wandering: {rule} of {RUNS}, {averaged} if spread were divided by the root of the number");
+    // A run that is short beside the wandering cannot know all of it; the rule is honest about three times as often.
+    assert!(rule * 100 > RUNS * 65 && averaged * 2 < rule, "{rule}, {averaged}");
 }
 
 #[test]

@@ -20,8 +20,10 @@ const COMMAND_BUDGET_S: f64 = 4.0;
 const SUITE_BUDGET_S: f64 = 1.0;
 /// Cells above which a matrix takes fewer allocations and less time for each.
 const LARGE_MATRIX: usize = 36;
-/// Fresh allocations for a latency cell. Six is the fewest of which a non-parametric 95 % interval exists.
-const ALLOCATIONS: u32 = 6;
+/// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
+const ALLOCATIONS: u32 = 12;
+/// Fresh allocations for a cell of the suite. Six is the fewest of which a non-parametric 95 % interval exists.
+const SUITE_ALLOCATIONS: u32 = 6;
 /// Fresh allocations in a large matrix: the least that shows a placement effect at all.
 const FEW_ALLOCATIONS: u32 = 3;
 /// Points of an adaptive curve: enough for gaps below 10 % of the peak.
@@ -205,7 +207,11 @@ impl<'a> Planner<'a> {
         }
         let table =
             if shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several) { Table::PerCpu } else { Table::NodeMatrix };
-        let allocations = if pairs.len() > LARGE_MATRIX { FEW_ALLOCATIONS } else { ALLOCATIONS };
+        let allocations = match pairs.len() {
+            n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
+            _ if self.spec.task == Task::Suite => SUITE_ALLOCATIONS,
+            _ => ALLOCATIONS,
+        };
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
