@@ -156,7 +156,14 @@ impl Session<'_> {
             if half < probe.window {
                 return Ok(None);
             }
-            let buffer = self.allocate(&probe.buffer)?;
+            let buffer = match self.allocate(&probe.buffer) {
+                // A pool or a node may not hold the larger buffer; the one before is the best there is.
+                Err(_) if found.is_some() => {
+                    probe.buffer.bytes = half;
+                    break;
+                }
+                buffer => buffer?,
+            };
             let half_ns = self.glance(probe, half, ChaseOrder::WindowLocal, &buffer)?;
             let whole_ns = self.glance(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer)?;
             let reached = whole_ns <= half_ns * (1.0 + PLATEAU_TOLERANCE);
