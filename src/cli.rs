@@ -144,20 +144,27 @@ pub(crate) struct Planning {
     pub(crate) machine: Option<PathBuf>,
 }
 
+/// What every measuring command takes.
 #[derive(Debug, Args)]
-struct SuiteArgs {
+struct Common {
     #[command(flatten)]
     place: Where,
     #[command(flatten)]
     memory: Memory,
-    #[command(flatten)]
-    load: Load,
     #[command(flatten)]
     stop: Stop,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
     planning: Planning,
+}
+
+#[derive(Debug, Args)]
+struct SuiteArgs {
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -183,17 +190,9 @@ pub(crate) struct LatencyArgs {
     #[arg(long, conflicts_with = "matrix")]
     per_cpu: bool,
     #[command(flatten)]
-    place: Where,
-    #[command(flatten)]
-    memory: Memory,
-    #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
-    stop: Stop,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -214,17 +213,9 @@ pub(crate) struct BandwidthArgs {
     #[arg(long, group = "shape")]
     ramp: bool,
     #[command(flatten)]
-    place: Where,
-    #[command(flatten)]
-    memory: Memory,
-    #[command(flatten)]
     load: Load,
     #[command(flatten)]
-    stop: Stop,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -239,19 +230,11 @@ pub(crate) struct LoadedArgs {
     #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     delays: Vec<u32>,
     #[command(flatten)]
-    place: Where,
-    #[command(flatten)]
-    memory: Memory,
-    #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
-    stop: Stop,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -264,17 +247,9 @@ pub(crate) struct C2cArgs {
     #[arg(long)]
     matrix: bool,
     #[command(flatten)]
-    place: Where,
-    #[command(flatten)]
-    memory: Memory,
-    #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
-    stop: Stop,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
+    common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -402,14 +377,20 @@ impl Stop {
     }
 }
 
+impl Common {
+    fn request(self, mut spec: Spec) -> Request {
+        self.place.apply(&mut spec);
+        self.memory.apply(&mut spec);
+        self.stop.apply(&mut spec);
+        Request { spec, output: self.output, planning: self.planning }
+    }
+}
+
 impl SuiteArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::Suite);
-        self.place.apply(&mut spec);
-        self.memory.apply(&mut spec);
         self.load.apply(&mut spec);
-        self.stop.apply(&mut spec);
-        Request { spec, output: self.output, planning: self.planning }
+        self.common.request(spec)
     }
 }
 
@@ -421,11 +402,8 @@ impl LatencyArgs {
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
-        self.place.apply(&mut spec);
-        self.memory.apply(&mut spec);
         self.chase.apply(&mut spec);
-        self.stop.apply(&mut spec);
-        Request { spec, output: self.output, planning: self.planning }
+        self.common.request(spec)
     }
 }
 
@@ -438,35 +416,26 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
-        self.place.apply(&mut spec);
-        self.memory.apply(&mut spec);
         self.load.apply(&mut spec);
-        self.stop.apply(&mut spec);
-        Request { spec, output: self.output, planning: self.planning }
+        self.common.request(spec)
     }
 }
 
 impl LoadedArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::Loaded);
-        self.place.apply(&mut spec);
-        self.memory.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.load.apply(&mut spec);
-        self.stop.apply(&mut spec);
         spec.delays = self.delays;
-        Request { spec, output: self.output, planning: self.planning }
+        self.common.request(spec)
     }
 }
 
 impl C2cArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::C2c { matrix: self.matrix });
-        self.place.apply(&mut spec);
-        self.memory.apply(&mut spec);
         self.chase.apply(&mut spec);
-        self.stop.apply(&mut spec);
-        Request { spec, output: self.output, planning: self.planning }
+        self.common.request(spec)
     }
 }
 

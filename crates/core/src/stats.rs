@@ -88,6 +88,10 @@ fn student(freedom: usize) -> f64 {
     })
 }
 
+/// One in so many allocations' medians at each end counts as its neighbour (winsorizing) when their spread is estimated, so that a single
+/// burst that was disturbed does not blow an interval up (K. Yuen, "The two-sample trimmed t for unequal population variances", 1974).
+const TRIM_ONE_IN: usize = 10;
+
 /// The two parts of the interval of [`estimate`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -110,8 +114,8 @@ impl Interval {
 /// Samples of one allocation are not independent: which physical pages a buffer got shifts them together, and more samples of the same
 /// pages do not tell by how much. Nor are allocations: neighbours, refresh, temperature and a hypervisor shift everything for seconds
 /// at a time, and such noise does not average out however long a run is (its Allan deviation is flat). So the pooled interval of
-/// [`median_interval`], which sees only the spread of samples, is united with Student's t times the standard deviation of the
-/// allocations' medians, *not* divided by the root of their number. It is the one place that leans on a distribution: order statistics
+/// [`median_interval`], which sees only the spread of samples, is united with Student's t times the winsorized standard deviation of
+/// the allocations' medians, *not* divided by the root of their number. It is the one place that leans on a distribution: order statistics
 /// of three to five medians cannot reach 95 % at any width, and medians of several samples are close enough to normal.
 ///
 /// Simulated in `tests/stats.rs`, the union covers the long-run median at least as often as it says also where a run's allocations
@@ -121,13 +125,17 @@ impl Interval {
 /// What differs between runs of the program and not at all between allocations of one run is not in it.
 pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
     let pooled = median_interval(&sorted(&groups.concat()))?;
-    let medians: Vec<f64> = groups.iter().filter_map(|group| median(group)).collect();
-    let count = medians.len() as f64;
+    let medians = sorted(&groups.iter().filter_map(|group| median(group)).collect::<Vec<_>>());
     let between = (medians.len() > 1).then(|| {
-        let mean = medians.iter().sum::<f64>() / count;
-        let variance = medians.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let trimmed = medians.len() / TRIM_ONE_IN;
+        let (low, high) = (medians[trimmed], medians[medians.len() - 1 - trimmed]);
+        let winsorized: Vec<f64> = medians.iter().map(|m| m.clamp(low, high)).collect();
+        let count = winsorized.len() as f64;
+        let mean = winsorized.iter().sum::<f64>() / count;
+        let variance = winsorized.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let kept = 1.0 - 2.0 * trimmed as f64 / count;
         // Not divided by the root of their number: what shifts allocations may shift all of a run together.
-        let half = student(medians.len() - 1) * variance.sqrt();
+        let half = student(medians.len() - 2 * trimmed - 1) * variance.sqrt() / kept;
         (mean - half, mean + half)
     });
     Some(Interval { pooled, between })
