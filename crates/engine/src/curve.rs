@@ -15,13 +15,8 @@ use crate::session::{CellError, Course, Session, WINDOW, combined};
 
 /// Bursts of a point, at least; see `bandwidth`.
 const LEAST_BURSTS: u32 = 6;
-/// The delay of the lowest load: at 4 GHz 256 B every 5 µs, 50 MB/s a loader.
-const LOWEST_LOAD_CYCLES: u32 = 20_000;
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
-/// A chase moves one line a hop.
-const LINE_BYTES: f64 = 64.0;
-
 impl Session<'_> {
     pub(crate) fn curve(
         &mut self,
@@ -39,7 +34,8 @@ impl Session<'_> {
         let mut points: Vec<CurvePoint> = Vec::new();
         let mut given = match delays {
             Delays::Cycles(list) => list.clone(),
-            Delays::Adaptive { .. } => vec![0, LOWEST_LOAD_CYCLES],
+            // `next_delay` begins with the two ends itself.
+            Delays::Adaptive { .. } => Vec::new(),
         }
         .into_iter();
         loop {
@@ -59,7 +55,9 @@ impl Session<'_> {
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
             }
-            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| traffic_rates(choice.kernel, all - LINE_BYTES / ns));
+            // The chase's own line a hop is in the bandwidth and not in its loaders' traffic.
+            let line = self.line().0 as f64;
+            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| traffic_rates(choice.kernel, all - line / ns));
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
         }
@@ -87,6 +85,7 @@ impl Session<'_> {
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
         let mut course = Course::default();
         let target = self.plan.stop.relative_half_width;
+        let line = self.line().0 as f64;
         loop {
             let burst = self.burst(Some((probe.cpu, chase)), crew.loads(choice.kernel, delay), windows)?;
             course.add(&burst);
@@ -96,8 +95,10 @@ impl Session<'_> {
             };
             chase = moved_on;
             let ns = hop_ns(&trace, &clock, windows);
-            let own = stats::median(&ns).map_or(0.0, |ns| LINE_BYTES / ns);
-            bandwidths.push(loads.iter().map(|gbs| gbs + own).collect::<Vec<_>>());
+            // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
+            if let Some(hop) = stats::median(&ns) {
+                bandwidths.push(loads.iter().map(|gbs| gbs + line / hop).collect::<Vec<_>>());
+            }
             latencies.push(ns);
             spent += WINDOW * windows as u32;
             let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;

@@ -128,7 +128,7 @@ impl Session<'_> {
     }
 
     /// The machine's cache line; the largest where caches differ, 64 B where the machine does not say.
-    fn line(&self) -> Bytes {
+    pub(crate) fn line(&self) -> Bytes {
         let lines = self.setting.machine.topology.caches.iter().filter_map(|c| c.line);
         Bytes(lines.max().map_or(64, u64::from))
     }

@@ -80,7 +80,8 @@ pub fn process_affinity() -> io::Result<IdSet> {
 ///
 /// # Errors
 /// As [`process_affinity`].
-pub fn thread_affinity() -> io::Result<IdSet> {
+#[cfg(test)]
+fn thread_affinity() -> io::Result<IdSet> {
     affinity_of(0)
 }
 
