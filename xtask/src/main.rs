@@ -1,26 +1,49 @@
-//! memgauge's own chores: `cargo xtask schema` writes the schema of results, `cargo xtask schema --check` holds it against the types.
+//! memgauge's own chores.
 #![allow(clippy::print_stdout, reason = "a chore tells what it did")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use memgauge_core::result::Report;
 
-const USAGE: &str = "usage: cargo xtask schema [--check]";
+mod lab;
+
+/// memgauge's own chores.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask")]
+enum Chore {
+    /// Write the schema of results from the types
+    Schema {
+        /// Only say whether the file is what the types say
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run memgauge in virtual machines that have what this one lacks
+    Lab(lab::LabArgs),
+}
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["schema"] => write_schema(&schema_path()),
-        ["schema", "--check"] => check_schema(&schema_path()),
-        _ => bail!("{USAGE}"),
+    match Chore::parse() {
+        Chore::Schema { check: false } => write_schema(&schema_path()),
+        Chore::Schema { check: true } => check_schema(&schema_path()),
+        Chore::Lab(args) => lab::lab(&args),
     }
 }
 
-/// Where the schema is: beside this crate's folder.
+/// The workspace's folder.
+fn project_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("")
+}
+
+/// Where cargo builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_folder().join("target"), |folder| project_folder().join(folder))
+}
+
 fn schema_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("schema").join("result.schema.json")
+    project_folder().join("schema/result.schema.json")
 }
 
 /// The schema of a report, as the file has it.

@@ -1,0 +1,7 @@
+//! The jobs, one a file.
+
+use crate::Job;
+
+mod numa;
+
+pub(crate) const ALL: &[&Job] = &[&numa::JOB];

@@ -1,0 +1,191 @@
+//! memgauge as a user runs it, and its JSON.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use memgauge_core::result::{Measurement, Report};
+
+use crate::contract::SHARE;
+use crate::guest;
+
+/// Where the image has it.
+const MEMGAUGE: &str = "/bin/memgauge";
+
+/// A command line of memgauge, and the limits to run it under.
+pub struct Memgauge {
+    command: Command,
+    json: PathBuf,
+}
+
+/// What came of it.
+pub struct Ran {
+    /// Exit status; `None`: killed by a signal.
+    pub status: Option<i32>,
+    /// The result, when one was written.
+    pub report: Option<Report>,
+    /// What it said on standard error.
+    pub stderr: String,
+}
+
+/// One that runs.
+pub struct Running {
+    child: Child,
+    json: PathBuf,
+}
+
+/// `memgauge LINE`, arguments separated by blanks.
+pub fn memgauge(line: &str) -> Memgauge {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let name = format!("{}-{}.json", guest::current(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let json = Path::new(SHARE).join(name);
+    let mut command = Command::new(MEMGAUGE);
+    command.args(line.split_whitespace()).arg("--quiet").arg("--output").arg(&json);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Memgauge { command, json }
+}
+
+impl Memgauge {
+    /// In this control group.
+    #[must_use]
+    pub fn in_group(mut self, group: &Path) -> Self {
+        let procs = group.join("cgroup.procs");
+        // SAFETY: between fork and exec of a process with one thread only a file is written.
+        unsafe { self.command.pre_exec(move || fs::write(&procs, "0")) };
+        self
+    }
+
+    /// Where the kernel refuses these system calls with `EPERM`, as a container runtime's filter does.
+    #[must_use]
+    pub fn without_calls(mut self, calls: &'static [libc::c_long]) -> Self {
+        // SAFETY: between fork and exec of a process with one thread only memory is allocated and prctl is called.
+        unsafe { self.command.pre_exec(move || refuse(calls)) };
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// When it cannot be started or its result cannot be read.
+    pub fn run(self) -> Result<Ran> {
+        self.start()?.wait()
+    }
+
+    /// Runs it to its end, which must be that everything was measured.
+    ///
+    /// # Errors
+    /// When it ends otherwise.
+    pub fn measure(self) -> Result<Report> {
+        let ran = self.run()?;
+        ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
+        ran.report.context("it wrote no result")
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(mut self) -> Result<Running> {
+        let child = self.command.spawn().with_context(|| format!("cannot start {MEMGAUGE}"))?;
+        Ok(Running { child, json: self.json })
+    }
+}
+
+impl Running {
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, as nothing can be caught.
+    ///
+    /// # Errors
+    /// When it has ended already.
+    pub fn kill(&mut self) -> Result<()> {
+        Ok(self.child.kill()?)
+    }
+
+    /// Waits until `seen` is true of it.
+    ///
+    /// # Errors
+    /// When it is not within half a minute.
+    pub fn until(&self, what: &str, mut seen: impl FnMut(u32) -> bool) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !seen(self.id()) {
+            ensure!(Instant::now() < deadline, "memgauge did not come to this within 30 s: {what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// When its result cannot be read.
+    pub fn wait(self) -> Result<Ran> {
+        let output = self.child.wait_with_output()?;
+        let report = match fs::read(&self.json) {
+            Ok(json) if !json.is_empty() => Some(serde_json::from_slice(&json).with_context(|| format!("{}", self.json.display()))?),
+            _ => None,
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Ran { status: output.status.code(), report, stderr })
+    }
+}
+
+impl Ran {
+    /// The result.
+    ///
+    /// # Errors
+    /// When none was written.
+    pub fn report(&self) -> Result<&Report> {
+        self.report.as_ref().with_context(|| format!("it wrote no result: {}", self.stderr))
+    }
+
+    /// Makes sure that it refused to measure: this exit status, and every one of these words on standard error.
+    ///
+    /// # Errors
+    /// When it did not.
+    pub fn refused(&self, status: i32, words: &[&str]) -> Result<()> {
+        ensure!(self.status == Some(status), "exit status {:?} instead of {status}: {}", self.status, self.stderr);
+        for word in words {
+            ensure!(self.stderr.contains(word), "'{word}' is missing in: {}", self.stderr);
+        }
+        Ok(())
+    }
+}
+
+/// Results that have a value; makes sure that all have.
+///
+/// # Errors
+/// When one has none.
+pub fn measured(report: &Report) -> Result<Vec<&Measurement>> {
+    for m in &report.results {
+        ensure!(m.estimate.value.is_some_and(|v| v > 0.0), "{:?} has no value: {:?}", m.at, m.estimate.reason);
+    }
+    ensure!(!report.results.is_empty(), "no results");
+    Ok(report.results.iter().collect())
+}
+
+/// Installs a filter that refuses these system calls with `EPERM`.
+fn refuse(calls: &[libc::c_long]) -> std::io::Result<()> {
+    // seccomp(2): classic BPF over `struct seccomp_data`, whose first four bytes are the call's number.
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for &call in calls {
+        filter.push(libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf: 1, k: call as u32 });
+        filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
+    }
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: no new privileges, then a filter that lives until the call has ended; the kernel copies it.
+    let done = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}

@@ -1,0 +1,94 @@
+//! Kernels of other instruction sets under QEMU's user-mode emulation: that they are correct, and nothing about their speed.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use memgauge_lab::{Arch, Outcome};
+
+use super::{cargo_for, run};
+
+/// An instruction set to emulate.
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Rust's name of it.
+    triple: &'static str,
+    linker: &'static str,
+    /// The emulator, with its arguments.
+    runner: &'static str,
+    /// Programs needed, and the Debian packages that have them.
+    pub(crate) needs: &'static [(&'static str, &'static str)],
+}
+
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "user-aarch64",
+        about: "kernels of aarch64 touch exactly the bytes that they declare, emulated",
+        triple: "aarch64-unknown-linux-musl",
+        linker: "rust-lld",
+        runner: "qemu-aarch64-static",
+        needs: &[("qemu-aarch64-static", "qemu-user-static")],
+    },
+    Target {
+        name: "user-riscv64",
+        about: "kernels of riscv64 touch exactly the bytes that they declare, emulated",
+        triple: "riscv64gc-unknown-linux-gnu",
+        linker: "riscv64-linux-gnu-gcc",
+        runner: "qemu-riscv64-static -L /usr/riscv64-linux-gnu",
+        needs: &[("qemu-riscv64-static", "qemu-user-static"), ("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu libc6-dev-riscv64-cross")],
+    },
+];
+
+/// Builds the whole program for a target and runs the kernels' tests.
+///
+/// # Errors
+/// When it does not build, or the tests do not run at all.
+pub(crate) fn run_tests(target: &Target) -> Result<Vec<Outcome>> {
+    run(Command::new("rustup").args(["target", "add", target.triple]))?;
+    ensure!(
+        cargo_for(target.triple, target.linker).args(["build", "--quiet", "-p", "memgauge", "--target", target.triple]).status()?.success(),
+        "memgauge does not build for {}",
+        target.triple
+    );
+    let mut cargo = cargo_for(target.triple, target.linker);
+    cargo.env(format!("CARGO_TARGET_{}_RUNNER", target.triple.to_uppercase().replace('-', "_")), target.runner);
+    cargo.args(["test", "--quiet", "--no-fail-fast", "-p", "memgauge-kernels", "--target", target.triple, "--", "--format", "pretty"]);
+    let began = Instant::now();
+    let output = cargo.stdin(Stdio::null()).output().context("cannot start cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // The test runner does not say how long each took.
+    let outcome = |line: &str| {
+        let (test, became) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+        let failure = match became {
+            "ok" => None,
+            "FAILED" => Some(text.clone().into_owned()),
+            _ => return None,
+        };
+        Some(Outcome { test: test.into(), seconds: 0.0, failure })
+    };
+    let mut outcomes: Vec<Outcome> = text.lines().filter_map(outcome).collect();
+    ensure!(!outcomes.is_empty(), "no tests ran on {}: {}", target.triple, String::from_utf8_lossy(&output.stderr).trim());
+    if !output.status.success() && outcomes.iter().all(|o| o.failure.is_none()) {
+        outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(text.clone().into_owned()) });
+    }
+    println!("{} tests in {:.1} s", outcomes.len(), began.elapsed().as_secs_f64());
+    Ok(outcomes)
+}
+
+/// The kernels' test programs for a guest.
+///
+/// # Errors
+/// When they do not build.
+pub(crate) fn test_programs(arch: Arch) -> Result<Vec<PathBuf>> {
+    let target = format!("{arch}-unknown-linux-musl");
+    let mut cargo = cargo_for(&target, "rust-lld");
+    cargo.args(["test", "--quiet", "--no-run", "--message-format", "json", "-p", "memgauge-kernels", "--target", &target]);
+    let messages = run(&mut cargo)?;
+    let programs = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        Some(PathBuf::from(message.get("executable")?.as_str()?))
+    });
+    Ok(programs.collect())
+}

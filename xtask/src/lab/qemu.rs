@@ -1,0 +1,96 @@
+//! Booting a guest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use memgauge_lab::contract::{JOB_ARGUMENT, SHARE_TAG, SHELL_ARGUMENT};
+use memgauge_lab::{Arch, Job};
+
+/// A guest that takes longer hangs: the slowest job needs a quarter of this on two busy CPUs.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// For every kernel: quick to boot, quiet, dead rather than stuck after a panic.
+const KERNEL: &str = "quiet panic=-1 cryptomgr.notests rcupdate.rcu_expedited=1 random.trust_cpu=on audit=0 apparmor=0 selinux=0 nowatchdog rodata=off mitigations=off nokaslr";
+/// An emulated x86 has no timer worth checking, and its TSC is QEMU's.
+const KERNEL_X86_64: &str = "console=ttyS0 no_timer_check tsc=reliable";
+const KERNEL_AARCH64: &str = "console=ttyAMA0";
+
+/// What a guest boots.
+pub(crate) struct Boot<'a> {
+    pub(crate) qemu: &'a Path,
+    /// Folders of its firmware, where they are not the installed ones.
+    pub(crate) firmware: &'a [PathBuf],
+    pub(crate) kernel: &'a Path,
+    pub(crate) image: &'a Path,
+    /// The folder that it shares.
+    pub(crate) share: &'a Path,
+    /// Where its console goes.
+    pub(crate) console: &'a Path,
+}
+
+/// QEMU's name on Debian, and the package that has it.
+pub(crate) const fn program(arch: Arch) -> (&'static str, &'static str) {
+    match arch {
+        Arch::X86_64 => ("qemu-system-x86_64", "qemu-system-x86"),
+        Arch::Aarch64 => ("qemu-system-aarch64", "qemu-system-arm"),
+    }
+}
+
+/// Boots a job's machine and waits for its end; `shell`: with a shell on this terminal.
+///
+/// # Errors
+/// When QEMU cannot start, says that an argument is wrong, or does not end.
+pub(crate) fn boot(job: &Job, boot: &Boot<'_>, shell: bool) -> Result<()> {
+    let mut command = Command::new(boot.qemu);
+    for folder in boot.firmware {
+        command.arg("-L").arg(folder);
+    }
+    // Software emulation by name: `/dev/kvm` may exist and not work with the guest's kernel. A machine may name its own.
+    if !job.machine.qemu.iter().any(|a| a.starts_with("-accel")) {
+        command.args(["-accel", "tcg,thread=multi,tb-size=256"]);
+    }
+    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+    for argument in job.machine.qemu {
+        command.args(argument.splitn(2, ' '));
+    }
+    if shell {
+        command.args(["-serial", "mon:stdio"]);
+    } else {
+        command.args(["-chardev", &format!("file,id=console,path={}", boot.console.display()), "-serial", "chardev:console"]);
+    }
+    command.args(["-fsdev", &format!("local,id=share,path={},security_model=none", boot.share.display())]);
+    command.args(["-device", &format!("virtio-9p-pci,fsdev=share,mount_tag={SHARE_TAG}")]);
+    let own = match job.machine.arch {
+        Arch::X86_64 => KERNEL_X86_64,
+        Arch::Aarch64 => KERNEL_AARCH64,
+    };
+    let ask = if shell { SHELL_ARGUMENT.to_owned() } else { format!("{JOB_ARGUMENT}{}", job.name) };
+    let arguments = format!("{own} {KERNEL} {} {ask}", job.machine.kernel.join(" "));
+    command.arg("-kernel").arg(boot.kernel).arg("-initrd").arg(boot.image).args(["-append", &arguments]);
+    if shell {
+        command.status().context("cannot start QEMU")?;
+        return Ok(());
+    }
+    let errors = boot.console.with_extension("qemu");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&errors)?);
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", boot.qemu.display()))?;
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            bail!("the guest did not end within {} s; its console: {}", PATIENCE.as_secs(), boot.console.display());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    if !status.success() {
+        bail!("QEMU: {status}: {}", fs::read_to_string(&errors).unwrap_or_default().trim());
+    }
+    Ok(())
+}
