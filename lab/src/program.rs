@@ -1,5 +1,6 @@
 //! memgauge as a user runs it, and its JSON.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::{Measurement, Report};
+use memgauge_core::result::{Experiment, Measurement, PlacementStatus, Report};
+use memgauge_core::units::IdSet;
 
 use crate::contract::SHARE;
 use crate::guest;
@@ -188,4 +190,22 @@ fn refuse(calls: &[libc::c_long]) -> std::io::Result<()> {
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
     };
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Makes sure that a report is a matrix of these rows and columns, with the pages of each cell verified on its column's node.
+///
+/// # Errors
+/// When a cell is missing, has no value, or was elsewhere.
+pub fn is_matrix(report: &Report, experiment: Experiment, rows: &IdSet, columns: &IdSet) -> Result<()> {
+    let mut cells = BTreeSet::new();
+    for m in measured(report)?.into_iter().filter(|m| m.experiment == experiment) {
+        let column = m.at.memory_node.context("a cell without memory node")?;
+        let placement = &m.evidence.placement;
+        let nodes: IdSet = placement.pages_by_node.keys().copied().collect();
+        ensure!(placement.status == PlacementStatus::Verified && nodes == IdSet::one(column), "{:?}: {placement:?}", m.at);
+        cells.insert((m.at.cpu_node.context("a cell without CPU node")?, column));
+    }
+    let expected: BTreeSet<(u32, u32)> = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column))).collect();
+    ensure!(cells == expected, "cells {cells:?}");
+    Ok(())
 }

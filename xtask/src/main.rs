@@ -1,8 +1,9 @@
 //! memgauge's own chores.
-#![allow(clippy::print_stdout, reason = "a chore tells what it did")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore tells what it did")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -24,11 +25,18 @@ enum Chore {
     Lab(lab::LabArgs),
 }
 
-fn main() -> Result<()> {
-    match Chore::parse() {
+fn main() -> ExitCode {
+    let done = match Chore::parse() {
         Chore::Schema { check: false } => write_schema(&schema_path()),
         Chore::Schema { check: true } => check_schema(&schema_path()),
         Chore::Lab(args) => lab::lab(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

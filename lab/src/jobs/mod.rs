@@ -2,6 +2,8 @@
 
 use crate::Job;
 
+mod arm;
+mod icount;
 mod numa;
 
-pub(crate) const ALL: &[&Job] = &[&numa::JOB];
+pub(crate) const ALL: &[&Job] = &[&numa::JOB, &icount::JOB, &arm::JOB];
