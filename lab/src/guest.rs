@@ -106,6 +106,18 @@ pub fn set_online(cpu: u32, online: bool) -> Result<()> {
     write(format!("/sys/devices/system/cpu/cpu{cpu}/online"), if online { "1" } else { "0" })
 }
 
+/// Moves a process's pages from one node to another.
+///
+/// # Errors
+/// What the kernel said; pages that could not be moved are no error.
+pub fn migrate_pages(process: u32, from: u32, to: u32) -> Result<()> {
+    let (from, to) = (1u64 << from, 1u64 << to);
+    // SAFETY: two masks of 64 bits that live until the call has ended.
+    let left = unsafe { libc::syscall(libc::SYS_migrate_pages, process as libc::pid_t, 64, &raw const from, &raw const to) };
+    ensure!(left >= 0, "migrate_pages: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
 /// Where a node's pool of huge pages of this many KiB is.
 pub fn pool(node: u32, page_kib: u64) -> PathBuf {
     PathBuf::from(format!("/sys/devices/system/node/node{node}/hugepages/hugepages-{page_kib}kB"))

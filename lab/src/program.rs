@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::plan::Work;
 use memgauge_core::result::{Experiment, Measurement, PlacementStatus, Report};
 use memgauge_core::units::IdSet;
 
@@ -190,6 +191,15 @@ fn refuse(calls: &[libc::c_long]) -> std::io::Result<()> {
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
     };
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// What the plan wanted done, cell by cell.
+///
+/// # Errors
+/// When the report has no plan.
+pub fn works(report: &Report) -> Result<impl Iterator<Item = &Work>> {
+    let plan = report.plan.as_ref().context("a report without plan")?;
+    Ok(plan.steps.iter().flat_map(|step| &step.cells).map(|cell| &cell.work))
 }
 
 /// Makes sure that a report is a matrix of these rows and columns, with the pages of each cell verified on its column's node.

@@ -236,6 +236,10 @@ pub struct Measurement {
     pub metric: Metric,
     /// Its unit.
     pub unit: Unit,
+    /// What firmware (HMAT) claims of it, in `unit`: read latency, or read bandwidth of loads only. Not measured; absent where firmware
+    /// claims nothing or the kernel does not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firmware: Option<f64>,
     /// The number and its spread.
     #[serde(flatten)]
     pub estimate: Estimate,

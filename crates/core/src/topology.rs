@@ -182,6 +182,10 @@ impl Topology {
     pub fn online(&self) -> IdSet {
         self.cpus.iter().map(|c| c.id).collect()
     }
+    /// What firmware claims of reads from this node's CPUs to that node's memory. The kernel shows it for the best initiators only.
+    pub fn claim(&self, cpu_node: u32, memory_node: u32) -> Option<&HmatAccess> {
+        self.node(memory_node)?.hmat.iter().find(|access| access.initiators.contains(cpu_node))
+    }
     /// Packages, ascending.
     pub fn packages(&self) -> IdSet {
         self.cpus.iter().map(|c| c.package).collect()

@@ -11,7 +11,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::memory::Buffer;
 
-use crate::burst::{Load, Trace};
+use crate::burst::Load;
 use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
 /// Bursts of a cell, at least: six is the fewest of which a non-parametric 95 % interval exists.
@@ -51,12 +51,19 @@ impl Crew {
     }
 }
 
-/// GB/s of each loader and of all in each counted window in which every one of them looked at the clock.
+/// GB/s of all loaders in each counted window in which every one of them looked at the clock. Where CPUs are shared with others (a
+/// host with fewer CPUs than its guests) there may be none: the whole burst is then the one sample, and its coverage says how much it is worth.
 pub(crate) fn window_gbs(burst: &BurstResult, kernel: &Kernel, ns: impl Fn(u64) -> f64, windows: usize) -> Vec<f64> {
     let bytes = (kernel.read_per_step() + kernel.written_per_step()) as f64;
-    let rate = |trace: &Trace, window| trace.window(window).map(|(ticks, steps)| steps as f64 * bytes / ns(ticks));
+    let rate = |(ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes / ns(ticks));
     // Bytes per nanosecond are GB/s.
-    (SETTLE_WINDOWS..SETTLE_WINDOWS + windows).filter_map(|w| burst.loads.iter().map(|t| rate(t, w)).sum::<Option<f64>>()).collect()
+    let common: Vec<f64> = (SETTLE_WINDOWS..SETTLE_WINDOWS + windows)
+        .filter_map(|w| burst.loads.iter().map(|t| t.window(w).and_then(rate)).sum::<Option<f64>>())
+        .collect();
+    if !common.is_empty() {
+        return common;
+    }
+    burst.loads.iter().map(|t| t.whole().and_then(rate)).sum::<Option<f64>>().into_iter().collect()
 }
 
 impl Session<'_> {
@@ -160,7 +167,7 @@ impl Session<'_> {
     }
 }
 
-/// What a crew's results have in common.
+/// What a crew's results have in common, once it has measured.
 pub(crate) fn crew_evidence(crew: &Crew, kernel: &Kernel, tried: Vec<Trial>) -> Evidence {
     Evidence {
         threads: crew.members.len() as u32,
@@ -169,7 +176,7 @@ pub(crate) fn crew_evidence(crew: &Crew, kernel: &Kernel, tried: Vec<Trial>) -> 
         buffer: Bytes(crew.bytes()),
         allocations: 1,
         pages: crew.members.first().map(|(_, b, _)| b.pages().clone()).unwrap_or_default(),
-        placement: combined(crew.members.iter().map(|(_, b, _)| b.placement().clone())),
+        placement: combined(crew.members.iter().map(|(_, b, _)| b.placement_now())),
         ..Default::default()
     }
 }
@@ -192,4 +199,40 @@ fn fairness(totals: &[(u64, u64)]) -> Option<f64> {
     let rates = totals.iter().map(|(ticks, steps)| *steps as f64 / *ticks as f64);
     let (least, most) = rates.fold((f64::MAX, 0.0f64), |(least, most), r| (least.min(r), most.max(r)));
     (most > 0.0).then(|| least / most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::burst::Trace;
+    use crate::team::Disturbance;
+
+    fn rates(traces: Vec<Trace>) -> Vec<f64> {
+        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads).unwrap();
+        let burst = BurstResult { chase: None, loads: traces, disturbance: Disturbance::default(), coverage: None };
+        let bytes = kernel.read_per_step() as f64;
+        window_gbs(&burst, kernel, |ticks| ticks as f64, 2).iter().map(|gbs| gbs / bytes).collect()
+    }
+
+    /// Ten steps a tick; windows of 100 ticks.
+    fn steady() -> Vec<Option<(u64, u64)>> {
+        (0..4).map(|w| Some((w * 100, w * 1000))).collect()
+    }
+
+    #[test]
+    fn windows_in_which_all_looked_count() {
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(steady())]), [20.0, 20.0]);
+        let mut late = steady();
+        late[3] = None;
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(late)]), [20.0]);
+    }
+
+    #[test]
+    fn threads_that_never_looked_together_leave_one_sample() {
+        // On a host with fewer CPUs than its guest a thread may look only when it starts and when all is over.
+        let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(rare)]), [12.5]);
+        let never = vec![None, None, None, Some((400, 0))];
+        assert!(rates(vec![Trace::of(steady()), Trace::of(never)]).is_empty());
+    }
 }

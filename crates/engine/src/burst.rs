@@ -58,6 +58,12 @@ impl Trace {
         (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
     }
 
+    /// A trace with these marks.
+    #[cfg(test)]
+    pub(crate) fn of(marks: Vec<Option<(u64, u64)>>) -> Self {
+        Self { marks, began: 0, ended: 0 }
+    }
+
     pub(crate) fn began(&self) -> u64 {
         self.began
     }

@@ -8,6 +8,8 @@ use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Estimate, Evide
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 
+use memgauge_linux::memory::Buffer;
+
 use crate::bandwidth::{Choice, Crew, crew_evidence, traffic_rates, window_gbs};
 use crate::burst::Chase;
 use crate::latency::hop_ns;
@@ -50,7 +52,7 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, moved_on) = self.point(probe, chase, &crew, &choice, delay, buffer.placement().clone())?;
+            let (latency, bandwidth, evidence, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
@@ -77,7 +79,7 @@ impl Session<'_> {
         crew: &Crew,
         choice: &Choice,
         delay: u32,
-        probe_placement: memgauge_core::result::Placement,
+        buffer: &Buffer,
     ) -> Result<(Estimate, Estimate, Evidence, Chase), CellError> {
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
@@ -112,7 +114,7 @@ impl Session<'_> {
         evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
         evidence.window = Some(probe.window);
         evidence.stride = Some(probe.stride);
-        evidence.placement = combined([evidence.placement, probe_placement]);
+        evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
         Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, chase))

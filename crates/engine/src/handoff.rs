@@ -129,10 +129,9 @@ impl Session<'_> {
         loop {
             let buffer = self.allocate(&plan.buffer)?;
             pages.get_or_insert_with(|| buffer.pages().clone());
-            placements.push(buffer.placement().clone());
             let start = self.chain_start(&probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, u64::from(made))?;
             let track = Track {
-                buffer,
+                buffer: buffer.clone(),
                 start,
                 hops: (plan.window.0 / plan.stride.0) as usize,
                 clock,
@@ -155,6 +154,7 @@ impl Session<'_> {
                 disturbance.add(&seen);
                 samples.extend(value);
             }
+            placements.push(buffer.placement_now());
             // The first windows find both cores' clocks and predictors cold.
             let settled = samples.len().min(4);
             groups.push(samples.split_off(settled));

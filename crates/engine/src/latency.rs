@@ -22,12 +22,11 @@ const PLATEAU_TOLERANCE: f64 = 0.05;
 /// Times that a derived buffer may be doubled in search of the plateau.
 const MOST_DOUBLINGS: u32 = 3;
 
-/// Nanoseconds per hop in each counted window of a chase's trace.
+/// Nanoseconds per hop in each counted window of a chase's trace; of the whole burst where a CPU shared with others left no window.
 pub(crate) fn hop_ns(trace: &Trace, clock: &Clock, windows: usize) -> Vec<f64> {
-    (SETTLE_WINDOWS..SETTLE_WINDOWS + windows)
-        .filter_map(|i| trace.window(i))
-        .filter_map(|(ticks, units)| ns_per_hop(clock, ticks, units))
-        .collect()
+    let of = |(ticks, units)| ns_per_hop(clock, ticks, units);
+    let samples: Vec<f64> = (SETTLE_WINDOWS..SETTLE_WINDOWS + windows).filter_map(|i| trace.window(i)).filter_map(of).collect();
+    if samples.is_empty() { trace.whole().and_then(of).into_iter().collect() } else { samples }
 }
 
 fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
@@ -53,7 +52,6 @@ impl Session<'_> {
         loop {
             let buffer = self.allocate(&probe.buffer)?;
             pages.get_or_insert_with(|| buffer.pages().clone());
-            placements.push(buffer.placement().clone());
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
@@ -64,6 +62,8 @@ impl Session<'_> {
                 let clock = self.clock();
                 groups.push(burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, windows)).collect());
             }
+            // After the chase: pages that were moved meanwhile are found where they are now.
+            placements.push(buffer.placement_now());
             spent += WINDOW * windows as u32;
             made += 1;
             let converged = samples.iter().all(|groups| stats::estimate(groups, self.plan.stop.relative_half_width).converged);
@@ -139,12 +139,7 @@ impl Session<'_> {
         let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), GLANCE_WINDOWS)?;
         let clock = self.clock();
         let ns: Vec<f64> = burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, GLANCE_WINDOWS)).collect();
-        // On an overloaded machine a chase may miss whole windows; the mean of the burst is then better than nothing.
-        let whole =
-            || burst.chase.as_ref().and_then(|(trace, _)| trace.whole()).and_then(|(ticks, units)| ns_per_hop(&clock, ticks, units));
-        stats::median(&ns)
-            .or_else(whole)
-            .ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
+        stats::median(&ns).ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
     }
 
     /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's

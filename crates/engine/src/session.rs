@@ -12,6 +12,7 @@ use memgauge_core::result::{
     Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityLevel,
     QualityReason, Timing, Unit,
 };
+use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
@@ -310,7 +311,18 @@ impl<'a> Session<'a> {
         };
         let quality = judge::quality(&estimate, &evidence);
         let verdict = judge::verdict(metric, &estimate, None);
-        self.results.push(Measurement { experiment, at, metric, unit, estimate, evidence, quality, verdict });
+        let firmware = self.claimed(experiment, &at);
+        self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, evidence, quality, verdict });
+    }
+
+    /// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.
+    fn claimed(&self, experiment: Experiment, at: &Coordinates) -> Option<f64> {
+        let claim = self.setting.machine.topology.claim(at.cpu_node?, at.memory_node?)?;
+        match experiment {
+            Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
+            Experiment::Bandwidth if at.mix == Some(Mix::AllReads) => claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3),
+            _ => None,
+        }
     }
 
     /// A result without value for a cell that failed, so that no cell goes missing silently.

@@ -60,6 +60,10 @@ pub struct Buffer {
     len: usize,
     pages: PageEvidence,
     placement: Placement,
+    backing: Backing,
+    node: u32,
+    /// The machine has no other node with memory.
+    only_node: bool,
 }
 
 impl Buffer {
@@ -124,7 +128,7 @@ impl Buffer {
         let pages = evidence(plan.pages, backing, backed, reasons);
         check_kind(plan, backing, &pages, system)?;
 
-        let mut placement = place::read_back(&mapping, backing, plan.node, system, policy);
+        let mut placement = place::read_back(&mapping, backing, plan.node, system.only_node, policy);
         placement.method = if bound.is_ok() { "mbind" } else { "first-touch" }.to_owned();
         if let Err(refusal) = bound
             && placement.status != PlacementStatus::Verified
@@ -135,7 +139,7 @@ impl Buffer {
             let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());
             placement.reason = Some(format!("{seen}; {refusal}"));
         }
-        Ok(Self { mapping, len, pages, placement })
+        Ok(Self { mapping, len, pages, placement, backing, node: plan.node, only_node: system.only_node })
     }
 
     /// The first byte; aligned to the pages that back the buffer.
@@ -159,9 +163,15 @@ impl Buffer {
         &self.pages
     }
 
-    /// The node that its pages are on, read back after they were touched.
+    /// The node that its pages were on after they were touched.
     pub fn placement(&self) -> &Placement {
         &self.placement
+    }
+
+    /// The node that its pages are on now: the kernel's balancing, a tiering daemon or an administrator may have moved them since.
+    pub fn placement_now(&self) -> Placement {
+        let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
+        Placement { method: self.placement.method.clone(), ..now }
     }
 }
 

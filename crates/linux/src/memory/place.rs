@@ -10,7 +10,6 @@ use memgauge_core::result::{Placement, PlacementStatus};
 use super::Backing;
 use super::map::{Mapping, base_page};
 use super::readback;
-use super::system::System;
 
 /// `MPOL_BIND` of linux/mempolicy.h: these nodes or none. Pages bound so are not migrated by NUMA balancing either.
 const MPOL_BIND: libc::c_long = 2;
@@ -95,7 +94,7 @@ fn mask(node: u32) -> (Vec<usize>, usize) {
 }
 
 /// Reads back on which nodes the mapping's pages are. The method is left for the caller to fill in.
-pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, system: &System, policy: &Policy) -> Placement {
+pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_node: bool, policy: &Policy) -> Placement {
     // A pool page is one page to both sources. Transparent huge pages may be mixed with base pages, so those are looked up singly.
     let page = if let Backing::Pool(page) = backing { page } else { base_page() };
     let mut failures = Vec::new();
@@ -107,7 +106,7 @@ pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, system: 
         Ok(pages) => return conclude(node, "numa_maps", pages),
         Err(why) => failures.push(format!("numa_maps: {why}")),
     }
-    if system.only_node {
+    if only_node {
         // Not read back but certain: there is nowhere else.
         let source = Some("only-node".to_owned());
         return Placement { status: PlacementStatus::Verified, source, ..Placement::default() };

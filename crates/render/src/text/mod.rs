@@ -93,16 +93,14 @@ impl Context<'_> {
 
     /// Firmware's claim of the read latency from a node's CPUs to a node's memory.
     fn claimed_ns(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let node = self.report.machine.topology.node(memory_node?)?;
-        let access = node.hmat.iter().filter(|h| cpu_node.is_some_and(|n| h.initiators.contains(n)));
-        access.filter_map(|h| h.read_latency_ns).next().map(|ns| ns.to_string())
+        let claim = self.report.machine.topology.claim(cpu_node?, memory_node?)?;
+        claim.read_latency_ns.map(|ns| ns.to_string())
     }
 
     /// The same for read bandwidth, in GB/s.
     fn claimed_gbs(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let node = self.report.machine.topology.node(memory_node?)?;
-        let access = node.hmat.iter().filter(|h| cpu_node.is_some_and(|n| h.initiators.contains(n)));
-        access.filter_map(|h| h.read_bandwidth_mbs).next().map(|mbs| number::number(mbs as f64 / 1e3))
+        let claim = self.report.machine.topology.claim(cpu_node?, memory_node?)?;
+        claim.read_bandwidth_mbs.map(|mbs| number::number(mbs as f64 / 1e3))
     }
 }
 

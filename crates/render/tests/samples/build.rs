@@ -104,6 +104,7 @@ impl Lab {
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
+            firmware: None,
             experiment,
             at,
             metric,
