@@ -1,13 +1,23 @@
 //! aarch64.
 
+#[macro_use]
+mod kernel;
+mod line_use;
+mod random;
 mod stream;
+mod strided;
 
 use std::arch::asm;
 
-pub(crate) use stream::KERNELS;
+use crate::kernel::{Kernel, joined};
 
 pub(crate) const ISA: &str = "aarch64";
 pub(crate) const CAN_FLUSH: bool = true;
+
+pub(crate) const KERNELS: &[Kernel] = &{
+    const COUNT: usize = stream::KERNELS.len() + strided::KERNELS.len() + random::KERNELS.len() + line_use::KERNELS.len();
+    joined::<COUNT>(&[stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS])
+};
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
@@ -112,6 +122,47 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
             at = inout(reg) at,
             hops = inout(reg) hops => _,
             options(readonly, nostack),
+        );
+    }
+    at
+}
+
+pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
+    let mut at = start;
+    // Barriers as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // SAFETY: reads what the caller promises to be readable and writes `batches`.
+    unsafe {
+        asm!(
+            "cbz {left}, 5f",
+            ".p2align 6",
+            "2:",
+            "mov {hop}, {hops}",
+            "dsb ishld",
+            "isb",
+            "mrs {began}, cntvct_el0",
+            "isb",
+            "cbz {hop}, 4f",
+            "3:",
+            "ldr {at}, [{at}]",
+            "subs {hop}, {hop}, #1",
+            "b.ne 3b",
+            "4:",
+            "dsb ishld",
+            "isb",
+            "mrs {ended}, cntvct_el0",
+            "sub {ended}, {ended}, {began}",
+            "str {ended}, [{out}], #8",
+            "subs {left}, {left}, #1",
+            "b.ne 2b",
+            "5:",
+            at = inout(reg) at,
+            left = inout(reg) batches.len() => _,
+            hops = in(reg) hops,
+            hop = out(reg) _,
+            began = out(reg) _,
+            ended = out(reg) _,
+            out = inout(reg) batches.as_mut_ptr() => _,
+            options(nostack),
         );
     }
     at

@@ -6,33 +6,35 @@
 //! **A kernel declares its traffic.** Each [`Kernel`] states the bytes that one step reads and writes in each of its streams, and the
 //! tests hold it to that: they record the address of every access that a kernel makes and compare it with the declaration.
 //!
-//! **The shape of a kernel.** The unit is a *burst* of four cache lines (three where a mix's smallest unit has three), written once as
-//! text.
-//! [`Kernel::run`] is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 16 lines, long enough that the loop's own two or three
-//! instructions
-//! cost nothing next to the loads and stores. [`Kernel::run_paced`] is a loop over the same bursts with a delay after each.
+//! **The shape of a kernel.** The unit is a *burst* of four cache lines (three or nine where a mix's smallest unit has as many), written
+//! once as text. A run without delay is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 36 lines, long enough that the loop's
+//! own two or three instructions cost nothing next to the loads and stores. A paced run is a loop over the same bursts with a delay
+//! after each.
+//!
+//! **Forms.** Most kernels visit every line, one after the other, and touch all of it. The others have a different
+//! [form](Kernel::form): one line every so many bytes, a part of each line, lines in pseudo-random order ([`Order`]), lines written back
+//! after the store, lines summed up. What such a run needs to know is in a [`Walk`].
 //!
 //! **Registers are overwritten unconsumed.** Loads of a kernel that only reads all go to the same register. Register renaming gives
-//! each load
-//! a register of its own, so none waits for another; adding the values up, as code for a compiler has to, would only add work.
+//! each load a register of its own, so none waits for another; adding the values up, as code for a compiler has to, would only add work.
 //!
-//! **The data stored is not zero** wherever the instruction leaves a choice ([`STORED_BYTE`]): some Intel cores do not write back lines
-//! that were zero and
-//! are overwritten with zeros, and memory or links may compress zeros.
+//! **The data stored is not zero** wherever the instruction leaves a choice ([`Line::STORED`], or the caller's): some Intel cores do not
+//! write back lines that were zero and are overwritten with zeros, and memory or links may compress zeros. It comes from registers that
+//! hold one line, so storing a pattern costs what storing a constant does.
 //!
 //! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. The head of each loop is 64-byte aligned,
-//! so that its
-//! fetching and decoding do not vary from build to build.
+//! so that its fetching and decoding do not vary from build to build.
 //!
-//! **Non-temporal stores are fenced** once, at the end of a run, so that the time of a run includes the write-combining buffers' last
-//! lines and
-//! another thread that sees the run's end sees its data.
+//! **Non-temporal stores and write-backs are fenced** once, at the end of a run, so that the time of a run includes the last of them
+//! and another thread that sees the run's end sees its data.
 //!
 //! Other crates have no `cfg(target_arch)`: it is here, once.
 
 use memgauge_core::plan::KernelRow;
-use memgauge_core::traffic::{Mix, Width};
+use memgauge_core::traffic::LineUse;
 
+mod kernel;
+mod order;
 #[macro_use]
 mod text;
 
@@ -49,119 +51,11 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as arch;
 
-/// The most streams that a kernel has.
-pub const MAX_STREAMS: usize = 4;
-
-/// Bursts in one step of every kernel.
-pub const BURSTS_PER_STEP: u32 = 4;
-
-/// Bytes of a cache line: the unit in which kernels touch memory on every instruction set here. Machines with 128-byte lines
-/// (some Arm cores) see two consecutive accesses to each.
-pub const LINE: u32 = 64;
-
-/// The byte that plain and non-temporal store kernels and `rep stosb` write; `dc zva` writes zeros, copies and triads what they read.
-pub const STORED_BYTE: u8 = 0xA5;
+pub use kernel::{BURSTS_PER_STEP, Kernel, LINE, Line, MAX_STREAMS, STORED_BYTE, Stream, Walk};
+pub use order::Order;
 
 /// Hops of [`chase`] between two of its branches.
 pub const CHASE_UNROLL: usize = 64;
-
-/// One memory stream of a kernel: the bytes that one step reads and writes there.
-///
-/// A step touches each of the first `max(read, write)` bytes from where the last one ended exactly once, in ascending order of lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stream {
-    /// Bytes read per step.
-    pub read: u32,
-    /// Bytes written per step.
-    pub write: u32,
-}
-
-impl Stream {
-    /// Bytes by which one step advances.
-    pub const fn advance(&self) -> usize {
-        if self.read > self.write { self.read as usize } else { self.write as usize }
-    }
-
-    /// A stream that is read: `burst` bytes a burst.
-    const fn read(burst: u32) -> Self {
-        Self { read: burst * BURSTS_PER_STEP, write: 0 }
-    }
-
-    /// A stream that is written: `burst` bytes a burst.
-    const fn write(burst: u32) -> Self {
-        Self { read: 0, write: burst * BURSTS_PER_STEP }
-    }
-}
-
-type Pointers = [*mut u8; MAX_STREAMS];
-
-/// A loop that produces memory traffic, and what it declares about it.
-#[derive(Debug, Clone, Copy)]
-pub struct Kernel {
-    /// Its name, such as `load-avx2` or `triad-nt-avx512`.
-    pub name: &'static str,
-    /// The mix it produces.
-    pub mix: Mix,
-    /// The width of its loads and stores.
-    pub width: Width,
-    /// Its streams; they advance together.
-    pub streams: &'static [Stream],
-    /// Lines moved, loads and stores together, between two delays of the paced form.
-    pub burst_lines: u32,
-    supported: fn() -> bool,
-    run: unsafe fn(&Pointers, usize),
-    paced: unsafe fn(&Pointers, usize, u32),
-}
-
-impl Kernel {
-    /// Bytes that the program reads in one step, all streams together.
-    pub fn read_per_step(&self) -> u64 {
-        self.streams.iter().map(|s| u64::from(s.read)).sum()
-    }
-
-    /// Bytes that the program writes in one step, all streams together.
-    pub fn written_per_step(&self) -> u64 {
-        self.streams.iter().map(|s| u64::from(s.write)).sum()
-    }
-
-    /// Whether this CPU, and the operating system on it, can run the kernel.
-    pub fn supported(&self) -> bool {
-        (self.supported)()
-    }
-
-    /// Runs `steps` steps from these stream pointers; pointers beyond the kernel's streams are ignored.
-    ///
-    /// # Safety
-    ///
-    /// The kernel is [supported](Self::supported). Each stream's pointer is 64-byte aligned and valid for `steps` times its
-    /// [`advance`](Stream::advance), for writes where the stream is written, and no written stream overlaps another. No reference
-    /// to the memory is live.
-    #[inline]
-    pub unsafe fn run(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize) {
-        // SAFETY: the caller's promise is the function's requirement.
-        unsafe { (self.run)(streams, steps) }
-    }
-
-    /// The same traffic with a delay of `delay` core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.
-    ///
-    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
-    /// addresses depend on
-    /// the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts one every `delay`
-    /// cycles at most. The chain
-    /// does not wait for the burst's data. A core that takes a branch only every second cycle makes the delay twice as long.
-    ///
-    /// A delay of 0 is legal and runs the loop over bursts without waiting. String kernels start their instruction anew
-    /// for each burst, which may then choose another protocol towards memory than for a long run.
-    ///
-    /// # Safety
-    ///
-    /// As [`run`](Self::run).
-    #[inline]
-    pub unsafe fn run_paced(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: u32) {
-        // SAFETY: the caller's promise is the function's requirement.
-        unsafe { (self.paced)(streams, steps, delay) }
-    }
-}
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.
 pub fn all() -> &'static [Kernel] {
@@ -180,7 +74,7 @@ pub fn find(name: &str) -> Option<&'static Kernel> {
 
 /// The kernels that this CPU can run, as the planner sees them.
 pub fn rows() -> Vec<KernelRow> {
-    available().map(|k| KernelRow { name: k.name.to_owned(), mix: k.mix, width: k.width }).collect()
+    available().map(|k| KernelRow { name: k.name.to_owned(), mix: k.mix, width: k.width, form: k.form }).collect()
 }
 
 /// The instruction set: `x86-64`, `aarch64` or `riscv64`.
@@ -251,6 +145,18 @@ pub unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
     unsafe { arch::chase_exact(start, hops) }
 }
 
+/// Follows pointers in batches of `hops`, with a branch after each, and writes the [ticks](ticks_fenced) that each batch took: from after
+/// everything earlier to when its last load has its data. Batches of 0 hops give what reading the clock adds to each.
+///
+/// # Safety
+///
+/// As [`chase`], for `hops` times the number of batches.
+#[inline]
+pub unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
+    // SAFETY: the caller's promise is the function's requirement.
+    unsafe { arch::chase_timed(start, hops, batches) }
+}
+
 /// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
 /// that this
 /// core then holds it modified.
@@ -262,6 +168,31 @@ pub unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
 pub unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
     // SAFETY: the caller's promise is the function's requirement.
     unsafe { arch::chase_store(start, hops) }
+}
+
+/// The exclusive or of the 8-byte words from `start` on, read as fast as the widest loads of this CPU can: a checksum that changes with any
+/// bit. Rounds down to whole words.
+///
+/// # Safety
+///
+/// `bytes` bytes from `start`, which is 8-byte aligned, are valid for reads and initialised. Nobody writes to them meanwhile.
+pub unsafe fn checksum_xor(start: *const u8, bytes: usize) -> u64 {
+    let words = |from: usize, to: usize| {
+        (from / 8..to / 8).fold(0, |sum, word| {
+            // SAFETY: within what the caller promises.
+            sum ^ unsafe { start.cast::<u64>().add(word).read() }
+        })
+    };
+    let head = start.align_offset(LINE as usize).min(bytes);
+    let widest = available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
+    let Some(kernel) = widest else { return words(0, bytes) };
+    let steps = (bytes - head) / kernel.streams[0].advance();
+    let mut streams = [std::ptr::null_mut(); MAX_STREAMS];
+    streams[0] = start.wrapping_add(head).cast_mut();
+    let mut walk = Walk::new(streams);
+    // SAFETY: within what the caller promises; the kernel has one stream and only reads it.
+    unsafe { kernel.walk(&mut walk, steps, None) };
+    words(0, head) ^ walk.sum.xor_of_words() ^ words(head + steps * kernel.streams[0].advance(), bytes)
 }
 
 /// Writes this line back to memory if modified and drops it from every cache; done for certain only after a [`fence`].
@@ -292,23 +223,4 @@ pub fn fence() {
 #[inline]
 pub fn current_cpu_hint() -> Option<u32> {
     arch::current_cpu_hint()
-}
-
-/// Several lists of kernels as one; `N` is their length together.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "the others have one list"))]
-const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
-    let mut out = [lists[0][0]; N];
-    let (mut list, mut at, mut n) = (0, 0, 0);
-    while n < N {
-        if at == lists[list].len() {
-            list += 1;
-            at = 0;
-        } else {
-            out[n] = lists[list][at];
-            at += 1;
-            n += 1;
-        }
-    }
-    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is the lists' length together");
-    out
 }

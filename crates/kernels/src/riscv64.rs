@@ -1,14 +1,24 @@
 //! riscv64: the base instruction set only, 8 bytes at a time.
 
+#[macro_use]
+mod kernel;
+mod line_use;
+mod random;
 mod stream;
+mod strided;
 
 use std::arch::asm;
 
-pub(crate) use stream::KERNELS;
+use crate::kernel::{Kernel, joined};
 
 pub(crate) const ISA: &str = "riscv64";
 /// Programs may flush lines only with the Zicbom extension, which nothing here asks for.
 pub(crate) const CAN_FLUSH: bool = false;
+
+pub(crate) const KERNELS: &[Kernel] = &{
+    const COUNT: usize = stream::KERNELS.len() + strided::KERNELS.len() + random::KERNELS.len() + line_use::KERNELS.len();
+    joined::<COUNT>(&[stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS])
+};
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
@@ -105,6 +115,45 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
             at = inout(reg) at,
             hops = inout(reg) hops => _,
             options(readonly, nostack),
+        );
+    }
+    at
+}
+
+pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
+    let mut at = start;
+    // Fences as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // SAFETY: reads what the caller promises to be readable and writes `batches`.
+    unsafe {
+        asm!(
+            "beqz {left}, 5f",
+            "2:",
+            "mv {hop}, {hops}",
+            "fence iorw, iorw",
+            "rdtime {began}",
+            "fence iorw, iorw",
+            "beqz {hop}, 4f",
+            "3:",
+            "ld {at}, 0({at})",
+            "addi {hop}, {hop}, -1",
+            "bnez {hop}, 3b",
+            "4:",
+            "fence iorw, iorw",
+            "rdtime {ended}",
+            "sub {ended}, {ended}, {began}",
+            "sd {ended}, 0({out})",
+            "addi {out}, {out}, 8",
+            "addi {left}, {left}, -1",
+            "bnez {left}, 2b",
+            "5:",
+            at = inout(reg) at,
+            left = inout(reg) batches.len() => _,
+            hops = in(reg) hops,
+            hop = out(reg) _,
+            began = out(reg) _,
+            ended = out(reg) _,
+            out = inout(reg) batches.as_mut_ptr() => _,
+            options(nostack),
         );
     }
     at

@@ -10,3 +10,18 @@ macro_rules! each {
         concat!(".irp line,", $lines, "\n.irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n.endr\n")
     };
 }
+
+/// The instructions `$op`, in turn, for each line (offset in a burst).
+macro_rules! lines {
+    ($lines:literal, $($op:expr),+) => { concat!(".irp line,", $lines, "\n", $($op, "\n",)+ ".endr\n") };
+}
+
+/// The instructions `$op`, in turn, for each part (offset in a line) of one line.
+macro_rules! parts {
+    ($parts:literal, $($op:expr),+) => { concat!(".irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n") };
+}
+
+/// The instructions `$op`, in turn, `$n` times.
+macro_rules! times {
+    ($n:literal, $($op:expr),+) => { concat!(".rept ", $n, "\n", $($op, "\n",)+ ".endr\n") };
+}

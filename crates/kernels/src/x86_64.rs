@@ -1,15 +1,40 @@
 //! x86-64.
 
 mod cpu;
+#[macro_use]
+mod kernel;
+mod line_use;
+mod random;
 mod stream;
+mod strided;
 
 use std::arch::asm;
 
+use crate::kernel::{Kernel, joined};
+
 pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, invariant_counter, ticks, ticks_fenced};
-pub(crate) use stream::KERNELS;
 
 pub(crate) const ISA: &str = "x86_64";
 pub(crate) const CAN_FLUSH: bool = true;
+
+pub(crate) const KERNELS: &[Kernel] = &{
+    const COUNT: usize = 3 * (stream::PER_WIDTH + strided::PER_WIDTH + random::PER_WIDTH + line_use::PER_WIDTH) + 2;
+    joined::<COUNT>(&[
+        &stream::SSE2,
+        &stream::AVX2,
+        &stream::AVX512,
+        &stream::string::KERNELS,
+        &strided::SSE2,
+        &strided::AVX2,
+        &strided::AVX512,
+        &random::SSE2,
+        &random::AVX2,
+        &random::AVX512,
+        &line_use::SSE2,
+        &line_use::AVX2,
+        &line_use::AVX512,
+    ])
+};
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
@@ -88,6 +113,53 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
             at = inout(reg) at,
             hops = inout(reg) hops => _,
             options(readonly, nostack),
+        );
+    }
+    at
+}
+
+pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
+    let mut at = start;
+    // Fences as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // SAFETY: reads what the caller promises to be readable and writes `batches`.
+    unsafe {
+        asm!(
+            "test {left}, {left}",
+            "jz 5f",
+            ".p2align 6",
+            "2:",
+            "mov {hop}, {hops}",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "lea {began}, [rdx + rax]",
+            "test {hop}, {hop}",
+            "jz 4f",
+            "3:",
+            "mov {at}, [{at}]",
+            "sub {hop}, 1",
+            "jnz 3b",
+            "4:",
+            "lfence",
+            "rdtsc",
+            "shl rdx, 32",
+            "add rdx, rax",
+            "sub rdx, {began}",
+            "mov [{out}], rdx",
+            "add {out}, 8",
+            "sub {left}, 1",
+            "jnz 2b",
+            "5:",
+            at = inout(reg) at,
+            left = inout(reg) batches.len() => _,
+            hops = in(reg) hops,
+            hop = out(reg) _,
+            began = out(reg) _,
+            out = inout(reg) batches.as_mut_ptr() => _,
+            out("rax") _,
+            out("rdx") _,
+            options(nostack),
         );
     }
     at

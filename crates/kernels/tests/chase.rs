@@ -1,6 +1,6 @@
 //! Pointer chases follow exactly as many pointers as they are asked to, and change only what they say.
 
-use memgauge_kernels::{CHASE_UNROLL, chase, chase_exact, chase_store};
+use memgauge_kernels::{CHASE_UNROLL, chase, chase_exact, chase_store, chase_timed, ticks_fenced};
 use proptest::prelude::*;
 
 /// A line: the pointer to the next, and seven words that are not its business.
@@ -47,6 +47,22 @@ proptest! {
         // SAFETY: every line holds a pointer to another.
         let end = unsafe { chase(at(0), hops) };
         prop_assert_eq!(end, at(hops / CHASE_UNROLL * CHASE_UNROLL));
+    }
+
+    /// Each batch has its time, all together no more than passes around them.
+    #[test]
+    fn timed_chase_follows_its_batches(order in orders(), hops in 0_usize..100, batches in 0_usize..20) {
+        let lines = cycle(&order);
+        let at = |k: usize| lines.as_ptr().wrapping_add(order[k % order.len()]).cast::<u8>();
+        let mut ticks = vec![u64::MAX; batches + 1];
+        let before = ticks_fenced();
+        // SAFETY: every line holds a pointer to another.
+        let end = unsafe { chase_timed(at(0), hops, &mut ticks[..batches]) };
+        let passed = ticks_fenced() - before;
+        prop_assert_eq!(end, at(hops * batches));
+        prop_assert_eq!(ticks.pop(), Some(u64::MAX));
+        let sum = ticks.iter().try_fold(0_u64, |sum, &t| sum.checked_add(t));
+        prop_assert!(sum.is_some_and(|sum| sum <= passed), "{:?} in {}", ticks, passed);
     }
 
     #[test]

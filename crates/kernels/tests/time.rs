@@ -96,12 +96,13 @@ mod delay {
 
     /// Ticks of a paced run in the L1 cache.
     fn paced(kernel: &Kernel, delay: u32) -> f64 {
-        let mut memory = vec![0_u128; 6 << 10];
+        let mut memory = vec![0_u128; 9 << 10];
         let base = memory.as_mut_ptr().cast::<u8>();
         let base = base.wrapping_add(base.align_offset(64));
-        let streams = std::array::from_fn(|i| base.wrapping_add(i * STEPS * 1024));
-        // SAFETY: no stream is longer than 1 KiB a step.
-        least(|| unsafe { kernel.run_paced(&streams, STEPS, delay) })
+        let streams = std::array::from_fn(|i| base.wrapping_add(i * STEPS * 2048));
+        let order = Order::new(STEPS * 16, 1).unwrap();
+        // SAFETY: no stream is longer than 2 KiB a step, and the order's window has 16 KiB.
+        least(|| unsafe { kernel.walk(&mut Walk::new(streams).with_order(&order, 0), STEPS, Some(delay)) })
     }
 
     #[test]
@@ -123,6 +124,25 @@ mod delay {
             assert!((0.95..2.3).contains(&ratio), "{}: {ratio}", kernel.name);
         }
     }
+}
+
+/// Batches of a timed chase take time in proportion to their hops, beyond what batches without any take.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn timed_chases_take_time_in_proportion() {
+    let mut line = Box::new([0_usize; 16]);
+    line[0] = line.as_ptr() as usize;
+    let at = line.as_ptr().cast::<u8>();
+    let time = |hops| {
+        let mut ticks = vec![0; 1000];
+        // SAFETY: the line holds its own address.
+        unsafe { chase_timed(at, hops, &mut ticks) };
+        *ticks.iter().min().unwrap() as f64
+    };
+    let (empty, short, long) = (time(0), time(500), time(1000));
+    assert!(empty > 0.0 && empty < short, "{empty} {short}");
+    let ratio = (long - empty) / (short - empty);
+    assert!((1.9..2.1).contains(&ratio), "{ratio}: {empty} {short} {long}");
 }
 
 /// A flushed line takes longer to load than a cached one.

@@ -1,4 +1,5 @@
-//! aarch64: the traffic kernels with NEON load and store pairs (32 bytes), their non-temporal forms, and `dc zva`.
+//! aarch64: traffic over whole lines, one after the other, with NEON load and store pairs (32 bytes), their non-temporal forms, and
+//! `dc zva`.
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only (as Neoverse N1, which has 64-byte `dc zva`, and as `max`, which has not).
 //!
@@ -6,118 +7,12 @@
 
 use std::arch::asm;
 
-use memgauge_core::traffic::{Mix, Width};
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::{BURSTS_PER_STEP, Kernel, LINE, Pointers, STORED_BYTE, Stream};
-
-/// [`STORED_BYTE`] four times, to be broadcast to the register that is stored.
-const STORED: u32 = u32::from_ne_bytes([STORED_BYTE; 4]);
-
-/// The place in stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! at {
-    ($s:literal, $bytes:literal) => {
-        concat!("[{", $s, "}, #", $bytes, " * \\burst + \\line + \\part]")
-    };
-}
-
-/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst.
-///
-/// Loads go to `q0` and `q1`, a second stream's to `q2` and `q3`; `q4` holds what is stored; `x9` is free for addresses.
-macro_rules! kernel {
-    ($name:literal, $mix:ident, $width:ident, $supported:expr,
-     streams [$($s:ident = $index:literal $access:ident $bytes:literal),+], burst $burst:expr) => {{
-        unsafe fn run(p: &Pointers, steps: usize) {
-            // SAFETY: touches what `Kernel::run` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "cbz {n}, 3f",
-                    "dup v4.4s, {stored:w}",
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0,1,2,3",
-                    $burst,
-                    ".endr",
-                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, #4 * ", $bytes),)+
-                    "subs {n}, {n}, #1",
-                    "b.ne 2b",
-                    "3:",
-                    n = inout(reg) steps => _,
-                    $($s = inout(reg) p[$index] => _,)+
-                    stored = in(reg) STORED,
-                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _,
-                    options(nostack),
-                );
-            }
-        }
-        unsafe fn paced(p: &Pointers, steps: usize, delay: u32) {
-            // SAFETY: touches what `Kernel::run` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "cbz {n}, 5f",
-                    "dup v4.4s, {stored:w}",
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0",
-                    $burst,
-                    ".endr",
-                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, #", $bytes),)+
-                    // The count is 0 here, by the chain before: this delay starts when that one has ended.
-                    "adds {count}, {count}, {delay}",
-                    "b.eq 4f",
-                    "3:",
-                    "subs {count}, {count}, {one}",
-                    "b.ne 3b",
-                    "4:",
-                    // Adds 0, after the chain: the next burst has no address before.
-                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
-                    "subs {n}, {n}, {one}",
-                    "b.ne 2b",
-                    "5:",
-                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
-                    $($s = inout(reg) p[$index] => _,)+
-                    count = inout(reg) 0_u64 => _,
-                    delay = in(reg) u64::from(delay),
-                    one = in(reg) 1_u64,
-                    stored = in(reg) STORED,
-                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _,
-                    options(nostack),
-                );
-            }
-        }
-        Kernel {
-            name: $name,
-            mix: Mix::$mix,
-            width: Width::$width,
-            streams: &[$(Stream::$access($bytes)),+],
-            burst_lines: (0 $(+ $bytes)+) / LINE,
-            supported: $supported,
-            run,
-            paced,
-        }
-    }};
-}
-
-/// Offsets of the two pairs in a line.
-macro_rules! pairs {
-    ($lines:literal, $($op:expr),+) => { each!($lines, "0,32", $($op),+) };
-}
-
-/// Loads a pair from stream `$s`.
-macro_rules! ldp {
-    ($s:literal, $bytes:literal) => {
-        concat!("ldp q0, q1, ", at!($s, $bytes))
-    };
-}
-
-/// Stores the fixed pair to stream `$s`.
-macro_rules! stp {
-    ($s:literal, $bytes:literal) => {
-        concat!("stp q4, q4, ", at!($s, $bytes))
-    };
-}
+use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
 
 /// NEON is part of every aarch64 Linux.
-fn always() -> bool {
+pub(super) fn always() -> bool {
     true
 }
 
@@ -130,7 +25,7 @@ fn zva_64() -> bool {
     id & 0x1F == 4
 }
 
-pub(crate) const KERNELS: &[Kernel] = &[
+pub(super) const KERNELS: &[Kernel] = &[
     kernel!("load-neon", AllReads, Neon, always, streams [a = 0 read 256], burst pairs!("0,64,128,192", ldp!("a", 256))),
     // Two and four streams: more pages open at once, more streams for the prefetchers to follow.
     kernel!("load-neon-x2", AllReads, Neon, always, streams [a = 0 read 128, b = 1 read 128],
@@ -144,17 +39,29 @@ pub(crate) const KERNELS: &[Kernel] = &[
             pairs!("0,64,128,192", ldp!("a", 256)))),
     kernel!("load-neon-ldnp", AllReads, Neon, always, streams [a = 0 read 256],
         burst pairs!("0,64,128,192", concat!("ldnp q0, q1, ", at!("a", 256)))),
+    // Loads reach 1008 bytes from their pointer, so it moves on after each burst.
+    kernel!("mix-9:1-neon", R9W1, Neon, always, streams [a = 0 read 512, b = 1 write 64], advance own,
+        burst concat!(
+            pairs!("0,64,128,192,256,320,384,448", "ldp q0, q1, [{a}, #\\line + \\part]"),
+            "stp q4, q5, [{b}]\n stp q6, q7, [{b}, #32]\n add {a}, {a}, #512\n add {b}, {b}, #64\n")),
     kernel!("mix-4:1-neon", R4W1, Neon, always, streams [a = 0 read 192, b = 1 write 64],
-        burst concat!(pairs!("0,64,128", ldp!("a", 192)), pairs!("0", stp!("b", 64)))),
+        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store!("stp", "0", "b", 64))),
     kernel!("mix-3:1-neon", R3W1, Neon, always, streams [a = 0 read 128, b = 1 write 64],
-        burst concat!(pairs!("0,64", ldp!("a", 128)), pairs!("0", stp!("b", 64)))),
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stp", "0", "b", 64))),
+    kernel!("mix-3:1-neon-x2", R3W1X2, Neon, always, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+        burst concat!(pairs!("0", ldp!("a", 64), ldp!("b", 64)), store!("stp", "0", "c", 64))),
     kernel!("mix-2:1-neon", R2W1, Neon, always, streams [a = 0 read 128, b = 1 write 128],
-        burst concat!(pairs!("0,64", ldp!("a", 128)), pairs!("0,64", stp!("b", 128)))),
-    kernel!("store-neon", R1W1, Neon, always, streams [a = 0 write 256], burst pairs!("0,64,128,192", stp!("a", 256))),
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stp", "0,64", "b", 128))),
+    kernel!("store-neon", R1W1, Neon, always, streams [a = 0 write 256], burst store!("stp", "0,64,128,192", "a", 256)),
     kernel!("store-neon-x2", R1W1, Neon, always, streams [a = 0 write 128, b = 1 write 128],
-        burst pairs!("0,64", stp!("a", 128), stp!("b", 128))),
+        burst lines!("0,64",
+            store!("stp", "\\line", "a", 128), store!("stp", "\\line", "b", 128))),
     kernel!("nt-store-neon", NtWrite, Neon, always, streams [a = 0 write 256],
-        burst pairs!("0,64,128,192", concat!("stnp q4, q4, ", at!("a", 256)))),
+        burst store!("stnp", "0,64,128,192", "a", 256)),
+    kernel!("mix-3:1-nt-neon", R3W1Nt, Neon, always, streams [a = 0 read 192, b = 1 write 64],
+        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store!("stnp", "0", "b", 64))),
+    kernel!("mix-2:1-nt-neon", R2W1NtX1, Neon, always, streams [a = 0 read 128, b = 1 write 64],
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stnp", "0", "b", 64))),
     // The sum needs both loads, as in STREAM's triad.
     kernel!("triad-nt-neon", R2W1Nt, Neon, always, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
         burst pairs!("0",

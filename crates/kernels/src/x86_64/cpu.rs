@@ -7,12 +7,14 @@ use std::sync::LazyLock;
 /// CPUID bits that the functions here depend on. Asking costs a VM exit in a virtual machine, so they are asked once.
 struct Features {
     clflush_optimized: bool,
+    clwb: bool,
     rdtscp: bool,
     invariant_tsc: bool,
 }
 
 static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
     clflush_optimized: leaf(7).is_some_and(|r| r.ebx & (1 << 23) != 0),
+    clwb: leaf(7).is_some_and(|r| r.ebx & (1 << 24) != 0),
     rdtscp: leaf(0x8000_0001).is_some_and(|r| r.edx & (1 << 27) != 0),
     invariant_tsc: leaf(0x8000_0007).is_some_and(|r| r.edx & (1 << 8) != 0),
 });
@@ -75,6 +77,16 @@ fn crystal_tsc_hz() -> Option<f64> {
 
 pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     if FEATURES.invariant_tsc { Ok("tsc") } else { Err("the CPU does not report an invariant TSC (CPUID 8000_0007h EDX bit 8)") }
+}
+
+/// CPUID 7 EBX bit 24: CLWB writes a line back and may keep it.
+pub(crate) fn has_clwb() -> bool {
+    FEATURES.clwb
+}
+
+/// CPUID 7 EBX bit 23: CLFLUSHOPT, CLFLUSH without its order.
+pub(crate) fn has_clflushopt() -> bool {
+    FEATURES.clflush_optimized
 }
 
 #[inline(always)]

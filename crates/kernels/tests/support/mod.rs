@@ -1,8 +1,10 @@
 //! Memory between inaccessible pages, and what kernels are expected to do.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use memgauge_core::traffic::{Mix, Width};
-use memgauge_kernels::{Kernel, MAX_STREAMS};
+use std::sync::LazyLock;
+
+use memgauge_core::traffic::{Access, LineUse, Mix, Width};
+use memgauge_kernels::{BURSTS_PER_STEP, Kernel, LINE, MAX_STREAMS, Order, Walk};
 
 /// Larger than any page size of the supported systems, so that guards are whole pages everywhere.
 pub(crate) const PAGE: usize = 64 << 10;
@@ -60,6 +62,9 @@ impl Drop for Guarded {
 
 /// Bytes of one access, as far as the hardware lets one see it: `rep` is seen byte by byte, since it is traced step by step.
 pub(crate) fn unit(kernel: &Kernel) -> usize {
+    if kernel.form.line == LineUse::Part {
+        return kernel.touched as usize;
+    }
     match kernel.width {
         Width::Scalar => 8,
         Width::Sse2 => 16,
@@ -70,32 +75,77 @@ pub(crate) fn unit(kernel: &Kernel) -> usize {
     }
 }
 
-/// The bytes that a kernel leaves in its written stream, given those of its read streams.
-pub(crate) fn expected(kernel: &Kernel, read: &[&[u8]], written: usize) -> Vec<u8> {
-    match kernel.mix {
-        Mix::Copy | Mix::R1W1Nt => read[0][..written].to_vec(),
-        Mix::R2W1Nt => {
-            let lane = |s: &[u8], i: usize| u32::from_le_bytes(s[i..i + 4].try_into().unwrap());
-            (0..written).step_by(4).flat_map(|i| lane(read[0], i).wrapping_add(lane(read[1], i)).to_le_bytes()).collect()
-        }
-        Mix::Fill if kernel.name != "fill-stosb" => vec![0; written],
-        _ => vec![memgauge_kernels::STORED_BYTE; written],
+/// Orders of windows: one whose blocks are single lines and which two steps of any kernel go through, and one with blocks of two lines.
+static ORDERS: LazyLock<[Order; 2]> = LazyLock::new(|| [Order::new(40, 1).unwrap(), Order::new(1300, 2).unwrap()]);
+
+/// Walks to test a kernel with, from `lead` bytes behind the start of each stream: of random kernels over windows of several sizes, of
+/// strided ones with several strides. Pointers are set by [`lay`].
+pub(crate) fn walks(kernel: &Kernel) -> Vec<Walk<'static>> {
+    let walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
+    match kernel.form.access {
+        Access::Sequential => vec![walk],
+        Access::Strided => [64, 192, 4096].map(|stride| walk.with_stride(stride)).to_vec(),
+        Access::Random => [(0, 0), (0, 72), (1, 0), (1, 1188)].map(|(order, index)| walk.with_order(&ORDERS[order], index)).to_vec(),
     }
 }
 
-/// Runs the kernel, paced where there is a delay.
-///
-/// # Safety
-///
-/// As [`Kernel::run`].
-pub(crate) unsafe fn run(kernel: &Kernel, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: Option<u32>) {
-    // SAFETY: the caller's promise is the requirement of both.
-    unsafe {
-        match delay {
-            None => kernel.run(streams, steps),
-            Some(delay) => kernel.run_paced(streams, steps, delay),
+/// Bytes that a stream needs for `steps` steps of this walk.
+pub(crate) fn needs(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usize) -> usize {
+    match kernel.form.access {
+        Access::Random => walk.order.unwrap().lines() * LINE as usize,
+        Access::Strided => match steps * kernel.lines_per_step(&kernel.streams[stream]) {
+            0 => 0,
+            // The last line ends the stream.
+            lines => (lines - 1) * walk.stride + LINE as usize,
+        },
+        Access::Sequential => steps * kernel.streams[stream].advance(),
+    }
+}
+
+/// What `steps` steps should do in a stream: the offset of each line visited, in order, and whether it is stored.
+pub(crate) fn visits(kernel: &Kernel, walk: &Walk<'_>, steps: usize, stream: usize) -> Vec<(usize, bool)> {
+    let of = &kernel.streams[stream];
+    let lines = kernel.lines_per_step(of);
+    let loaded_per_burst = (of.read / kernel.touched / BURSTS_PER_STEP) as usize;
+    let per_burst = lines / BURSTS_PER_STEP as usize;
+    (0..steps * lines)
+        .map(|n| {
+            let offset = match kernel.form.access {
+                Access::Sequential => n * LINE as usize,
+                Access::Strided => n * walk.stride,
+                Access::Random => walk.order.unwrap().line_at(walk.index + n) * LINE as usize,
+            };
+            (offset, n % per_burst >= loaded_per_burst)
+        })
+        .collect()
+}
+
+/// Whether the kernel stores what it loaded.
+pub(crate) fn stores_what_it_loads(kernel: &Kernel) -> bool {
+    matches!(kernel.mix, Mix::Copy | Mix::R1W1Nt | Mix::R2W1Nt) && kernel.form.access != Access::Random
+}
+
+/// What `steps` steps should leave in each stream's memory, which the walk enters `lead` bytes behind its start.
+pub(crate) fn expected(kernel: &Kernel, walk: &Walk<'_>, steps: usize, lead: usize, before: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let visits: Vec<_> = (0..kernel.streams.len()).map(|i| visits(kernel, walk, steps, i)).collect();
+    let mut after = before.to_vec();
+    for (stream, visits_here) in visits.iter().enumerate() {
+        for (n, &(offset, _)) in visits_here.iter().enumerate().filter(|(_, (_, store))| *store) {
+            let loaded = |from: usize| &before[from][lead + visits[from][n].0..][..LINE as usize];
+            let line = match kernel.mix {
+                Mix::R2W1Nt if stores_what_it_loads(kernel) => {
+                    let lane = |s: &[u8], i: usize| u32::from_le_bytes(s[i..i + 4].try_into().unwrap());
+                    (0..LINE as usize).step_by(4).flat_map(|i| lane(loaded(0), i).wrapping_add(lane(loaded(1), i)).to_le_bytes()).collect()
+                }
+                _ if stores_what_it_loads(kernel) => loaded(0).to_vec(),
+                Mix::Fill if kernel.name == "fill-stosb" => vec![walk.stored.0[0]; LINE as usize],
+                Mix::Fill => vec![0; LINE as usize],
+                _ => walk.stored.0.to_vec(),
+            };
+            after[stream][lead + offset..][..kernel.touched as usize].copy_from_slice(&line[..kernel.touched as usize]);
         }
     }
+    after
 }
 
 /// Pointers for a kernel's streams; the rest dangle, so that a kernel that used them would fault.
@@ -108,17 +158,23 @@ pub(crate) fn pointers(streams: impl IntoIterator<Item = *mut u8>) -> [*mut u8; 
 }
 
 /// Bytes that are neither 0 nor [`STORED_BYTE`](memgauge_kernels::STORED_BYTE) and differ from place to place and seed to seed.
-pub(crate) fn noise(bytes: &mut [u8], seed: u64) {
-    let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    for b in bytes {
-        loop {
+pub(crate) fn noise(bytes: &mut [u8], seed: usize) {
+    /// Made once: tests need many. Its length is a prime, so that nothing repeats at a distance that a kernel could jump.
+    static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut x = 0x9E37_79B9_7F4A_7C15_u64;
+        let random = std::iter::repeat_with(move || {
             x ^= x << 13;
             x ^= x >> 7;
             x ^= x << 17;
-            *b = (x >> 32) as u8;
-            if *b != 0 && *b != memgauge_kernels::STORED_BYTE {
-                break;
-            }
-        }
+            (x >> 32) as u8
+        });
+        random.filter(|b| ![0, memgauge_kernels::STORED_BYTE].contains(b)).take(262_147).collect()
+    });
+    let (mut rest, mut from) = (bytes, seed * 4099 % NOISE.len());
+    while !rest.is_empty() {
+        let length = rest.len().min(NOISE.len() - from);
+        let (now, later) = rest.split_at_mut(length);
+        now.copy_from_slice(&NOISE[from..from + length]);
+        (rest, from) = (later, 0);
     }
 }

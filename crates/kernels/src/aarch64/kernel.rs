@@ -1,0 +1,138 @@
+//! aarch64: the frame of every kernel.
+
+/// The place in stream `$s`, of which a burst has `$bytes` bytes.
+macro_rules! at {
+    ($s:literal, $bytes:literal) => {
+        concat!("[{", $s, "}, #", $bytes, " * \\burst + \\line + \\part]")
+    };
+}
+
+/// The step from one burst, or step, to the next: `fixed` for loops whose bursts name their place in the step, `own` where the text of
+/// the burst moves on by itself.
+macro_rules! advance {
+    (fixed, $s:ident, $bytes:expr) => {
+        concat!("add {", stringify!($s), "}, {", stringify!($s), "}, #", $bytes)
+    };
+    (own, $s:ident, $bytes:expr) => {
+        ""
+    };
+}
+
+/// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst.
+///
+/// Loads go to `q0` and `q1`, a second stream's to `q2` and `q3`; `q4` to `q7` hold the line at the operand `{line}`, which is stored;
+/// `x9` is free for addresses. `finish` comes after the loop.
+macro_rules! kernel {
+    // Whole lines, one after the other.
+    ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, burst $burst:expr) => {
+        kernel!($name, $mix, $width, $supported, streams $streams, advance fixed, burst $burst)
+    };
+    ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
+        kernel!($name, $mix, $width, $supported, form Sequential Whole of LINE, streams $streams, advance $advance,
+            burst $burst, finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
+    };
+    ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
+     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
+     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
+        unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
+            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
+            unsafe {
+                asm!(
+                    "cbz {n}, 3f",
+                    "ldp q4, q5, [{line}]",
+                    "ldp q6, q7, [{line}, #32]",
+                    ".p2align 6",
+                    "2:",
+                    ".irp burst,0,1,2,3",
+                    $burst,
+                    ".endr",
+                    $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                    "subs {n}, {n}, #1",
+                    "b.ne 2b",
+                    $finish,
+                    "3:",
+                    n = inout(reg) steps => _,
+                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    $($operand)*
+                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+                    out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+                    options(nostack),
+                );
+            }
+        }
+        unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
+            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
+            unsafe {
+                asm!(
+                    "cbz {n}, 5f",
+                    "ldp q4, q5, [{line}]",
+                    "ldp q6, q7, [{line}, #32]",
+                    ".p2align 6",
+                    "2:",
+                    ".irp burst,0",
+                    $burst,
+                    ".endr",
+                    $(advance!($advance, $s, $bytes),)+
+                    // The count is 0 here, by the chain before: this delay starts when that one has ended.
+                    "adds {count}, {count}, {delay}",
+                    "b.eq 4f",
+                    "3:",
+                    "subs {count}, {count}, {one}",
+                    "b.ne 3b",
+                    "4:",
+                    // Adds 0, after the chain: the next burst has no address before.
+                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
+                    "subs {n}, {n}, {one}",
+                    "b.ne 2b",
+                    $finish,
+                    "5:",
+                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
+                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    count = inout(reg) 0_u64 => _,
+                    delay = in(reg) u64::from(delay),
+                    one = in(reg) 1_u64,
+                    $($operand)*
+                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+                    out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+                    options(nostack),
+                );
+            }
+        }
+        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
+        Kernel {
+            name: $name,
+            mix: Mix::$mix,
+            width: Width::$width,
+            form: Form { access: Access::$order, line: LineUse::$use },
+            streams: STREAMS,
+            touched: $touched,
+            burst_lines: burst_lines(STREAMS, $touched),
+            supported: $supported,
+            run,
+            paced,
+        }
+    }};
+}
+
+/// Offsets of the two pairs in a line.
+macro_rules! pairs {
+    ($lines:literal, $($op:expr),+) => { each!($lines, "0,32", $($op),+) };
+}
+
+/// Loads a pair from stream `$s`.
+macro_rules! ldp {
+    ($s:literal, $bytes:literal) => {
+        concat!("ldp q0, q1, ", at!($s, $bytes))
+    };
+}
+
+/// Stores, by `$op`, lines of stream `$s`.
+macro_rules! store {
+    ($op:literal, $lines:literal, $s:literal, $bytes:literal) => {
+        lines!(
+            $lines,
+            concat!($op, " q4, q5, [{", $s, "}, #", $bytes, " * \\burst + \\line]"),
+            concat!($op, " q6, q7, [{", $s, "}, #", $bytes, " * \\burst + \\line + 32]")
+        )
+    };
+}

@@ -1,0 +1,65 @@
+//! aarch64: traffic over the lines of a window in pseudo-random order, an [`Order`](crate::order::Order).
+//!
+//! Verified by `tests/` under QEMU's user-mode emulation only.
+
+use std::arch::asm;
+
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+
+use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::order::STEP_LINES;
+
+use super::stream::always;
+
+/// The next line's address to `{y}`.
+macro_rules! next {
+    () => {
+        "ldr {y}, [{end}, {at}]\n eor {y}, {y}, {turn}\n add {y}, {y}, {a}\n add {at}, {at}, #8"
+    };
+}
+
+/// Behind a burst at the table's end: all of it again, and the next turn of each block.
+macro_rules! turn {
+    () => {
+        "cbnz {at}, 7f\n mov {at}, {back}\n add {turn}, {turn}, {step}\n and {turn}, {turn}, {mask}\n 7:\n"
+    };
+}
+
+/// Loads the next `$n` lines.
+macro_rules! load {
+    ($n:literal) => {
+        times!($n, next!(), "ldp q0, q1, [{y}]\n ldp q0, q1, [{y}, #32]")
+    };
+}
+
+/// Stores the next `$n` lines by `$op`.
+macro_rules! store {
+    ($op:literal, $n:literal) => {
+        times!($n, next!(), concat!($op, " q4, q5, [{y}]\n", $op, " q6, q7, [{y}, #32]"))
+    };
+}
+
+/// A kernel over one window, of which a burst reads and writes so many bytes.
+macro_rules! random {
+    ($name:literal, $mix:ident, $read:literal, $write:literal, $burst:expr) => {
+        kernel!($name, $mix, Neon, always, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
+            burst concat!($burst, turn!()), finish "", operands(walk) [
+                line = in(reg) std::ptr::from_ref(walk.stored), end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
+                at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
+                step = in(reg) STEP_LINES * LINE as usize, y = out(reg) _,
+            ])
+    };
+}
+
+pub(super) const KERNELS: &[Kernel] = &[
+    random!("load-neon-random", AllReads, 256, 0, load!(4)),
+    random!("mix-9:1-neon-random", R9W1, 512, 64, concat!(load!(8), store!("stp", 1))),
+    random!("mix-4:1-neon-random", R4W1, 192, 64, concat!(load!(3), store!("stp", 1))),
+    random!("mix-3:1-neon-random", R3W1, 128, 64, concat!(load!(2), store!("stp", 1))),
+    random!("mix-2:1-neon-random", R2W1, 128, 128, concat!(load!(2), store!("stp", 2))),
+    random!("store-neon-random", R1W1, 0, 256, store!("stp", 4)),
+    random!("nt-store-neon-random", NtWrite, 0, 256, store!("stnp", 4)),
+    random!("mix-3:1-nt-neon-random", R3W1Nt, 192, 64, concat!(load!(3), store!("stnp", 1))),
+    random!("mix-2:1-nt-neon-random", R2W1NtX1, 128, 64, concat!(load!(2), store!("stnp", 1))),
+    random!("mix-1:1-nt-neon-random", R1W1Nt, 128, 128, concat!(load!(2), store!("stnp", 2))),
+];

@@ -1,0 +1,292 @@
+//! What a kernel declares, and what it is given to run.
+
+use memgauge_core::traffic::{Access, Form, Mix, Width};
+
+use crate::order::Order;
+
+/// The most streams that a kernel has.
+pub const MAX_STREAMS: usize = 4;
+
+/// Bursts in one step of every kernel.
+pub const BURSTS_PER_STEP: u32 = 4;
+
+/// Bytes of a cache line: the unit in which kernels touch memory on every instruction set here. Machines with 128-byte lines
+/// (some Arm cores) see two consecutive accesses to each.
+pub const LINE: u32 = 64;
+
+/// The byte of which lines stored consist unless a [`Walk`] says otherwise.
+pub const STORED_BYTE: u8 = 0xA5;
+
+/// One memory stream of a kernel: the bytes that one step reads and writes there, each of them once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// Bytes read per step.
+    pub read: u32,
+    /// Bytes written per step.
+    pub write: u32,
+}
+
+impl Stream {
+    /// Bytes by which one step of a sequential kernel advances.
+    pub const fn advance(&self) -> usize {
+        if self.read > self.write { self.read as usize } else { self.write as usize }
+    }
+
+    /// A stream that is read: `burst` bytes a burst.
+    pub(crate) const fn read(burst: u32) -> Self {
+        Self { read: burst * BURSTS_PER_STEP, write: 0 }
+    }
+
+    /// A stream that is written: `burst` bytes a burst.
+    pub(crate) const fn write(burst: u32) -> Self {
+        Self { read: 0, write: burst * BURSTS_PER_STEP }
+    }
+
+    /// A window of which a burst reads some lines and writes others: bytes read and written per burst.
+    pub(crate) const fn both((read, write): (u32, u32)) -> Self {
+        Self { read: read * BURSTS_PER_STEP, write: write * BURSTS_PER_STEP }
+    }
+}
+
+/// The content of one cache line.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line(pub [u8; LINE as usize]);
+
+impl Line {
+    /// What kernels store unless told otherwise: [`STORED_BYTE`]s.
+    pub const STORED: Self = Self([STORED_BYTE; LINE as usize]);
+    /// Zeros, with which a checksum begins.
+    pub const ZERO: Self = Self([0; LINE as usize]);
+
+    /// The exclusive or of its eight 8-byte words.
+    pub fn xor_of_words(&self) -> u64 {
+        let mut sum = 0;
+        for word in self.0.as_chunks().0 {
+            sum ^= u64::from_ne_bytes(*word);
+        }
+        sum
+    }
+}
+
+/// Where a kernel goes and what it stores there.
+#[derive(Debug, Clone, Copy)]
+pub struct Walk<'a> {
+    /// Where each stream goes on, 64-byte aligned; for random access, where the window begins. Pointers beyond the kernel's
+    /// streams are ignored.
+    pub streams: [*mut u8; MAX_STREAMS],
+    /// Strided access: bytes from one line to the next, in every stream. A multiple of 64, not 0.
+    pub stride: usize,
+    /// Random access: the order of the window's lines.
+    pub order: Option<&'a Order>,
+    /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_step) of each run. Rounded down to whole
+    /// bursts.
+    pub index: usize,
+    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats the first byte of
+    /// it; `dc zva` stores zeros whatever it is.
+    pub stored: &'a Line,
+    /// Checked lines: the exclusive or of what it was before the run and of every line loaded.
+    pub sum: Line,
+    /// Set by [`Kernel::walk`] of random kernels.
+    pub(crate) entry: Entry,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk from these streams on: every line of them, storing [`Line::STORED`].
+    pub const fn new(streams: [*mut u8; MAX_STREAMS]) -> Self {
+        Self { streams, stride: LINE as usize, order: None, index: 0, stored: &Line::STORED, sum: Line::ZERO, entry: Entry::NONE }
+    }
+
+    /// The same with lines so many bytes apart.
+    pub const fn with_stride(mut self, stride: usize) -> Self {
+        self.stride = stride;
+        self
+    }
+
+    /// The same over a window in this order, of which `index` lines were visited.
+    pub const fn with_order(mut self, order: &'a Order, index: usize) -> Self {
+        self.order = Some(order);
+        self.index = index;
+        self
+    }
+
+    /// The same storing this line.
+    pub const fn storing(mut self, line: &'a Line) -> Self {
+        self.stored = line;
+        self
+    }
+}
+
+/// Where a random kernel enters its order.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    /// The end of the order's table.
+    pub(crate) end: *const u64,
+    /// From the end to the beginning, in bytes: negative.
+    pub(crate) back: isize,
+    /// From the end to the next line's entry, in bytes: negative.
+    pub(crate) at: isize,
+    /// What the entries are combined with.
+    pub(crate) turn: usize,
+    /// The bits of it that count.
+    pub(crate) mask: usize,
+}
+
+impl Entry {
+    const NONE: Self = Self { end: std::ptr::null(), back: 0, at: 0, turn: 0, mask: 0 };
+
+    /// The entry after `index` lines, rounded down to whole bursts.
+    fn new(order: &Order, index: usize, burst_lines: u32) -> Self {
+        let (blocks, index) = (order.table.len(), index - index % burst_lines as usize);
+        let bytes = |entries: usize| (entries * size_of::<u64>()) as isize;
+        Self {
+            end: order.table.as_ptr_range().end,
+            back: -bytes(blocks),
+            at: bytes(index % blocks) - bytes(blocks),
+            turn: order.turn(index / blocks),
+            mask: order.mask(),
+        }
+    }
+}
+
+/// A loop that produces memory traffic, and what it declares about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel {
+    /// Its name, such as `load-avx2` or `triad-nt-avx512`.
+    pub name: &'static str,
+    /// The mix it produces.
+    pub mix: Mix,
+    /// The width of its loads and stores.
+    pub width: Width,
+    /// In which order it visits lines, and what it does with each.
+    pub form: Form,
+    /// Its streams. They advance together: sequential and strided ones by as many lines as they are touched, one after the other.
+    /// Random ones stay: each has one stream, a window, of which every line visited is either loaded or stored.
+    pub streams: &'static [Stream],
+    /// Bytes touched of each line visited: 64, or the width of one access where it touches a part.
+    pub touched: u32,
+    /// Lines moved, loads and stores together, between two delays of the paced form.
+    pub burst_lines: u32,
+    pub(crate) supported: fn() -> bool,
+    pub(crate) run: unsafe fn(&mut Walk<'_>, usize),
+    pub(crate) paced: unsafe fn(&mut Walk<'_>, usize, u32),
+}
+
+impl Kernel {
+    /// Bytes that the program reads in one step, all streams together.
+    pub fn read_per_step(&self) -> u64 {
+        self.streams.iter().map(|s| u64::from(s.read)).sum()
+    }
+
+    /// Bytes that the program writes in one step, all streams together.
+    pub fn written_per_step(&self) -> u64 {
+        self.streams.iter().map(|s| u64::from(s.write)).sum()
+    }
+
+    /// Lines that one step loads, all streams together: what memory moves, times 64 bytes, whatever part of a line is touched.
+    pub fn lines_read_per_step(&self) -> u64 {
+        self.read_per_step() / u64::from(self.touched)
+    }
+
+    /// Lines that one step stores, all streams together.
+    pub fn lines_written_per_step(&self) -> u64 {
+        self.written_per_step() / u64::from(self.touched)
+    }
+
+    /// Lines that one step visits in one of its streams.
+    pub const fn lines_per_step(&self, stream: &Stream) -> usize {
+        ((stream.read + stream.write) / self.touched) as usize
+    }
+
+    /// Whether this CPU, and the operating system on it, can run the kernel.
+    pub fn supported(&self) -> bool {
+        (self.supported)()
+    }
+
+    /// Runs `steps` steps from these stream pointers, over every line: [`walk`](Self::walk) with [`Walk::new`] and without delay.
+    ///
+    /// # Safety
+    ///
+    /// As [`walk`](Self::walk).
+    #[inline]
+    pub unsafe fn run(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize) {
+        // SAFETY: the caller's promise is the function's requirement.
+        unsafe { self.walk(&mut Walk::new(*streams), steps, None) }
+    }
+
+    /// Runs `steps` steps from these stream pointers, over every line, with a delay after every burst.
+    ///
+    /// # Safety
+    ///
+    /// As [`walk`](Self::walk).
+    #[inline]
+    pub unsafe fn run_paced(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: u32) {
+        // SAFETY: the caller's promise is the function's requirement.
+        unsafe { self.walk(&mut Walk::new(*streams), steps, Some(delay)) }
+    }
+
+    /// Runs `steps` steps of a walk; of what the caller sees in it, changes only the [sum](Walk::sum) of kernels that keep one.
+    ///
+    /// With a delay, there is one of so many core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.
+    /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
+    /// addresses depend on the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts
+    /// one every `delay` cycles at most. The chain does not wait for the burst's data. A core that takes a branch only every second
+    /// cycle makes the delay twice as long.
+    ///
+    /// A delay of 0 is legal and runs the loop over bursts without waiting. String kernels start their instruction anew
+    /// for each burst, which may then choose another protocol towards memory than for a long run.
+    ///
+    /// # Panics
+    ///
+    /// When the kernel is a random one and the walk has no order.
+    ///
+    /// # Safety
+    ///
+    /// The kernel is [supported](Self::supported). What it touches is valid, for writes where it is written, no written stream
+    /// overlaps another, and no reference to the memory is live. It touches, from each stream's pointer on, which is 64-byte aligned:
+    /// - sequential: `steps` times the stream's [`advance`](Stream::advance) bytes;
+    /// - strided: a line, or part of it, at each of `steps` times [`lines_per_step`](Self::lines_per_step) places, `stride` apart;
+    /// - random: the [lines](Order::lines) of the order's window.
+    #[inline]
+    pub unsafe fn walk(&self, walk: &mut Walk<'_>, steps: usize, delay: Option<u32>) {
+        if self.form.access == Access::Random {
+            assert!(walk.order.is_some(), "{} needs an order", self.name);
+            walk.entry = walk.order.map_or(Entry::NONE, |order| Entry::new(order, walk.index, self.burst_lines));
+        }
+        // SAFETY: the caller's promise is the requirement of both.
+        unsafe {
+            match delay {
+                None => (self.run)(walk, steps),
+                Some(delay) => (self.paced)(walk, steps, delay),
+            }
+        }
+    }
+}
+
+/// Lines of one burst of these streams.
+pub(crate) const fn burst_lines(streams: &[Stream], touched: u32) -> u32 {
+    let (mut bytes, mut i) = (0, 0);
+    while i < streams.len() {
+        bytes += streams[i].read + streams[i].write;
+        i += 1;
+    }
+    bytes / touched / BURSTS_PER_STEP
+}
+
+/// Several lists of kernels as one; `N` is their length together.
+pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
+    let mut out = [lists[0][0]; N];
+    let (mut list, mut at, mut n) = (0, 0, 0);
+    while n < N {
+        if at == lists[list].len() {
+            list += 1;
+            at = 0;
+        } else {
+            out[n] = lists[list][at];
+            at += 1;
+            n += 1;
+        }
+    }
+    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is the lists' length together");
+    out
+}

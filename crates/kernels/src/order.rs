@@ -1,0 +1,92 @@
+//! The pseudo-random order in which random kernels visit the lines of a window.
+//!
+//! What limits random traffic is how many lines a core can have on their way at once, and every instruction spent on finding the next
+//! line takes the place of a later line in its reorder buffer. So nothing is computed per line: an order is a small table, from which a
+//! kernel takes two instructions to a line's place. (On Zen 5, a permutation computed for each line, eight instructions, gave less than
+//! half of the bandwidth.)
+
+use crate::kernel::LINE;
+
+/// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
+const BLOCK_UNIT: usize = 36;
+
+/// From so many blocks on, blocks are enlarged instead: 576 to 1151 entries are 9 KiB at most, a part of any L1 cache, and far more
+/// lines than a core has on their way.
+const MOST_BLOCKS: usize = 1152;
+
+/// Lines by which each visit to a block goes further than the last one: 0.618 of 2^24, odd, so that every line has its turn whatever
+/// power of two the block's size is.
+pub(crate) const STEP_LINES: usize = 10_368_889;
+
+/// A pseudo-random order of the lines of a window.
+///
+/// The window is divided into blocks of equal size, a power of two, which are visited in a random sequence, over and over. The line
+/// visited in block `b` the `i`th time is `i` times an odd number, modulo the size, by exclusive or with a random number of the block:
+/// another line each time until each had its turn.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// For each block, in the order of visits: where it begins plus its random number, as bytes.
+    pub(crate) table: Box<[u64]>,
+    /// Lines of a block, a power of two.
+    block: usize,
+}
+
+impl Order {
+    /// The fewest lines that a window can have.
+    pub const FEWEST_LINES: usize = BLOCK_UNIT;
+
+    /// The order of the largest window of at most `lines` lines that can have one: less than a sixteenth smaller where there are
+    /// more than 576. `None` below [`FEWEST_LINES`](Self::FEWEST_LINES).
+    pub fn new(lines: usize, seed: u64) -> Option<Self> {
+        let mut block = 1;
+        while lines / block >= MOST_BLOCKS {
+            block *= 2;
+        }
+        let blocks = lines / block / BLOCK_UNIT * BLOCK_UNIT;
+        if blocks == 0 {
+            return None;
+        }
+        let mut random = Random(seed);
+        let mut sequence: Vec<u64> = (0..blocks as u64).collect();
+        for i in (1..blocks).rev() {
+            sequence.swap(i, random.below(i as u64 + 1) as usize);
+        }
+        let place = |b: u64| (b * block as u64 + random.below(block as u64)) * u64::from(LINE);
+        Some(Self { table: sequence.into_iter().map(place).collect(), block })
+    }
+
+    /// Lines of the window; a pass over it visits each once.
+    pub fn lines(&self) -> usize {
+        self.table.len() * self.block
+    }
+
+    /// The line of the window that is visited after `index` others.
+    pub fn line_at(&self, index: usize) -> usize {
+        let place = self.table[index % self.table.len()] as usize / LINE as usize;
+        place ^ (self.turn(index / self.table.len()) / LINE as usize)
+    }
+
+    /// What is combined with the table's entries when each block was visited `times` times, in bytes.
+    pub(crate) fn turn(&self, times: usize) -> usize {
+        times.wrapping_mul(STEP_LINES * LINE as usize) & self.mask()
+    }
+
+    /// The bits of an offset that choose the line in its block.
+    pub(crate) fn mask(&self) -> usize {
+        (self.block - 1) * LINE as usize
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        // The upper half of the product: below n, and as likely as any other number below it but for n / 2^64.
+        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+    }
+}
