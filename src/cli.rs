@@ -75,6 +75,16 @@ struct Memory {
     pages: Pages,
 }
 
+/// Which files, for the commands whose buffers can be files.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+struct Files {
+    /// Take all buffers from files in DIR instead: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any
+    /// other file system, which is DRAM. The files have no names and are gone afterwards
+    #[arg(long, value_name = "DIR", conflicts_with = "machine")]
+    memory_dir: Option<PathBuf>,
+}
+
 /// How to chase.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Chase")]
@@ -181,7 +191,8 @@ pub(crate) struct InfoArgs {
   memgauge latency                        one CPU, its own node
   memgauge latency --matrix               every node with CPUs to every node with memory
   memgauge latency --size 16K             the first-level cache
-  memgauge latency --cpu 8 --node 1 --pages 4k")]
+  memgauge latency --cpu 8 --node 1 --pages 4k
+  memgauge latency --memory-dir /mnt/pmem")]
 pub(crate) struct LatencyArgs {
     /// Every node with CPUs to every node with memory
     #[arg(long)]
@@ -193,6 +204,8 @@ pub(crate) struct LatencyArgs {
     chase: Chase,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    files: Files,
 }
 
 #[derive(Debug, Args)]
@@ -216,6 +229,8 @@ pub(crate) struct BandwidthArgs {
     load: Load,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    files: Files,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +250,8 @@ pub(crate) struct LoadedArgs {
     load: Load,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    files: Files,
 }
 
 #[derive(Debug, Args)]
@@ -331,7 +348,9 @@ fn parse_percent(text: &str) -> Result<f64, ParseError> {
 
 /// What a measuring command line means.
 pub(crate) struct Request {
+    /// What was asked, but for what only the kernel can say of `memory_dir`.
     pub(crate) spec: Spec,
+    pub(crate) memory_dir: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) planning: Planning,
 }
@@ -382,7 +401,13 @@ impl Common {
         self.place.apply(&mut spec);
         self.memory.apply(&mut spec);
         self.stop.apply(&mut spec);
-        Request { spec, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+    }
+}
+
+impl Files {
+    fn apply(self, request: Request) -> Request {
+        Request { memory_dir: self.memory_dir, ..request }
     }
 }
 
@@ -403,7 +428,7 @@ impl LatencyArgs {
         };
         let mut spec = Spec::new(Task::Latency(shape));
         self.chase.apply(&mut spec);
-        self.common.request(spec)
+        self.files.apply(self.common.request(spec))
     }
 }
 
@@ -417,7 +442,7 @@ impl BandwidthArgs {
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
         self.load.apply(&mut spec);
-        self.common.request(spec)
+        self.files.apply(self.common.request(spec))
     }
 }
 
@@ -427,7 +452,7 @@ impl LoadedArgs {
         self.chase.apply(&mut spec);
         self.load.apply(&mut spec);
         spec.delays = self.delays;
-        self.common.request(spec)
+        self.files.apply(self.common.request(spec))
     }
 }
 
@@ -501,6 +526,21 @@ mod tests {
         assert_eq!(got.confidence, Some(0.005));
         assert_eq!(got.budget, Some(Duration::from_secs(3)));
         assert_eq!(got.seed, Some(7));
+    }
+
+    #[test]
+    fn files_are_for_the_commands_that_can_use_them() {
+        let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
+            Ok(Asked::Measure(request)) => Some(request.memory_dir),
+            _ => None,
+        };
+        for command in ["latency", "bandwidth", "loaded"] {
+            assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a")), Some(Some("/mnt/a".into())));
+            assert_eq!(directory(&format!("memgauge {command}")), Some(None));
+            assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a --plan --machine /m")), None);
+        }
+        assert_eq!(directory("memgauge c2c --memory-dir /mnt/a"), None);
+        assert_eq!(directory("memgauge --memory-dir /mnt/a"), None);
     }
 
     #[test]

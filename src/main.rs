@@ -18,6 +18,7 @@ use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
+use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
 
 use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
             output::complain(&error);
             ExitCode::from(match error.downcast_ref::<PlanError>() {
                 Some(PlanError::Request(_)) => exit::USAGE,
+                _ if matches!(error.downcast_ref(), Some(DirectoryError::Request { .. })) => exit::USAGE,
                 _ if error.is::<output::BadFile>() => exit::USAGE,
                 _ => exit::COULD_NOT_MEASURE,
             })
@@ -58,11 +60,12 @@ fn main() -> ExitCode {
 }
 
 fn measure(request: Request) -> anyhow::Result<ExitCode> {
-    let Request { spec, output, planning } = request;
+    let Request { mut spec, memory_dir, output, planning } = request;
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = sysfs::read_machine(root)?;
-    // The kernels of this program are those of its own instruction set; a machine of another one is planned without naming any.
-    let kernels = if machine.identity.arch == memgauge_kernels::isa() { memgauge_kernels::rows() } else { Vec::new() };
+    spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
+    // Which kernels can run is known of this machine's CPUs only; another machine is planned without naming any.
+    let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let plan = plan::plan(&spec, &machine, &kernels)?;
     if planning.plan {
         output::show_plan(&plan, &machine, &output)?;

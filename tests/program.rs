@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use memgauge_core::directory::FileBacking;
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{ChaseOrder, Experiment, Metric, PlacementStatus, QualityLevel, Report};
+use memgauge_core::result::{ChaseOrder, Experiment, Metric, PageKind, PlacementStatus, QualityLevel, Report};
 use memgauge_core::units::IdSet;
 
 fn program() -> Command {
@@ -308,4 +310,89 @@ fn a_plan_says_what_and_how_long_and_measures_nothing() {
     assert!(output.status.success());
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(text(&output.stdout).contains("Idle latency"));
+}
+
+/// A folder for files that are memory, on the disc that the tests were built on or on a tmpfs.
+fn memory_dirs(name: &str) -> Vec<PathBuf> {
+    let shm = PathBuf::from(format!("/dev/shm/memgauge-{name}-{}", std::process::id()));
+    let mut folders = vec![temporary(name)];
+    match std::fs::create_dir(&shm) {
+        Ok(()) => folders.push(shm),
+        Err(e) => eprintln!("skipped: /dev/shm: {e}"),
+    }
+    folders
+}
+
+#[test]
+fn buffers_from_files_say_what_they_are_and_leave_nothing() {
+    for folder in memory_dirs("files") {
+        let path = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
+        let mut lines = vec!["latency --size 8M --time 60ms", "bandwidth --mix all-reads,1:1 --size 8M --time 60ms"];
+        if allowed_cpus().len() > 1 {
+            lines.push("loaded --delay 0,1000 --size 8M --time 60ms");
+        }
+        for line in lines {
+            let report = report(&format!("{line} --memory-dir {path}"));
+            assert!(!report.results.is_empty());
+            for m in &report.results {
+                assert!(m.estimate.value.is_some(), "{m:?}");
+                assert_eq!(m.at.memory_dir.as_ref(), Some(&path));
+                let file = m.evidence.file.as_ref().unwrap();
+                assert_eq!(file.path, path);
+                assert_eq!(file.map_sync, file.backing == FileBacking::Dax, "MAP_SYNC and DAX go together");
+                let kind = if file.backing == FileBacking::Dax { PageKind::Dax } else { PageKind::File };
+                assert_eq!(m.evidence.pages.obtained, Some(kind));
+                assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong, "{:?}", m.evidence.placement);
+            }
+            let plan = report.plan.unwrap();
+            assert_eq!(plan.directories.iter().map(|d| &d.file.path).collect::<Vec<_>>(), [&path]);
+            let said = report.notes.iter().any(|n| n.code.starts_with("memory-dir-"));
+            assert!(said || plan.directories[0].is_dax(), "{:?}", report.notes);
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        }
+        std::fs::remove_dir(folder).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_file() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    for folder in memory_dirs("killed") {
+        let mut child = program()
+            .args(["bandwidth", "--size", "16M", "--time", "30s", "--quiet", "--memory-dir"])
+            .arg(&folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // In the midst of it: a file of that directory is mapped, and has no name.
+        let maps = PathBuf::from(format!("/proc/{}/maps", child.id()));
+        let mapped = || std::fs::read_to_string(&maps).unwrap().lines().any(|l| l.contains(folder.to_str().unwrap()));
+        let begun = Instant::now();
+        while !mapped() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no file is mapped: {}", std::fs::read_to_string(&maps).unwrap());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        std::fs::remove_dir(folder).unwrap();
+    }
+}
+
+#[test]
+fn directories_that_cannot_be_memory_are_refused() {
+    let folder = temporary("no-memory");
+    let file = folder.join("file");
+    std::fs::write(&file, "").unwrap();
+    let with = |path: &Path| format!("latency --time 60ms --memory-dir {}", path.display());
+    assert!(refused(&with(&folder.join("absent")), 64).contains("there is no such directory"));
+    assert!(refused(&with(&file), 64).contains("it is not a directory"));
+    assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be made there"));
+    assert!(refused(&format!("{} --pages 2m", with(&folder)), 64).contains("--pages 2m does not go with --memory-dir"));
+    assert!(refused(&format!("{} --plan --machine /", with(&folder)), 64).contains("cannot be used with"));
+    assert!(refused(&format!("{} --size 900T", with(&folder)), 4).contains("may be taken"));
+    assert!(refused("c2c --memory-dir /dev/shm", 64).contains("unexpected argument"));
+    std::fs::remove_dir_all(folder).unwrap();
 }

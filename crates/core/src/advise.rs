@@ -1,7 +1,7 @@
 //! What the results together tell a reader, in words: notes that no single number shows.
 
 use crate::note::Note;
-use crate::result::{ChaseOrder, Experiment, Measurement, Metric, PageKind};
+use crate::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, PageKind};
 use crate::spec::PageRequest;
 use crate::topology::Machine;
 use crate::units::Bytes;
@@ -21,14 +21,16 @@ pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     notes
 }
 
-/// The window-local and full-random latency of the first cell that has both.
-fn translation(results: &[Measurement]) -> Option<(&Measurement, f64)> {
-    results.iter().filter(|m| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal)).find_map(|local| {
-        let mut at = local.at.clone();
-        at.order = Some(ChaseOrder::FullRandom);
-        let full = results.iter().find(|m| m.at == at)?;
-        Some((local, full.estimate.value? - local.estimate.value?))
-    })
+/// By how much full-random exceeds window-local latency in the first cell that has both; `None` where their intervals do not tell them
+/// apart.
+fn translation(results: &[Measurement]) -> Option<f64> {
+    let idle = |order| results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
+    let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
+        let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
+        Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
+    })?;
+    let (short, long) = (local.value?, full.value?);
+    (full.ci95_low.unwrap_or(long) > local.ci95_high.unwrap_or(short)).then_some(long - short)
 }
 
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
@@ -39,7 +41,7 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
     }
     let page = first.evidence.pages.page.map_or_else(|| "the base size".into(), |p| p.to_string());
     let cost = match translation(results) {
-        Some((_, ns)) => format!("full-random latency includes about {ns:.0} ns of translation (TLB misses)"),
+        Some(ns) => format!("full-random latency includes about {ns:.0} ns of translation (TLB misses)"),
         None => "latency over large buffers includes translation (TLB misses)".into(),
     };
     let node = first.at.memory_node.or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
@@ -97,4 +99,39 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
         )
         .advise("run again on a quieter machine, or give more --budget")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Estimate, Evidence, Quality, Unit, Verdict};
+
+    fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
+        Measurement {
+            experiment: Experiment::IdleLatency,
+            at: Coordinates { cpu: Some(0), memory_node: Some(1), order: Some(order), ..Coordinates::default() },
+            metric: Metric::Latency,
+            unit: Unit::Nanoseconds,
+            firmware: None,
+            estimate: Estimate {
+                value: Some(value),
+                ci95_low: Some(value - half_interval),
+                ci95_high: Some(value + half_interval),
+                ..Estimate::default()
+            },
+            evidence: Evidence::default(),
+            quality: Quality::default(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    #[test]
+    fn translation_costs_something_only_where_the_intervals_tell_the_orders_apart() {
+        let both = |local: f64, full: f64, half| [idle(ChaseOrder::WindowLocal, local, half), idle(ChaseOrder::FullRandom, full, half)];
+        assert_eq!(translation(&both(90.0, 112.0, 2.0)), Some(22.0));
+        assert_eq!(translation(&both(90.0, 92.0, 2.0)), None);
+        // A guest on a busy host: 435 ns and then 285 ns. No note may speak of -151 ns of translation.
+        assert_eq!(translation(&both(435.3, 284.7, 2.0)), None);
+        assert_eq!(translation(&both(90.0, 112.0, 2.0)[..1]), None);
+    }
 }

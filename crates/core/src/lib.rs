@@ -6,6 +6,7 @@
 
 pub mod advise;
 pub mod curve;
+pub mod directory;
 pub mod judge;
 pub mod note;
 pub mod pattern;

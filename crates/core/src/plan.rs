@@ -4,12 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::MemoryDir;
 use crate::note::Note;
 use crate::result::{Coordinates, Experiment};
 use crate::spec::PageRequest;
-use crate::traffic::{Mix, Width};
+use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
+mod check;
 mod decide;
 mod sizes;
 pub use decide::{PlanError, plan};
@@ -23,6 +25,8 @@ pub struct KernelRow {
     pub mix: Mix,
     /// Its width.
     pub width: Width,
+    /// How it goes over memory.
+    pub form: Form,
 }
 
 /// Everything that will be done, in order.
@@ -36,10 +40,21 @@ pub struct Plan {
     pub seed: u64,
     /// CPUs kept busy so that other packages' caches and links stay awake while one package is measured.
     pub keep_awake: IdSet,
+    /// Directories whose files are buffers, as the kernel described them when the plan was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<MemoryDir>,
     /// Estimate of the whole run in seconds.
     pub estimated_s: f64,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
+}
+
+impl Plan {
+    /// The directory that a buffer's file is in.
+    pub fn directory_of(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
+        let path = buffer.directory.as_ref()?;
+        self.directories.iter().find(|d| d.file.path == *path)
+    }
 }
 
 /// When a cell's measuring ends.
@@ -167,7 +182,7 @@ pub struct Traffic {
 pub struct BufferPlan {
     /// Its size.
     pub bytes: Bytes,
-    /// The node that its pages must be on.
+    /// The node that its pages must be on. For a file with DAX: the device's, or the touching CPUs' where the kernel does not state it.
     pub node: u32,
     /// Which pages.
     pub pages: PageRequest,
@@ -175,6 +190,9 @@ pub struct BufferPlan {
     pub touch: IdSet,
     /// Whether the size was derived from the caches (and may be grown when the plateau shows that it is too small) or asked for.
     pub derived: bool,
+    /// Directory whose file it is, by its path; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
 }
 
 /// Which injection delays a curve has.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::FileEvidence;
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
 use crate::spec::PageRequest;
@@ -163,9 +164,12 @@ pub struct Coordinates {
     /// Node of the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_node: Option<u32>,
-    /// Node of the memory; absent when each CPU used its own node's.
+    /// Node of the memory; absent when each CPU used its own node's, and when a device with DAX does not state its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_node: Option<u32>,
+    /// Directory whose files were the memory; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_dir: Option<String>,
     /// CPU of the probe, or the CPU that reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
@@ -309,6 +313,9 @@ pub struct Evidence {
     pub allocations: u32,
     /// The pages that backed the buffers, read back.
     pub pages: PageEvidence,
+    /// The file that the buffers were; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileEvidence>,
     /// Where the pages were, read back.
     pub placement: Placement,
     /// Time in which all threads ran, over the longest thread's time; `null` with one thread.
@@ -364,6 +371,10 @@ pub enum PageKind {
     Thp,
     /// Page of a huge-page pool.
     Pool,
+    /// Page of a file in DRAM: page cache or tmpfs.
+    File,
+    /// Page of a device mapped by DAX.
+    Dax,
 }
 
 /// Where a buffer's pages were.
@@ -371,9 +382,11 @@ pub enum PageKind {
 pub struct Placement {
     /// The conclusion.
     pub status: PlacementStatus,
-    /// How the pages were put there: `mbind`, or `first-touch` where policies are refused.
+    /// How the pages were put there: `mbind`; `first-touch` where policies are refused or not heeded; `device` for DAX, where the file
+    /// system chooses.
     pub method: String,
-    /// How it was read back: `move_pages`, `numa_maps`; `null` when neither may be used.
+    /// How it was read back: `move_pages`, `numa_maps`; `device` for DAX, whose pages neither shows: the device's node as the kernel states
+    /// it; `only-node` where there is no other; `null` when none of them may be used.
     pub source: Option<String>,
     /// Pages checked, by node.
     pub pages_by_node: BTreeMap<u32, u64>,

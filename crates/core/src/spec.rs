@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::MemoryDir;
 use crate::traffic::{Mix, Width};
 use crate::units::{Bytes, IdSet};
 
@@ -24,6 +25,8 @@ pub struct Spec {
     pub stride: Option<Bytes>,
     /// Which pages to back buffers with.
     pub pages: PageRequest,
+    /// Directory whose files are the buffers, as the kernel describes it; memory without a file where it is not said.
+    pub memory_dir: Option<MemoryDir>,
     /// Mixes of traffic.
     pub mixes: Vec<Mix>,
     /// Width of loads and stores.
@@ -95,6 +98,7 @@ impl Spec {
             window: None,
             stride: None,
             pages: PageRequest::Auto,
+            memory_dir: None,
             mixes: Vec::new(),
             width: WidthRequest::Best,
             one_thread_per_core: false,

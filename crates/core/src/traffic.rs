@@ -14,12 +14,18 @@ pub enum Mix {
     /// Loads only.
     #[serde(rename = "all-reads")]
     AllReads,
+    /// Eight loads to one plain store: 9 reads to 1 write on the bus, 90 % reads.
+    #[serde(rename = "9:1")]
+    R9W1,
     /// Three loads to one plain store: 4 reads to 1 write on the bus.
     #[serde(rename = "4:1")]
     R4W1,
     /// Two loads to one plain store: 3 reads to 1 write on the bus.
     #[serde(rename = "3:1")]
     R3W1,
+    /// As [`R3W1`](Self::R3W1), its loads from two streams in turn.
+    #[serde(rename = "3:1-x2")]
+    R3W1X2,
     /// One load to one plain store: 2 reads to 1 write on the bus.
     #[serde(rename = "2:1")]
     R2W1,
@@ -29,6 +35,12 @@ pub enum Mix {
     /// Non-temporal stores only.
     #[serde(rename = "nt-write")]
     NtWrite,
+    /// Three loads of one stream to one non-temporal store.
+    #[serde(rename = "3:1-nt")]
+    R3W1Nt,
+    /// Two loads of one stream to one non-temporal store.
+    #[serde(rename = "2:1-nt-x1")]
+    R2W1NtX1,
     /// Two read streams to one non-temporal store stream, as STREAM's triad.
     #[serde(rename = "2:1-nt")]
     R2W1Nt,
@@ -45,18 +57,41 @@ pub enum Mix {
 
 impl Mix {
     /// Every mix, in the order in which they are shown.
-    pub const ALL: [Self; 10] =
+    pub const ALL: [Self; 14] = [
+        Self::AllReads,
+        Self::R9W1,
+        Self::R4W1,
+        Self::R3W1,
+        Self::R3W1X2,
+        Self::R2W1,
+        Self::R1W1,
+        Self::NtWrite,
+        Self::R3W1Nt,
+        Self::R2W1NtX1,
+        Self::R2W1Nt,
+        Self::R1W1Nt,
+        Self::Copy,
+        Self::Fill,
+    ];
+
+    /// The mixes that a survey of a machine measures. The others lie between two of these, or differ from one only in the number of
+    /// streams.
+    pub const PEAK: [Self; 10] =
         [Self::AllReads, Self::R4W1, Self::R3W1, Self::R2W1, Self::R1W1, Self::NtWrite, Self::R2W1Nt, Self::R1W1Nt, Self::Copy, Self::Fill];
 
     /// The name used on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AllReads => "all-reads",
+            Self::R9W1 => "9:1",
             Self::R4W1 => "4:1",
             Self::R3W1 => "3:1",
+            Self::R3W1X2 => "3:1-x2",
             Self::R2W1 => "2:1",
             Self::R1W1 => "1:1",
             Self::NtWrite => "nt-write",
+            Self::R3W1Nt => "3:1-nt",
+            Self::R2W1NtX1 => "2:1-nt-x1",
             Self::R2W1Nt => "2:1-nt",
             Self::R1W1Nt => "1:1-nt",
             Self::Copy => "copy",
@@ -68,11 +103,15 @@ impl Mix {
     pub const fn description(self) -> &'static str {
         match self {
             Self::AllReads => "loads only",
+            Self::R9W1 => "8 loads : 1 store",
             Self::R4W1 => "3 loads : 1 store",
             Self::R3W1 => "2 loads : 1 store",
+            Self::R3W1X2 => "2 load streams : 1 store",
             Self::R2W1 => "1 load : 1 store",
             Self::R1W1 => "stores only",
             Self::NtWrite => "non-temporal stores only",
+            Self::R3W1Nt => "3 loads : 1 non-temporal store",
+            Self::R2W1NtX1 => "2 loads : 1 non-temporal store",
             Self::R2W1Nt => "2 load streams : 1 non-temporal store (triad)",
             Self::R1W1Nt => "1 load : 1 non-temporal store",
             Self::Copy => "load and store the same data elsewhere",
@@ -84,8 +123,9 @@ impl Mix {
     pub const fn lines(self) -> (u32, u32) {
         match self {
             Self::AllReads => (1, 0),
-            Self::R4W1 => (3, 1),
-            Self::R3W1 | Self::R2W1Nt => (2, 1),
+            Self::R9W1 => (8, 1),
+            Self::R4W1 | Self::R3W1Nt => (3, 1),
+            Self::R3W1 | Self::R3W1X2 | Self::R2W1Nt | Self::R2W1NtX1 => (2, 1),
             Self::R2W1 | Self::R1W1Nt | Self::Copy => (1, 1),
             Self::R1W1 | Self::NtWrite | Self::Fill => (0, 1),
         }
@@ -93,7 +133,17 @@ impl Mix {
 
     /// Whether its stores go around the caches.
     pub const fn non_temporal(self) -> bool {
-        matches!(self, Self::NtWrite | Self::R2W1Nt | Self::R1W1Nt)
+        matches!(self, Self::NtWrite | Self::R3W1Nt | Self::R2W1Nt | Self::R2W1NtX1 | Self::R1W1Nt)
+    }
+
+    /// The mix with the same loads and stores in which one stream is loaded: where lines are visited in random order, two streams and
+    /// one cannot be told apart, and only the latter exists.
+    pub const fn with_one_read_stream(self) -> Self {
+        match self {
+            Self::R3W1X2 => Self::R3W1,
+            Self::R2W1Nt => Self::R2W1NtX1,
+            other => other,
+        }
     }
 }
 
@@ -102,6 +152,9 @@ impl fmt::Display for Mix {
         f.pad(self.name())
     }
 }
+
+/// What a message says where a mix was expected.
+const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, 2:1-nt (triad), 1:1-nt, copy or fill";
 
 impl FromStr for Mix {
     type Err = ParseError;
@@ -114,11 +167,49 @@ impl FromStr for Mix {
             "triad" => "2:1-nt",
             other => other,
         };
-        Self::ALL
-            .into_iter()
-            .find(|m| m.name() == name)
-            .ok_or_else(|| ParseError::new(text, "a mix: all-reads, 4:1, 3:1, 2:1, 1:1, nt-write, 2:1-nt (triad), 1:1-nt, copy or fill"))
+        Self::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| ParseError::new(text, MIXES))
     }
+}
+
+/// How traffic goes over its memory.
+///
+/// Kernels of different forms never compete in one trial: they are different measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Form {
+    /// In which order it visits lines.
+    pub access: Access,
+    /// What it does with a line, beside loading or storing all of it.
+    pub line: LineUse,
+}
+
+/// In which order traffic visits lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Every line, one after the other.
+    #[default]
+    Sequential,
+    /// One line every so many bytes, in ascending order.
+    Strided,
+    /// Every line of a window, in pseudo-random order; no access waits for another.
+    Random,
+}
+
+/// What traffic does with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineUse {
+    /// Loads or stores all of it.
+    #[default]
+    Whole,
+    /// Loads or stores its first bytes, one access wide. Memory still moves the whole line, and no core can avoid reading a line of
+    /// which it stores a part.
+    Part,
+    /// Loads or stores all of it; lines stored are then written back to memory by an instruction of their own (CLWB, CLFLUSHOPT,
+    /// `dc cvac`).
+    WrittenBack,
+    /// Loads all of it and keeps a checksum of what was loaded.
+    Checked,
 }
 
 /// The width of one load or store.

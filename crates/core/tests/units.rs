@@ -141,15 +141,29 @@ fn names_of_mixes_and_widths_are_those_of_results() {
 #[test]
 fn mixes_named_by_their_ratio_have_it_on_the_bus() {
     // With plain stores the line is read first: reads are loads plus stores.
-    for mix in [Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R1W1] {
+    for mix in [Mix::R9W1, Mix::R4W1, Mix::R3W1, Mix::R2W1, Mix::R1W1] {
         let (loads, stores) = mix.lines();
         assert_eq!(mix.name(), format!("{}:{}", loads + stores, stores));
         assert!(!mix.non_temporal());
     }
     // Non-temporal stores do not.
-    for mix in [Mix::R2W1Nt, Mix::R1W1Nt] {
+    for mix in [Mix::R3W1Nt, Mix::R2W1Nt, Mix::R1W1Nt] {
         let (loads, stores) = mix.lines();
         assert_eq!(mix.name(), format!("{loads}:{stores}-nt"));
         assert!(mix.non_temporal());
     }
+    // The suffix is the number of streams loaded where the plain name has another.
+    for (mix, plain) in [(Mix::R3W1X2, Mix::R3W1), (Mix::R2W1NtX1, Mix::R2W1Nt)] {
+        assert!(mix.name().strip_prefix(plain.name()).is_some_and(|suffix| suffix.starts_with("-x")), "{mix}");
+        assert_eq!((mix.lines(), mix.non_temporal()), (plain.lines(), plain.non_temporal()));
+        assert_eq!(mix.with_one_read_stream(), plain.with_one_read_stream());
+    }
+}
+
+#[test]
+fn a_survey_has_each_mix_once() {
+    let mut seen = BTreeSet::new();
+    assert!(Mix::PEAK.into_iter().all(|mix| seen.insert(mix)));
+    assert!(Mix::ALL.into_iter().all(|mix| seen.insert(mix) || Mix::PEAK.contains(&mix)));
+    assert_eq!(seen.len(), Mix::ALL.len());
 }

@@ -12,6 +12,7 @@ use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::Load;
+use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
 /// Bursts of a cell, at least: six is the fewest of which a non-parametric 95 % interval exists.
@@ -175,7 +176,8 @@ pub(crate) fn crew_evidence(crew: &Crew, kernel: &Kernel, tried: Vec<Trial>) -> 
         kernels_tried: tried,
         buffer: Bytes(crew.bytes()),
         allocations: 1,
-        pages: crew.members.first().map(|(_, b, _)| b.pages().clone()).unwrap_or_default(),
+        pages: combined_pages(crew.members.iter().map(|(_, b, bytes)| (b.pages(), *bytes))),
+        file: crew.members.first().and_then(|(_, b, _)| b.file().cloned()),
         placement: combined(crew.members.iter().map(|(_, b, _)| b.placement_now())),
         ..Default::default()
     }

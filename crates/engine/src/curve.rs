@@ -13,6 +13,7 @@ use memgauge_linux::memory::Buffer;
 use crate::bandwidth::{Choice, Crew, crew_evidence, traffic_rates, window_gbs};
 use crate::burst::Chase;
 use crate::latency::hop_ns;
+use crate::pages::combined_pages;
 use crate::session::{CellError, Course, Session, WINDOW, combined};
 
 /// Bursts of a point, at least; see `bandwidth`.
@@ -114,6 +115,8 @@ impl Session<'_> {
         evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
         evidence.window = Some(probe.window);
         evidence.stride = Some(probe.stride);
+        let loaders = crew.members.iter().map(|(_, buffer, bytes)| (buffer.pages(), *bytes));
+        evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);

@@ -14,6 +14,7 @@ use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
+use crate::pages::combined_pages;
 use crate::session::{CellError, Session, combined};
 use crate::team::{Disturbance, Done, Job};
 
@@ -121,14 +122,14 @@ impl Session<'_> {
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
         let clock = self.clock();
         let (mut groups, mut spent, mut made) = (Vec::new(), Duration::ZERO, 0u32);
-        let (mut pages, mut placements) = (None, Vec::new());
+        let (mut pages, mut placements) = (Vec::new(), Vec::new());
         let mut disturbance = Disturbance::default();
         let target = self.plan.stop.relative_half_width;
         let run =
             if self.plan.stop.fixed_time { Duration::from_secs_f64(self.plan.stop.budget_s / f64::from(LEAST_ALLOCATIONS)) } else { RUN };
         loop {
             let buffer = self.allocate(&plan.buffer)?;
-            pages.get_or_insert_with(|| buffer.pages().clone());
+            pages.push(buffer.pages().clone());
             let start = self.chain_start(&probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, u64::from(made))?;
             let track = Track {
                 buffer: buffer.clone(),
@@ -155,8 +156,8 @@ impl Session<'_> {
                 samples.extend(value);
             }
             placements.push(buffer.placement_now());
-            // The first windows find both cores' clocks and predictors cold.
-            let settled = samples.len().min(4);
+            // The first windows find both cores' clocks and predictors cold. Where CPUs are shared there may be few at all.
+            let settled = (samples.len() / 2).min(4);
             groups.push(samples.split_off(settled));
             spent += run;
             made += 1;
@@ -180,7 +181,7 @@ impl Session<'_> {
             window: Some(plan.window),
             stride: Some(plan.stride),
             allocations: made,
-            pages: pages.unwrap_or_default(),
+            pages: combined_pages(pages.iter().map(|p| (p, plan.buffer.bytes))),
             placement: combined(placements),
             noise: self.unwatch(watch, &disturbance),
             ..Default::default()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
@@ -13,10 +14,13 @@ use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
 use crate::chain;
+use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
 /// Counted windows of a chase that is only compared with another one: evidence, not a result.
 const GLANCE_WINDOWS: usize = 4;
+/// Times that it is tried: a thread whose time quota is used up misses a whole burst, and the next one begins with a new quota.
+const MOST_GLANCES: u32 = 5;
 /// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
 const PLATEAU_TOLERANCE: f64 = 0.05;
 /// Times that a derived buffer may be doubled in search of the plateau.
@@ -47,11 +51,13 @@ impl Session<'_> {
         let mut windows = if self.plan.stop.fixed_time { (fixed.ceil() as usize).max(1) } else { BURST_WINDOWS };
         let mut samples: Vec<Vec<Vec<f64>>> = vec![Vec::new(); orders.len()];
         let (mut spent, mut made) = (Duration::ZERO, 0);
-        let (mut pages, mut placements, mut sequential) = (None, Vec::new(), None);
+        let (mut pages, mut placements, mut sequential) = (Vec::new(), Vec::new(), None);
+        let mut file;
         let mut course = Course::default();
         loop {
             let buffer = self.allocate(&probe.buffer)?;
-            pages.get_or_insert_with(|| buffer.pages().clone());
+            pages.push((buffer.pages().clone(), probe.buffer.bytes));
+            file = buffer.file().cloned();
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
@@ -88,7 +94,8 @@ impl Session<'_> {
                 window: Some(if *order == ChaseOrder::WindowLocal { probe.window } else { probe.buffer.bytes }),
                 stride: Some(probe.stride),
                 allocations: made,
-                pages: pages.clone().unwrap_or_default(),
+                pages: combined_pages(pages.iter().map(|(p, bytes)| (p, *bytes))),
+                file: file.clone(),
                 placement: combined(placements.iter().cloned()),
                 prefetch,
                 plateau,
@@ -135,11 +142,17 @@ impl Session<'_> {
 
     /// A short chase over the first `bytes` of `buffer`: median nanoseconds per hop.
     fn glance(&mut self, probe: &Probe, bytes: Bytes, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64, CellError> {
-        let chase = self.chain(probe, bytes, order, buffer, 0)?;
-        let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), GLANCE_WINDOWS)?;
+        let mut chase = self.chain(probe, bytes, order, buffer, 0)?;
         let clock = self.clock();
-        let ns: Vec<f64> = burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, GLANCE_WINDOWS)).collect();
-        stats::median(&ns).ok_or_else(|| CellError::Cannot(format!("CPU {} got no time in a burst; the machine is overloaded", probe.cpu)))
+        for _ in 0..MOST_GLANCES {
+            let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), GLANCE_WINDOWS)?;
+            let Some((trace, moved_on)) = burst.chase else { break };
+            if let Some(ns) = stats::median(&hop_ns(&trace, &clock, GLANCE_WINDOWS)) {
+                return Ok(ns);
+            }
+            chase = moved_on;
+        }
+        Err(CellError::Cannot(format!("CPU {} got no time in {MOST_GLANCES} bursts; the machine is overloaded", probe.cpu)))
     }
 
     /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
@@ -172,9 +185,11 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Whether a buffer of this size on this node is within what this process may take.
+    /// Whether a buffer of this size on this node, or in this directory, is within what this process may take.
     fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
         let allowed = &self.setting.machine.allowed;
-        bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room)
+        let directory = self.plan.directory_of(plan);
+        let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
+        directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
     }
 }

@@ -10,6 +10,7 @@ mod chain;
 mod curve;
 mod handoff;
 mod latency;
+mod pages;
 mod session;
 mod team;
 

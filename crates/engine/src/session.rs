@@ -196,7 +196,8 @@ impl<'a> Session<'a> {
         if !lost.is_empty() {
             return Err(CellError::Cannot(format!("CPU {lost} went offline, or left this process's cpuset or affinity, during the run")));
         }
-        let lost: IdSet = work.buffers().iter().map(|b| b.node).filter(|&node| !now.nodes.contains(node)).collect();
+        let lost: IdSet =
+            work.buffers().iter().filter(|b| b.directory.is_none()).map(|b| b.node).filter(|&node| !now.nodes.contains(node)).collect();
         if !lost.is_empty() {
             return Err(CellError::Cannot(format!("memory node {lost} went offline or left this process's cpuset during the run")));
         }
@@ -284,7 +285,7 @@ impl<'a> Session<'a> {
             ));
         }
         let length = WINDOW * windows as u32;
-        let done = self.team.run(jobs, length + PATIENCE)?;
+        let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
         self.measuring += length;
         self.observer.progress(self.share());
         Ok(gather(done))
@@ -317,6 +318,10 @@ impl<'a> Session<'a> {
 
     /// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.
     fn claimed(&self, experiment: Experiment, at: &Coordinates) -> Option<f64> {
+        if at.memory_dir.is_some() {
+            // Firmware speaks of the node's memory and not of a device there.
+            return None;
+        }
         let claim = self.setting.machine.topology.claim(at.cpu_node?, at.memory_node?)?;
         match experiment {
             Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
@@ -356,6 +361,7 @@ fn place(at: &Coordinates) -> String {
     add("CPUs", at.cpus.as_ref().map(ToString::to_string));
     add("holder CPU", at.holder_cpu.map(|c| c.to_string()));
     add("memory node", at.memory_node.map(|n| n.to_string()));
+    add("files in", at.memory_dir.clone());
     parts.join(", ")
 }
 

@@ -92,6 +92,17 @@ pub(crate) struct Team {
 impl Team {
     /// Runs every job on its CPU at the same time and waits for all; the caller sleeps meanwhile. At most one job a CPU.
     pub(crate) fn run<T: Send + 'static>(&mut self, jobs: Vec<(u32, Job<T>)>, patience: Duration) -> Result<Vec<Done<T>>, TeamError> {
+        let needed = jobs.len();
+        self.run_most(jobs, needed, patience)
+    }
+
+    /// The same, where only the first `needed` jobs must be done: the others are left out when their CPU may not be used any more.
+    pub(crate) fn run_most<T: Send + 'static>(
+        &mut self,
+        jobs: Vec<(u32, Job<T>)>,
+        needed: usize,
+        patience: Duration,
+    ) -> Result<Vec<Done<T>>, TeamError> {
         let (sender, receiver) = mpsc::channel();
         let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
         for (index, (cpu, job)) in jobs.into_iter().enumerate() {
@@ -116,7 +127,10 @@ impl Team {
                 }
             }
         }
-        results.into_iter().flatten().collect()
+        let dispensable =
+            |index: usize, result: &Result<Done<T>, TeamError>| index >= needed && matches!(result, Err(TeamError::Pin { .. }));
+        let results = results.into_iter().flatten().enumerate();
+        results.filter(|(index, result)| !dispensable(*index, result)).map(|(_, result)| result).collect()
     }
 
     /// Runs one job on one CPU.
@@ -178,6 +192,15 @@ mod tests {
     fn a_cpu_that_does_not_exist_is_named() {
         let error = Team::default().run_on(1_000_000, || ()).unwrap_err();
         assert!(error.to_string().contains("CPU 1000000"), "{error}");
+    }
+
+    #[test]
+    fn a_job_that_is_not_needed_may_lose_its_cpu() {
+        let cpu = a_cpu();
+        let jobs = || [cpu, 1_000_000].map(|cpu| (cpu, Box::new(|| 7) as Job<i32>)).into();
+        let done = Team::default().run_most(jobs(), 1, Duration::from_secs(10)).unwrap();
+        assert_eq!(done.into_iter().map(|d| d.value).collect::<Vec<_>>(), [7]);
+        assert!(matches!(Team::default().run(jobs(), Duration::from_secs(10)), Err(TeamError::Pin { cpu: 1_000_000, .. })));
     }
 
     #[test]

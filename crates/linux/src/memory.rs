@@ -4,18 +4,23 @@
 //! pages are bound to the node with `mbind` before they are touched; where a container refuses memory policies (`EPERM` of a seccomp
 //! filter, `ENOSYS`), first touch from CPUs of that node places them instead. What was obtained is never assumed: the kind of page is
 //! read from `/proc/self/smaps` and the node from `move_pages` in query mode or from `/proc/self/numa_maps`.
+//!
+//! A buffer in a directory is a shared mapping of a file without a name ([`file`](self::file)), which is gone with the process as well.
 
 use std::path::Path;
 
+use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
 use memgauge_core::spec::PageRequest;
 use memgauge_core::units::Bytes;
 
 mod error;
+mod file;
 mod map;
 mod place;
 mod readback;
+mod scan;
 mod system;
 mod touch;
 
@@ -38,12 +43,14 @@ enum Backing {
     Thp(usize),
     /// Base pages of this many bytes, huge ones refused.
     Base(usize),
+    /// A file, mapped in steps of this many bytes.
+    File(usize),
 }
 
 impl Backing {
     fn page(self) -> usize {
         match self {
-            Self::Pool(page) | Self::Thp(page) | Self::Base(page) => page,
+            Self::Pool(page) | Self::Thp(page) | Self::Base(page) | Self::File(page) => page,
         }
     }
 }
@@ -60,6 +67,7 @@ pub struct Buffer {
     len: usize,
     pages: PageEvidence,
     placement: Placement,
+    file: Option<FileEvidence>,
     backing: Backing,
     node: u32,
     /// The machine has no other node with memory.
@@ -73,11 +81,11 @@ impl Buffer {
     /// business; here only what the node and the pool hold at this moment is checked, because a bound allocation beyond it would be
     /// killed by the kernel instead of refused.
     ///
-    /// With [`PageRequest::Auto`]: free pages of the node's 2 MiB pool when there are enough, else transparent huge pages, else base
+    /// A buffer in a directory is a file there; see [`file`](self::file). Otherwise, with [`PageRequest::Auto`]: free pages of the node's 2 MiB pool when there are enough, else transparent huge pages, else base
     /// pages, the evidence saying why. Sizes of pools are never changed.
     ///
     /// # Errors
-    /// When the size is zero, the node does not exist or may not be used, its memory or its pool does not suffice, pages asked for by
+    /// When the size is zero, the node does not exist or may not be used, its memory, its pool or the file system does not suffice, pages asked for by
     /// name cannot be had, or policies are refused and no CPU of the node may touch for it. Each says what to do.
     pub fn allocate(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
         Self::allocate_under(plan, root, &place::PROCESS)
@@ -87,6 +95,9 @@ impl Buffer {
         let system = System::read(root, plan.node)?;
         let len = usize::try_from(plan.bytes.0).ok().filter(|&n| n > 0 && n <= isize::MAX as usize / 2);
         let len = len.ok_or_else(|| error::size(plan))?;
+        if let Some(directory) = &plan.directory {
+            return file::allocate(plan, len, directory, &system, policy);
+        }
         let (backings, mut reasons) = choose(plan, len, &system)?;
         let last = backings.len() - 1;
         for (i, backing) in backings.into_iter().enumerate() {
@@ -139,7 +150,7 @@ impl Buffer {
             let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());
             placement.reason = Some(format!("{seen}; {refusal}"));
         }
-        Ok(Self { mapping, len, pages, placement, backing, node: plan.node, only_node: system.only_node })
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: system.only_node })
     }
 
     /// The first byte; aligned to the pages that back the buffer.
@@ -168,8 +179,17 @@ impl Buffer {
         &self.placement
     }
 
+    /// The file that it is; `None` for memory without a file.
+    pub fn file(&self) -> Option<&FileEvidence> {
+        self.file.as_ref()
+    }
+
     /// The node that its pages are on now: the kernel's balancing, a tiering daemon or an administrator may have moved them since.
     pub fn placement_now(&self) -> Placement {
+        if self.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax) {
+            // A file stays where its file system put it.
+            return self.placement.clone();
+        }
         let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
         Placement { method: self.placement.method.clone(), ..now }
     }
@@ -241,6 +261,7 @@ fn check_kind(plan: &BufferPlan, backing: Backing, pages: &PageEvidence, system:
         Backing::Pool(_) => PageKind::Pool,
         Backing::Thp(_) => PageKind::Thp,
         Backing::Base(_) => PageKind::Base,
+        Backing::File(_) => PageKind::File,
     };
     let (Some(obtained), Some(share)) = (pages.obtained, pages.share) else { return Ok(()) };
     if plan.pages == PageRequest::Auto || (obtained == wanted && share >= LARGE_MAJORITY) {

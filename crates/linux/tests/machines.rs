@@ -1,18 +1,26 @@
 //! Recorded machines: the topology agrees with `lscpu` and with what is known of each machine.
 //!
-//! `MEMGAUGE_MACHINES` names a folder of archives (`NAME.tar.bz2`, each one folder with `sys/` and `proc/`), such as hwloc's
-//! `tests/hwloc/linux`. Without it, or without `tar` or `lscpu`, these tests say that they were skipped.
+//! Archives (one folder with `sys/` and `proc/` each) are those of `tests/machines`, `NAME.tar.gz`, and those of the folder that
+//! `MEMGAUGE_MACHINES` names, `NAME.tar.bz2`, such as hwloc's `tests/hwloc/linux`. Without that variable, without `tar` for its archives,
+//! or without `lscpu`, these tests say what they skip.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test reports by panics and by what it prints")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use flate2::read::GzDecoder;
 use memgauge_core::topology::{Machine, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::sysfs::read_machine;
+
+/// Ending of the archives of `tests/machines`.
+const OURS: &str = ".tar.gz";
+/// Ending of those that others recorded.
+const THEIRS: &str = ".tar.bz2";
 
 /// An archive, unpacked for as long as this lives.
 struct Recording {
@@ -26,18 +34,11 @@ impl Recording {
         let name = format!("machine-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        // tar complains of patterns that match nothing, which is all right here; what matters is what came out.
-        let patterns = ["*/sys/devices/system", "*/sys/devices/cpu_*", "*/sys/class/dmi", "*/sys/fs/cgroup", "*/proc", "*/dev/cpuset"];
-        Command::new("tar")
-            .arg("-xjf")
-            .arg(archive)
-            .arg("-C")
-            .arg(&folder)
-            .arg("--wildcards")
-            .args(patterns)
-            .stderr(Stdio::null())
-            .status()
-            .unwrap();
+        if archive.to_string_lossy().ends_with(OURS) {
+            tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
+        } else {
+            unpack_parts(archive, &folder);
+        }
         let root = folder.read_dir().unwrap().next().unwrap_or_else(|| panic!("nothing came out of {}", archive.display()));
         Self { root: root.unwrap().path(), folder }
     }
@@ -49,14 +50,33 @@ impl Drop for Recording {
     }
 }
 
+/// Others' archives hold all of `sys/`.
+fn unpack_parts(archive: &Path, folder: &Path) {
+    // tar complains of patterns that match nothing, which is all right here; what matters is what came out.
+    let patterns = ["*/sys/devices/system", "*/sys/devices/cpu_*", "*/sys/class/dmi", "*/sys/fs/cgroup", "*/proc", "*/dev/cpuset"];
+    let mut tar = Command::new("tar");
+    tar.arg("-xjf").arg(archive).arg("-C").arg(folder).arg("--wildcards").args(patterns).stderr(Stdio::null()).status().unwrap();
+}
+
 fn installed(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// The archives by name; `None`, with a word of why, when they cannot be used here.
-fn archives() -> Option<BTreeMap<String, PathBuf>> {
+/// The archives in a folder, by name.
+fn archives(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
+    let entries = folder.read_dir().unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let archives: BTreeMap<String, PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter_map(|path| Some((path.file_name()?.to_str()?.strip_suffix(ending)?.to_owned(), path)))
+        .collect();
+    assert!(!archives.is_empty(), "{} holds no archive *{ending}", folder.display());
+    archives
+}
+
+/// Others' archives; `None`, with a word of why, when they cannot be used here.
+fn archives_of_others() -> Option<BTreeMap<String, PathBuf>> {
     let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else {
-        println!("skipped: MEMGAUGE_MACHINES names no folder of recorded machines");
+        println!("skipped: MEMGAUGE_MACHINES names no folder of machines that others recorded");
         return None;
     };
     if !installed("tar") {
@@ -64,13 +84,7 @@ fn archives() -> Option<BTreeMap<String, PathBuf>> {
         return None;
     }
     // A variable that is set but wrong is a mistake, and no reason to skip.
-    let entries = Path::new(&folder).read_dir().unwrap_or_else(|e| panic!("MEMGAUGE_MACHINES={}: {e}", folder.display()));
-    let archives: BTreeMap<String, PathBuf> = entries
-        .map(|entry| entry.unwrap().path())
-        .filter_map(|path| Some((path.file_name()?.to_str()?.strip_suffix(".tar.bz2")?.to_owned(), path)))
-        .collect();
-    assert!(!archives.is_empty(), "MEMGAUGE_MACHINES={} holds no archive *.tar.bz2", folder.display());
-    Some(archives)
+    Some(archives(Path::new(&folder), THEIRS))
 }
 
 fn ids(list: &str) -> IdSet {
@@ -191,8 +205,9 @@ fn has_memory_to_spare(machine: &Machine, name: &str) {
 
 type Check = fn(&Machine);
 
-/// What is known of each of hwloc's machines.
-const KNOWN: [(&str, Check); 8] = [
+/// What is known of machines: of ours, and of hwloc's.
+const KNOWN: [(&str, Check); 9] = [
+    ("2p1024c16n", a_thousand_cpus),
     ("memorysidecaches", memory_side_caches),
     ("fakeheteromemtiers", memory_of_several_tiers),
     ("offline-cpu0-node0", offline_cpus_and_an_absent_node),
@@ -203,9 +218,8 @@ const KNOWN: [(&str, Check); 8] = [
     ("nvidia-dgx-gb10", arm_cores_of_two_designs),
 ];
 
-#[test]
-fn recorded_machines() {
-    let Some(archives) = archives() else { return };
+/// Checks each machine; `more` is what holds of all of them beside.
+fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
     let compare = installed("lscpu");
     if !compare {
         println!("skipped in part: lscpu is not installed");
@@ -214,7 +228,7 @@ fn recorded_machines() {
         let recording = Recording::unpack(archive);
         let machine = read_machine(&recording.root).unwrap();
         is_consistent(&machine, name);
-        has_memory_to_spare(&machine, name);
+        more(&machine, name);
         if compare {
             agrees_with_lscpu(&recording.root, &machine.topology, name);
         }
@@ -224,10 +238,24 @@ fn recorded_machines() {
     };
     // Unpacking takes the time.
     std::thread::scope(|scope| {
-        for (name, archive) in &archives {
+        for (name, archive) in archives {
             std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, move || check(name, archive)).unwrap();
         }
     });
+}
+
+#[test]
+fn recorded_machines() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    // Guests are small: little of their memory may be free.
+    check_all(&archives(&folder, OURS), |_, _| ());
+}
+
+#[test]
+fn machines_that_others_recorded() {
+    if let Some(archives) = archives_of_others() {
+        check_all(&archives, has_memory_to_spare);
+    }
 }
 
 #[test]
@@ -241,6 +269,29 @@ fn this_machine_agrees_with_lscpu() {
         return;
     }
     agrees_with_lscpu(Path::new("/"), &machine.topology, "this machine");
+}
+
+fn a_thousand_cpus(machine: &Machine) {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    assert_eq!((topology.cpus.len(), topology.packages().len(), topology.nodes.len()), (1024, 2, 16));
+    assert_eq!(topology.one_per_core(&topology.online()), ids("0-511"));
+    assert_eq!((allowed.cpus.clone(), allowed.nodes.clone()), (ids("0-1023"), ids("0-15")));
+    let count = |level: u8| topology.caches.iter().filter(|c| c.level == level).count();
+    assert_eq!([1, 2, 3].map(count), [512, 512, 64]);
+    assert_eq!((topology.llc_of(9).unwrap().size, topology.llc_of(9).unwrap().cpus.clone()), (Bytes::mib(32), ids("8-15,520-527")));
+    let node = topology.node(9).unwrap();
+    assert_eq!((node.cpus.clone(), node.memory), (ids("288-319,800-831"), Bytes::gib(64)));
+    assert_eq!([9, 8, 7].map(|to| node.distances[&to]), [10, 12, 32]);
+    assert_eq!(
+        node.hmat.iter().map(|h| (h.class, h.initiators.clone(), h.read_latency_ns)).collect::<Vec<_>>(),
+        [(0, ids("9"), Some(110)), (1, ids("9"), Some(110)),]
+    );
+    assert_eq!(
+        node.pools.iter().map(|p| (p.page, p.total, p.free)).collect::<Vec<_>>(),
+        [(Bytes::mib(2), 8192, 8192), (Bytes::gib(1), 4, 4),]
+    );
+    assert_eq!(machine.identity.hypervisor, None);
+    has_memory_to_spare(machine, "2p1024c16n");
 }
 
 fn memory_side_caches(machine: &Machine) {

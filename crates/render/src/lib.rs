@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod data;
+pub mod mlc;
 mod text;
 
 use memgauge_core::result::Report;

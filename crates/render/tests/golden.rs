@@ -5,7 +5,7 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::result::Report;
+use memgauge_core::result::{Report, Table};
 use memgauge_render::{Format, Json, Text, plan_text};
 use snapbox::Data;
 
@@ -56,4 +56,29 @@ fn plans() {
             check(golden(&format!("plan-{name}.txt")), plan_text(plan, &report.machine, 100));
         }
     }
+}
+
+#[test]
+fn a_device_that_does_not_state_its_node_is_on_none() {
+    let mut report = samples::pmem();
+    for m in &mut report.results {
+        m.at.memory_node = None;
+    }
+    let plan = report.plan.as_mut().unwrap();
+    plan.directories[0].file.device_node = None;
+    plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory_node = None);
+    for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
+        assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");
+    }
+}
+
+#[test]
+fn results_of_memory_and_of_files_are_tables_apart() {
+    let mut report = samples::pmem();
+    let memory = samples::two_nodes().results.into_iter().filter(|m| m.at.table == Some(Table::NodeMatrix));
+    report.results.extend(memory);
+    let shown = text(&report, 100);
+    let of_files = shown.lines().filter(|l| l.contains(", files in /mnt/pmem")).count();
+    assert_eq!(of_files, 3, "latency, bandwidth by mix, curve: {shown}");
+    assert!(shown.lines().any(|l| l.starts_with("Idle latency  ")) && shown.contains("112.7") && shown.contains("173.2"), "{shown}");
 }

@@ -3,14 +3,16 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::check::{check_cpus, check_directory, check_nodes};
 use super::sizes::Sizes;
 use super::{Cell, Delays, Handoff, KernelRow, LineState, Loader, Plan, Probe, Step, StopRule, Traffic, Work};
+use crate::directory::FileBacking;
 use crate::note::Note;
 use crate::result::{Coordinates, Experiment, Table};
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, WidthRequest};
 use crate::topology::Machine;
-use crate::traffic::{Mix, Width};
-use crate::units::{Bytes, IdSet};
+use crate::traffic::{Form, Mix, Width};
+use crate::units::IdSet;
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
@@ -63,7 +65,8 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     let mut notes = planner.notes;
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
-    Ok(Plan { steps, stop, seed: spec.seed.unwrap_or(DEFAULT_SEED), keep_awake, estimated_s, notes })
+    let directories = spec.memory_dir.iter().cloned().collect();
+    Ok(Plan { steps, stop, seed: spec.seed.unwrap_or(DEFAULT_SEED), keep_awake, directories, estimated_s, notes })
 }
 
 struct Planner<'a> {
@@ -74,6 +77,8 @@ struct Planner<'a> {
     cpus: IdSet,
     /// Memory nodes to measure.
     nodes: IdSet,
+    /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
+    device: Option<Option<u32>>,
     sizes: Sizes<'a>,
     notes: Vec<Note>,
 }
@@ -87,7 +92,8 @@ impl<'a> Planner<'a> {
         if cpus.is_empty() {
             return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
         }
-        let nodes = match &spec.nodes {
+        check_directory(spec)?;
+        let mut nodes = match &spec.nodes {
             Some(asked) => check_nodes(asked, machine)?,
             None => machine.allowed.nodes.clone(),
         };
@@ -97,7 +103,21 @@ impl<'a> Planner<'a> {
         if spec.one_thread_per_core {
             cpus = machine.topology.one_per_core(&cpus);
         }
-        let mut notes = Vec::new();
+        let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
+        if backing == Some(FileBacking::PageCache) {
+            // No policy binds the page cache: its pages are where they are touched first, so they need a CPU there.
+            let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
+            nodes = nodes.iter().filter(touchable).collect();
+            if nodes.is_empty() {
+                return Err(PlanError::Unavailable(
+                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs".into(),
+                ));
+            }
+        }
+        // A node that is not online has no CPUs to touch from, and nothing to compare with.
+        let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
+        let device = (backing == Some(FileBacking::Dax)).then(device_node);
+        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
         if let Some(quota) = machine.allowed.cpu_quota.filter(|q| *q < cpus.len() as f64) {
             notes.push(
                 Note::warning(
@@ -107,7 +127,7 @@ impl<'a> Planner<'a> {
                 .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
             );
         }
-        Ok(Self { spec, machine, kernels, cpus, nodes, sizes: Sizes::new(spec, machine)?, notes })
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine)?, notes })
     }
 
     fn stop(&self, steps: &[Step]) -> StopRule {
@@ -145,6 +165,9 @@ impl<'a> Planner<'a> {
     /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
     fn home_of(&mut self, cpu: u32) -> u32 {
         let own = self.node_of(cpu);
+        if let Some(device) = self.device {
+            return device.unwrap_or(own);
+        }
         if self.nodes.contains(own) {
             return own;
         }
@@ -157,6 +180,16 @@ impl<'a> Planner<'a> {
             );
         }
         near
+    }
+
+    /// A buffer's node as a coordinate: a device that does not state its node has none.
+    fn named(&self, node: u32) -> Option<u32> {
+        self.device.unwrap_or(Some(node))
+    }
+
+    /// The columns of a matrix: the nodes measured, or the one device. `None`: its node is not known.
+    fn columns(&self) -> Vec<Option<u32>> {
+        self.device.map_or_else(|| self.nodes.iter().map(Some).collect(), |device| vec![device])
     }
 
     fn suite(&mut self) -> Result<Vec<Step>, PlanError> {
@@ -201,7 +234,7 @@ impl<'a> Planner<'a> {
         };
         let mut pairs = Vec::new();
         for cpu in cpus {
-            let all = shape == LatencyShape::Matrix || self.spec.nodes.is_some();
+            let all = self.device.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
             let nodes = if all { self.nodes.clone() } else { IdSet::one(self.home_of(cpu)) };
             pairs.extend(nodes.iter().map(|node| (cpu, node)));
         }
@@ -218,7 +251,7 @@ impl<'a> Planner<'a> {
             let at = Coordinates {
                 table: Some(table),
                 cpu_node: Some(self.node_of(cpu)),
-                memory_node: Some(node),
+                memory_node: self.named(node),
                 cpu: Some(cpu),
                 ..Default::default()
             };
@@ -237,6 +270,9 @@ impl<'a> Planner<'a> {
 
     /// The node asked for, where a measurement has place for one only.
     fn one_node(&self) -> Result<Option<u32>, PlanError> {
+        if let Some(device) = self.device {
+            return Ok(device);
+        }
         match &self.spec.nodes {
             // In the suite nodes only narrow what is measured; each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
@@ -259,7 +295,7 @@ impl<'a> Planner<'a> {
     }
 
     fn no_kernel(&self, mix: Mix) -> String {
-        let widths: std::collections::BTreeSet<&str> = self.kernels.iter().filter(|k| k.mix == mix).map(|k| k.width.name()).collect();
+        let widths: std::collections::BTreeSet<&str> = self.kernels_of(mix).map(|k| k.width.name()).collect();
         match self.spec.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
                 let widths: Vec<&str> = widths.into_iter().collect();
@@ -269,10 +305,13 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Kernels of other forms are other measurements.
+    fn kernels_of(&self, mix: Mix) -> impl Iterator<Item = &KernelRow> {
+        self.kernels.iter().filter(move |k| k.mix == mix && k.form == Form::default())
+    }
+
     fn candidates(&self, mix: Mix) -> Vec<String> {
-        self.kernels
-            .iter()
-            .filter(|k| k.mix == mix)
+        self.kernels_of(mix)
             .filter(|k| match self.spec.width {
                 WidthRequest::Best => true,
                 // The fill mix exists only as a string instruction; a width asked for beside it means the other mixes.
@@ -298,7 +337,7 @@ impl<'a> Planner<'a> {
         let mut cells = Vec::new();
         match shape {
             BandwidthShape::One | BandwidthShape::Peak => {
-                let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::ALL } else { &[Mix::AllReads] };
+                let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::PEAK } else { &[Mix::AllReads] };
                 for mix in self.mixes(default)? {
                     cells.push(self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?);
                 }
@@ -307,8 +346,8 @@ impl<'a> Planner<'a> {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for row in self.cpu_nodes().iter() {
                         let cpus = self.machine.topology.spread(&self.cpus_of(row));
-                        for column in self.nodes.clone().iter() {
-                            cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(row), Some(column), mix)?);
+                        for column in self.columns() {
+                            cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(row), column, mix)?);
                         }
                     }
                 }
@@ -365,7 +404,7 @@ impl<'a> Planner<'a> {
                 cpu: Some(chaser),
                 cpus: Some(others.clone()),
                 cpu_node: Some(self.node_of(chaser)),
-                memory_node: Some(home),
+                memory_node: self.named(home),
                 mix: Some(mix),
                 ..Default::default()
             };
@@ -447,6 +486,13 @@ impl<'a> Planner<'a> {
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
     fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
+        let mut title = title.to_owned();
+        if let Some(dir) = &self.spec.memory_dir {
+            title = format!("{title}, files in {}", dir.file.path);
+            for cell in &mut cells {
+                cell.at.memory_dir = Some(dir.file.path.clone());
+            }
+        }
         let matrix = cells.first().is_some_and(|c| matches!(c.at.table, Some(Table::NodeMatrix | Table::PerCpu | Table::CpuPairs)));
         if matrix && cells.len() > 2 {
             shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
@@ -456,7 +502,7 @@ impl<'a> Planner<'a> {
         }
         let budget = self.budget();
         let estimated_s = cells.iter().map(|c| seconds(c, budget)).sum();
-        Step { title: title.into(), experiment, cells, estimated_s }
+        Step { title, experiment, cells, estimated_s }
     }
 }
 
@@ -489,51 +535,4 @@ fn shuffle(cells: &mut [Cell], seed: u64) {
         // The remainder's bias is one in 2^60 here.
         cells.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
-}
-
-fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
-    let online = machine.topology.online();
-    if asked.is_empty() {
-        return Err(PlanError::Request(format!("--cpu names no CPU; online are {online}")));
-    }
-    for cpu in asked.iter() {
-        if machine.topology.offline.contains(cpu) {
-            return Err(PlanError::Request(format!(
-                "CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"
-            )));
-        }
-        if !online.contains(cpu) {
-            return Err(PlanError::Request(format!("there is no CPU {cpu}; online are {online}")));
-        }
-        if !machine.allowed.cpus.contains(cpu) {
-            return Err(PlanError::Unavailable(format!(
-                "this process may not use CPU {cpu}; it may use {} (its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus)",
-                machine.allowed.cpus
-            )));
-        }
-    }
-    Ok(asked.clone())
-}
-
-fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
-    let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
-    if asked.is_empty() {
-        return Err(PlanError::Request(format!("--node names no node; nodes with memory are {nodes}")));
-    }
-    for node in asked.iter() {
-        match machine.topology.node(node) {
-            None => return Err(PlanError::Request(format!("there is no node {node}; nodes with memory are {nodes}"))),
-            Some(n) if n.memory == Bytes(0) => {
-                return Err(PlanError::Request(format!("node {node} has CPUs but no memory; nodes with memory are {nodes}")));
-            }
-            Some(_) if !machine.allowed.nodes.contains(node) => {
-                return Err(PlanError::Unavailable(format!(
-                    "this process may not use the memory of node {node}; it may use {} (cpuset.mems of its control group)",
-                    machine.allowed.nodes
-                )));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(asked.clone())
 }

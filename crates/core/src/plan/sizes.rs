@@ -2,6 +2,7 @@
 
 use super::decide::PlanError;
 use super::{BufferPlan, Loader};
+use crate::directory::MemoryDir;
 use crate::note::Note;
 use crate::spec::Spec;
 use crate::topology::Machine;
@@ -26,6 +27,15 @@ const HANDOFF_WINDOW: u64 = 128 << 10;
 pub(super) struct Sizes<'a> {
     spec: &'a Spec,
     machine: &'a Machine,
+}
+
+/// What one buffer may take.
+struct Room {
+    bytes: u64,
+    /// What leaves no more: `node 1`, or a directory.
+    place: String,
+    /// Why not, in words.
+    limited_by: String,
 }
 
 impl<'a> Sizes<'a> {
@@ -89,45 +99,61 @@ impl<'a> Sizes<'a> {
     }
 
     fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
-        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch(node), derived }
+        let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
+        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch(node), derived, directory }
     }
 
-    /// Memory left on `node` beside `taken` bytes planned on it and elsewhere.
-    fn room(&self, node: u32, taken: u64) -> u64 {
+    /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
+    /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
+    fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
-        let node_room = allowed.node_memory.get(&node).map_or(allowed.memory.0, |b| b.0);
-        node_room.min(allowed.memory.0).saturating_sub(taken)
+        let of_node = allowed.node_memory.get(&node).map_or(allowed.memory.0, |b| b.0).min(allowed.memory.0);
+        let bytes = (of_node.saturating_sub(beside) / on_node).min(allowed.memory.0.saturating_sub(beside) / in_all);
+        let memory = Room { bytes, place: format!("node {node}"), limited_by: allowed.memory_limited_by.clone() };
+        let Some(dir) = &self.spec.memory_dir else { return memory };
+        let most = if self.spec.size.is_some() { dir.most() } else { dir.room() };
+        let bytes = most.saturating_sub(beside) / in_all;
+        if dir.is_dax() || bytes < memory.bytes {
+            Room { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by() }
+        } else {
+            memory
+        }
     }
 
-    fn too_much(&self, asked: u64, what: &str, node: u32, room: u64) -> PlanError {
+    fn too_much(&self, asked: u64, what: &str, room: &Room) -> PlanError {
         PlanError::Unavailable(format!(
-            "{what} of {} on node {node} is more than the {} that may be taken there (limited by {}); give a smaller --size",
+            "{what} of {} on {} is more than the {} that may be taken there (limited by {}); give a smaller --size",
             Bytes(asked),
-            approximately(room),
-            self.machine.allowed.memory_limited_by,
+            room.place,
+            approximately(room.bytes),
+            room.limited_by,
         ))
     }
 
     /// The chase's buffer from `cpu` on `node`.
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, beside: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
-        let room = self.room(node, beside);
+        let room = self.room(node, beside, 1, 1);
         if let Some(asked) = self.spec.size {
             let stride = self.stride()?;
             if asked.0 < 2 * stride.0 {
                 return Err(PlanError::Request(format!("a buffer of {asked} does not hold two lines {stride} apart")));
             }
-            if asked.0 > room {
-                return Err(self.too_much(asked.0, "a buffer", node, room));
+            if asked.0 > room.bytes {
+                return Err(self.too_much(asked.0, "a buffer", &room));
             }
             return Ok(self.buffer(Bytes(asked.0 / stride.0 * stride.0), node, false));
         }
         let wanted = (CACHES_TIMES * self.reach(cpu)).max(LEAST_DERIVED).next_power_of_two();
         self.warn_of_memory_side_cache(node, wanted, notes);
-        let bytes = self.shrink(wanted, node, room, notes)?;
+        let bytes = self.shrink(wanted, &room, notes)?;
         Ok(self.buffer(Bytes(bytes), node, true))
     }
 
     fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
+        // Persistent memory is not behind the cache of its node's DRAM.
+        if self.spec.memory_dir.as_ref().is_some_and(MemoryDir::is_dax) {
+            return;
+        }
         let caches = self.machine.topology.node(node).map(|n| n.memory_side_caches.as_slice()).unwrap_or_default();
         if let Some(cache) = caches.iter().max_by_key(|c| c.size).filter(|c| wanted < 8 * c.size.0) {
             notes.push(
@@ -141,27 +167,28 @@ impl<'a> Sizes<'a> {
     }
 
     /// `wanted`, or the largest power of two below that fits.
-    fn shrink(&self, wanted: u64, node: u32, room: u64, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
-        if wanted <= room {
+    fn shrink(&self, wanted: u64, room: &Room, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
+        if wanted <= room.bytes {
             return Ok(wanted);
         }
         let least = 1 << 20;
-        if room < least {
-            return Err(self.too_much(least, "even a buffer", node, room));
+        if room.bytes < least {
+            return Err(self.too_much(least, "even a buffer", room));
         }
         notes.push(
             Note::warning(
                 "small-buffer",
                 format!(
-                    "node {node} leaves {} to take (limited by {}), less than the {} that four times its caches need: results may be partly cache",
-                    approximately(room),
-                    self.machine.allowed.memory_limited_by,
+                    "{} leaves {} to take (limited by {}), less than the {} that four times its caches need: results may be partly cache",
+                    room.place,
+                    approximately(room.bytes),
+                    room.limited_by,
                     Bytes(wanted)
                 ),
             )
-            .advise("free memory on that node or raise the limit"),
+            .advise("free some there or raise the limit"),
         );
-        Ok(floor_power_of_two(room))
+        Ok(floor_power_of_two(room.bytes))
     }
 
     /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
@@ -178,8 +205,7 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
-                let room = (self.room(node, beside) / on_node.get(&node).copied().unwrap_or(1))
-                    .min(self.machine.allowed.memory.0.saturating_sub(beside) / total);
+                let room = self.room(node, beside, on_node.get(&node).copied().unwrap_or(1), total);
                 if let Some(asked) = self.spec.size {
                     if asked.0 < self.least_loader() {
                         return Err(PlanError::Request(format!(
@@ -187,13 +213,13 @@ impl<'a> Sizes<'a> {
                             Bytes(self.least_loader())
                         )));
                     }
-                    if asked.0 > room {
-                        return Err(self.too_much(asked.0, "a buffer for each CPU", node, room));
+                    if asked.0 > room.bytes {
+                        return Err(self.too_much(asked.0, "a buffer for each CPU", &room));
                     }
                     return Ok(Loader { cpu, buffer: self.buffer(asked, node, false) });
                 }
                 let wanted = (CACHES_TIMES * self.reach(cpu) / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
-                let bytes = self.shrink(wanted, node, room, notes)?;
+                let bytes = self.shrink(wanted, &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true) })
             })
             .collect()

@@ -37,13 +37,15 @@ pub enum MemoryErrorKind {
     Space,
     /// Pages cannot be put on the node.
     Placement,
+    /// A file cannot be made or not be mapped in the directory asked for.
+    File,
     /// The kernel refused for another reason.
     System,
 }
 
 impl MemoryError {
-    /// The same as a note, with the stable code `memory-size`, `memory-node`, `memory-pages`, `memory-space`, `memory-placement` or
-    /// `memory-system`.
+    /// The same as a note, with the stable code `memory-size`, `memory-node`, `memory-pages`, `memory-space`, `memory-placement`,
+    /// `memory-file` or `memory-system`.
     pub fn note(&self) -> Note {
         let code = match self.kind {
             MemoryErrorKind::Size => "memory-size",
@@ -51,13 +53,17 @@ impl MemoryError {
             MemoryErrorKind::Pages => "memory-pages",
             MemoryErrorKind::Space => "memory-space",
             MemoryErrorKind::Placement => "memory-placement",
+            MemoryErrorKind::File => "memory-file",
             MemoryErrorKind::System => "memory-system",
         };
         Note::error(code, self.to_string()).advise(self.advice.clone())
     }
 
     fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
-        let what = format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name());
+        let what = match &plan.directory {
+            Some(directory) => format!("cannot have {} in a file in {directory}", plan.bytes),
+            None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
+        };
         Self { kind, what, why: why.into(), advice: advice.into() }
     }
 }
@@ -158,6 +164,13 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
             ),
             pool_advice(plan, system, page as u64, plan.bytes.0 as usize),
         ),
+        // EFAULT: a store would have raised SIGBUS, because the file system or its device could not serve the page.
+        (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => MemoryError::new(
+            MemoryErrorKind::File,
+            plan,
+            format!("a page of the file cannot be had: {e}"),
+            "look for errors of the device in dmesg, free space there, or give a smaller --size",
+        ),
         (_, Some(libc::ENOMEM | libc::EFAULT)) => MemoryError::new(
             MemoryErrorKind::Space,
             plan,
@@ -175,12 +188,34 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, sy
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
         PageKind::Pool => "pool pages",
+        PageKind::File => "pages of a file",
+        PageKind::Dax => "pages of a device",
     };
     let why =
         format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, system.thp_setting);
     let advice =
         "free memory is fragmented or short: echo 1 | sudo tee /proc/sys/vm/compact_memory, give a smaller --size, or use --pages auto";
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
+}
+
+pub(super) fn file(plan: &BufferPlan, e: &io::Error) -> MemoryError {
+    let advice = "give a directory of a file system that this user may write to and whose files can be mapped";
+    MemoryError::new(MemoryErrorKind::File, plan, e.to_string(), advice)
+}
+
+pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
+    match e.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => {
+            MemoryError::new(MemoryErrorKind::Space, plan, e.to_string(), "give a smaller --size, use fewer CPUs, or free space there")
+        }
+        Some(libc::EFBIG) => MemoryError::new(
+            MemoryErrorKind::Space,
+            plan,
+            e.to_string(),
+            "give a smaller --size, or lift the limit on a file's size: ulimit -f",
+        ),
+        _ => file(plan, e),
+    }
 }
 
 pub(super) fn cannot_place(plan: &BufferPlan, refusal: &str) -> MemoryError {

@@ -1,7 +1,8 @@
-//! An anonymous mapping between guard pages.
+//! A mapping between guard pages: of memory without a file, or of a file.
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use super::Backing;
@@ -30,13 +31,7 @@ impl Mapping {
     pub(super) fn new(len: usize, backing: Backing) -> io::Result<Self> {
         let (guard, page) = (base_page(), backing.page());
         let len = len.next_multiple_of(page);
-        // Address space for any alignment, inaccessible: the guards are what remains of it below and above.
-        let total = len.checked_add(page + guard).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let low = map(std::ptr::null_mut(), total, libc::PROT_NONE, libc::MAP_NORESERVE)?;
-        let data = (low as usize + guard).next_multiple_of(page);
-        // The reservation starts on a page, so the aligned address is at most `page` above it, and at least `guard` remains at the end.
-        unmap(low as usize, data - guard - low as usize);
-        unmap(data + len + guard, low as usize + total - (data + len + guard));
+        let data = reserve(len, page, guard)?;
         let mapping = |address: *mut u8| {
             NonNull::new(address).map(|data| Self { data, len, guard }).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
         };
@@ -66,6 +61,31 @@ impl Mapping {
         }
         // EINVAL: a kernel without transparent huge pages; what was obtained is read back in any case.
         mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        mapping.advise(libc::MADV_DONTDUMP);
+        Ok(mapping)
+    }
+
+    /// Maps the first `len` bytes of `file`, rounded up to base pages, at a multiple of `align`; with `MAP_SYNC` when `synchronous`, which
+    /// the kernel must have granted for this file before. Nothing is touched.
+    pub(super) fn of_file(file: &File, len: usize, align: usize, synchronous: bool) -> io::Result<Self> {
+        let guard = base_page();
+        let len = len.next_multiple_of(guard);
+        let data = reserve(len, align.max(guard), guard)?;
+        let flags = if synchronous { libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC } else { libc::MAP_SHARED } | libc::MAP_FIXED;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: what is replaced is the middle of the reservation just made, which nobody uses.
+        let address = unsafe { libc::mmap(data as *mut libc::c_void, len, protection, flags, file.as_raw_fd(), 0) };
+        if address == libc::MAP_FAILED {
+            let e = io::Error::last_os_error();
+            // Whether the middle is still reserved is not known: it may be another thread's by now, and is left alone.
+            unmap(data - guard, guard);
+            unmap(data + len, guard);
+            return Err(e);
+        }
+        let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let mapping = Self { data, len, guard };
+        // Where the file system leaves the choice to the mapping, huge pages are wanted.
+        mapping.advise(libc::MADV_HUGEPAGE);
         mapping.advise(libc::MADV_DONTDUMP);
         Ok(mapping)
     }
@@ -104,6 +124,19 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         unmap(self.data() as usize - self.guard, self.len + 2 * self.guard);
     }
+}
+
+/// Reserves address space for `len` bytes at a multiple of `align`, with `guard` bytes below and above, all of it inaccessible; the address
+/// of the middle.
+fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
+    // Room for any alignment: the guards are what remains of it below and above.
+    let total = len.checked_add(align + guard).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    let low = map(std::ptr::null_mut(), total, libc::PROT_NONE, libc::MAP_NORESERVE)?;
+    let data = (low as usize + guard).next_multiple_of(align);
+    // The reservation starts on a page, so the aligned address is at most `align` above it, and at least `guard` remains at the end.
+    unmap(low as usize, data - guard - low as usize);
+    unmap(data + len + guard, low as usize + total - (data + len + guard));
+    Ok(data)
 }
 
 /// The kernel's base page in bytes.

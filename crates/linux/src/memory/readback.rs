@@ -12,6 +12,8 @@ pub(super) struct Backed {
     pub(super) resident: u64,
     /// In transparent huge pages mapped as such.
     pub(super) thp: u64,
+    /// In huge pages of a file, mapped as such.
+    pub(super) file_huge: u64,
     /// In pages of a pool.
     pub(super) pool: u64,
     /// Page size of the mapping; that of the pool for pool pages.
@@ -53,6 +55,7 @@ pub(super) fn smaps(text: impl BufRead, start: u64, end: u64) -> Result<Backed, 
             match first {
                 "Rss:" => backed.resident += bytes,
                 "AnonHugePages:" => backed.thp += bytes,
+                "ShmemPmdMapped:" | "FilePmdMapped:" => backed.file_huge += bytes,
                 "Private_Hugetlb:" | "Shared_Hugetlb:" => backed.pool += bytes,
                 "KernelPageSize:" => backed.page = bytes,
                 _ => {}

@@ -13,7 +13,7 @@ use super::map::base_page;
 /// What bears on one allocation, read just before it.
 #[derive(Debug)]
 pub(super) struct System {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Whether this kernel describes memory nodes.
     numa: bool,
     /// CPUs of the node.
@@ -32,6 +32,8 @@ pub(super) struct System {
     pub(super) thp_setting: String,
     /// Base page in bytes.
     pub(super) base_page: usize,
+    /// Huge page that page tables can map, in bytes.
+    pub(super) huge_page: usize,
 }
 
 /// Whether transparent huge pages can be had.
@@ -73,6 +75,7 @@ impl System {
             thp,
             thp_setting,
             base_page: base_page(),
+            huge_page: huge_page(root) as usize,
             root: root.to_owned(),
         };
         system.pools = pools(&system.pool_folder(node));
@@ -167,6 +170,13 @@ pub(super) fn room(meminfo: &str) -> Option<u64> {
     field("MemFree:").map(|free| (free + reclaimable) << 10)
 }
 
+/// Size of the huge page that one entry of the page tables' second level maps.
+fn huge_page(root: &Path) -> u64 {
+    let file = root.join("sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    // Kernels without transparent huge pages do not say; on x86-64, and elsewhere with base pages of 4 KiB, it is 2 MiB.
+    number(&file).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20)
+}
+
 /// Whether transparent huge pages can be had by madvise, and the setting in a word.
 pub(super) fn thp(root: &Path) -> (ThpMode, String) {
     let folder = root.join("sys/kernel/mm/transparent_hugepage");
@@ -177,7 +187,7 @@ pub(super) fn thp(root: &Path) -> (ThpMode, String) {
     let Some(global) = chosen(folder.join("enabled")) else {
         return (ThpMode::Off("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
     };
-    let page = number(&folder.join("hpage_pmd_size")).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20);
+    let page = huge_page(root);
     // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
     let setting = match chosen(folder.join(folder_name(page)).join("enabled")) {
         Some(own) if own != "inherit" => own,

@@ -7,8 +7,8 @@ use memgauge_core::units::IdSet;
 
 use super::*;
 
-fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false }
+pub(super) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
+    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None }
 }
 
 fn status(field: &str) -> IdSet {
@@ -105,6 +105,7 @@ fn auto_takes_the_best_that_there_is_and_says_why_not_better() {
         PageKind::Pool => assert!(system.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
         PageKind::Thp => assert!(matches!(system.thp, ThpMode::Usable(_))),
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
+        PageKind::File | PageKind::Dax => panic!("{pages:?}"),
     }
     // Every page is there and the caller's own, and its content is zero.
     // SAFETY: the buffer is 64 MiB long and nobody else uses it.
@@ -295,7 +296,7 @@ fn numa_maps_of_a_range() {
 
 #[test]
 fn fragmented_memory_shows_in_the_evidence() {
-    let backed = Backed { mapped: 100, resident: 100, thp: 60, pool: 0, page: 4096 };
+    let backed = Backed { mapped: 100, resident: 100, thp: 60, file_huge: 0, pool: 0, page: 4096 };
     let pages = evidence(PageRequest::Thp, Backing::Thp(2 << 20), Ok(backed), &[]);
     assert_eq!((pages.obtained, pages.share), (Some(PageKind::Thp), Some(0.6)));
     assert!(pages.reason.as_deref().unwrap().contains("60 %"));
@@ -308,7 +309,7 @@ fn fragmented_memory_shows_in_the_evidence() {
 }
 
 /// Makes these system calls fail with `EPERM` in this thread and those that it starts, as the default filter of containers does.
-fn refuse(calls: &[libc::c_long]) {
+pub(super) fn refuse(calls: &[libc::c_long]) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // The number of the call is the first word of seccomp_data.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];

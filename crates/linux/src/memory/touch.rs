@@ -43,7 +43,7 @@ pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, st
         mapping,
         portion: PORTION.next_multiple_of(backing.page()),
         step: if let Backing::Pool(page) = backing { page } else { base_page() },
-        may_fault: matches!(backing, Backing::Pool(_)),
+        may_fault: matches!(backing, Backing::Pool(_) | Backing::File(_)),
         next: AtomicUsize::new(0),
         failure: Mutex::new(None),
     };

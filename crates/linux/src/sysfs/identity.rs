@@ -212,14 +212,18 @@ const HYPERVISORS: [(&str, &str); 14] = [
     ("QEMU", "QEMU"),
 ];
 
-/// The hypervisor's name. On x86 the CPU itself says that there is one; elsewhere only firmware does.
+/// Hypervisors whose firmware no real machine has; clouds rent real machines under the same names as virtual ones.
+const NEVER_METAL: [&str; 5] = ["VMware", "VirtualBox", "Parallels", "bhyve", "QEMU"];
+
+/// The hypervisor's name. On x86 the CPU itself says that there is one, unless that is hidden from the guest (QEMU: `hypervisor=off`);
+/// elsewhere only firmware does.
 fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String>) -> Option<String> {
     if let Some(kind) = tree.text("sys/hypervisor/type").filter(|t| !t.is_empty()) {
         return Some(if kind == "xen" { "Xen".to_owned() } else { kind });
     }
     let x86 = info.first("vendor_id").is_some() && info.first("flags").is_some();
     if x86 && !info.has_flag("hypervisor") {
-        return None;
+        return by_firmware(firmware).filter(|name| NEVER_METAL.contains(name)).map(str::to_owned);
     }
     let metal = firmware.get("product_name").is_some_and(|name| name.contains(".metal"));
     let named = by_firmware(firmware).filter(|_| !metal).or_else(|| by_device_tree(tree));

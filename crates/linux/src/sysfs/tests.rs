@@ -168,6 +168,12 @@ fn identities() {
     assert_eq!(of(&guest, &[]).hypervisor.as_deref(), Some("unknown hypervisor"));
     let clock = ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock");
     let qemu = ("sys/class/dmi/id/sys_vendor", "QEMU");
+    // The CPU does not say that there is a hypervisor, firmware does.
+    assert_eq!(of(x86, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
+    assert_eq!(
+        of(x86, &[("sys/class/dmi/id/sys_vendor", "Google"), ("sys/class/dmi/id/product_name", "Google Compute Engine")]).hypervisor,
+        None
+    );
     assert_eq!(of(&guest, &[clock]).hypervisor.as_deref(), Some("KVM"));
     assert_eq!(of(&guest, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
     assert_eq!(of(&guest, &[qemu, clock]).hypervisor.as_deref(), Some("QEMU/KVM"));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::directory::FileBacking;
 use memgauge_core::result::{Measurement, VerdictStatus};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
@@ -60,7 +61,12 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         items.extend(ms.first().map(|m| loaders(m)).filter(|l| !l.is_empty()));
     }
     if !several(|m| node_name(m.at.memory_node)) && context.report.machine.topology.nodes.len() > 1 {
-        items.extend(ms.first().map(|m| m.at.memory_node.map_or("each CPU on its own node".into(), |n| format!("memory of node {n}"))));
+        let on_device = |m: &Measurement| m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
+        items.extend(ms.first().and_then(|m| match m.at.memory_node {
+            Some(node) if on_device(m) => Some(format!("device at node {node}")),
+            Some(node) => Some(format!("memory of node {node}")),
+            None => (!on_device(m)).then(|| "each CPU on its own node".into()),
+        }));
     }
     items.extend(evidence(&ms));
     page.items(Style::Dim, INDENT, &items);
@@ -188,7 +194,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
                         without_half(marks.claimed(cells.get(&(row, memory)).copied(), claim.unwrap_or_default()), detailed)
                     })
                     .collect();
-                Column::numbers(column_name(memory, detailed)).with(values)
+                Column::numbers(column_name(context, memory, detailed)).with(values)
             })
             .collect();
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));

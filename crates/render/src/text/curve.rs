@@ -64,7 +64,8 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
 
 fn about(at: &Coordinates) -> String {
     let who = at.cpu.map(|c| format!("CPU {c} chases"));
-    let home = at.memory_node.map(|n| format!(" in node {n}"));
+    let place = if at.memory_dir.is_some() { "a file at node" } else { "node" };
+    let home = at.memory_node.map(|n| format!(" in {place} {n}"));
     let load = at.cpus.as_ref().map(|c| {
         let verb = if c.len() == 1 { "loads" } else { "load" };
         format!("{} {verb}", cpus_name(c))

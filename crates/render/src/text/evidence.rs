@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
 use memgauge_core::units::Bytes;
 
@@ -24,6 +25,8 @@ pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     }
     items.push(pages(&ms));
     items.push(placement(&ms));
+    let files: BTreeSet<String> = ms.iter().filter_map(|m| m.evidence.file.as_ref()).map(file).collect();
+    items.extend(files);
     if let Some(window) = sizes(ms.iter().filter_map(|m| m.evidence.window)) {
         items.push(format!("window {window}"));
     }
@@ -74,6 +77,8 @@ pub(super) fn pages(ms: &[&Measurement]) -> String {
                 PageKind::Base => format!("{size}base pages"),
                 PageKind::Thp => format!("{size}transparent huge pages"),
                 PageKind::Pool => format!("{size}huge pages of the pool"),
+                PageKind::File => format!("{size}pages of files"),
+                PageKind::Dax => format!("{size}pages of the device"),
             };
             match bounds(shares) {
                 // Half a per cent is the tail of a buffer that is no multiple of the page.
@@ -89,6 +94,18 @@ pub(super) fn pages(ms: &[&Measurement]) -> String {
         unknown.into_iter().map(|why| if why.is_empty() { "page kind unknown".into() } else { format!("page kind unknown: {why}") }),
     );
     texts.join(" or ")
+}
+
+/// `files in /mnt/pmem (ext4 on /dev/pmem0): DAX with MAP_SYNC`.
+pub(super) fn file(file: &FileEvidence) -> String {
+    let device = file.device.as_ref().map(|d| format!(" on {d}")).unwrap_or_default();
+    let what = match (file.backing, file.map_sync) {
+        (FileBacking::Dax, true) => "DAX with MAP_SYNC",
+        (FileBacking::Dax, false) => "DAX without MAP_SYNC",
+        (FileBacking::PageCache, _) => "page cache (DRAM), not DAX",
+        (FileBacking::Tmpfs, _) => "shared memory (DRAM), not DAX",
+    };
+    format!("files in {} ({}{device}): {what}", file.path, file.filesystem)
 }
 
 fn placement(ms: &[&Measurement]) -> String {

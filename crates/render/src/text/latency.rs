@@ -78,8 +78,11 @@ pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let about = context.about(ABOUT);
     page.heading(&context.title(ms, "Idle latency by CPU"), &about);
     let mut marks = Marks::new(context.report, ms);
-    let lines =
-        if cells.pairs().len() <= LISTED_CPUS { list(&cells, context, &mut marks, page.width) } else { by_node(&cells, page.width) };
+    let lines = if cells.pairs().len() <= LISTED_CPUS {
+        list(&cells, context, &mut marks, page.width)
+    } else {
+        by_node(&cells, context, page.width)
+    };
     page.table(&lines);
     if cells.pairs().len() > LISTED_CPUS {
         slowest(page, &cells);
@@ -95,7 +98,7 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, marks: &mut Marks<'_>, width: 
     let mut columns = vec![
         Column::words("CPU")
             .with(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| node_name(*node), |cpu| context.cpu_name(cpu))))),
-        Column::words("memory").with(pairs.iter().map(|(_, memory)| Cell::text(memory.map_or("own node".into(), |n| node_name(Some(n)))))),
+        Column::words("memory").with(pairs.iter().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
     ];
     if show_kind {
         let kinds = pairs.iter().map(|((_, cpu), _)| Cell::text(kind(*cpu).unwrap_or_default()));
@@ -133,7 +136,7 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, marks: &m
                         without_half(marks.claimed(cells.get(row, memory, order), claim.unwrap_or_default()), detailed)
                     })
                     .collect();
-                Column::numbers(column_name(memory, detailed)).with(values)
+                Column::numbers(column_name(context, memory, detailed)).with(values)
             })
             .collect();
         let mut about = match order {
@@ -178,10 +181,10 @@ fn row_names(rows: &[Row]) -> Column {
 }
 
 /// The head of a matrix's column: only the node's number where there are many.
-pub(super) fn column_name(memory: Option<u32>, detailed: bool) -> String {
+pub(super) fn column_name(context: &Context<'_>, memory: Option<u32>, detailed: bool) -> String {
     match memory {
         Some(node) if !detailed => node.to_string(),
-        _ => node_name(memory),
+        _ => context.memory_name(memory),
     }
 }
 
@@ -198,7 +201,7 @@ fn signed(value: f64) -> String {
 }
 
 /// Many CPUs, summed up by node of the CPU and of the memory.
-fn by_node(cells: &Cells<'_>, width: usize) -> Vec<String> {
+fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String> {
     let mut groups: BTreeMap<(Option<u32>, Option<u32>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
         let group = groups.entry((row.0, memory)).or_default();
@@ -208,7 +211,7 @@ fn by_node(cells: &Cells<'_>, width: usize) -> Vec<String> {
     grid(
         vec![
             Column::words("CPUs of").with(groups.keys().map(|(node, _)| Cell::text(node_name(*node)))),
-            Column::words("memory").with(groups.keys().map(|(_, memory)| Cell::text(node_name(*memory)))),
+            Column::words("memory").with(groups.keys().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
             Column::numbers("CPUs").with(groups.values().map(|g| Cell::number(g.len().to_string()))),
             Column::numbers("fastest").with(groups.values().map(|g| number_of(bounds(g.iter().copied()).map(|b| b.0)))),
             Column::numbers("median").with(groups.values().map(|g| number_of(middle(g.clone())))),

@@ -16,6 +16,7 @@ mod plan;
 use std::collections::BTreeSet;
 
 use memgauge_core::result::{Coordinates, Experiment, Measurement, QualityReason, Report, Table};
+use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 
 use crate::{Format, RenderError};
@@ -55,6 +56,8 @@ impl Format for Text {
 /// What the sections share.
 struct Context<'a> {
     report: &'a Report,
+    /// Directory whose files the section is about; `None` for memory without a file.
+    directory: Option<String>,
     /// Reasons whose advice was printed already.
     advised: BTreeSet<QualityReason>,
     /// How intervals are written was explained already.
@@ -83,24 +86,38 @@ impl Context<'_> {
     fn title(&self, ms: &[&Measurement], otherwise: &str) -> String {
         let Some(first) = ms.first() else { return otherwise.to_owned() };
         let steps = self.report.plan.iter().flat_map(|p| &p.steps);
-        let mut of_these = steps
-            .filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(|c| c.at.table == first.at.table && !c.at.repeat));
-        match (of_these.next(), of_these.next()) {
-            (Some(step), None) => step.title.clone(),
+        let same = |at: &Coordinates| at.table == first.at.table && at.memory_dir == first.at.memory_dir && !at.repeat;
+        let mut of_these = steps.filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(|c| same(&c.at)));
+        match (of_these.next(), of_these.next(), &self.directory) {
+            (Some(step), None, _) => step.title.clone(),
+            (.., Some(directory)) => format!("{otherwise}, files in {directory}"),
             _ => otherwise.to_owned(),
+        }
+    }
+
+    /// Where memory is. A device that does not state its node is called what it is.
+    fn memory_name(&self, node: Option<u32>) -> String {
+        match (node, &self.directory) {
+            (None, Some(_)) => "device".to_owned(),
+            _ => node_name(node),
         }
     }
 
     /// Firmware's claim of the read latency from a node's CPUs to a node's memory.
     fn claimed_ns(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let claim = self.report.machine.topology.claim(cpu_node?, memory_node?)?;
+        let claim = self.claim(cpu_node, memory_node)?;
         claim.read_latency_ns.map(|ns| ns.to_string())
     }
 
     /// The same for read bandwidth, in GB/s.
     fn claimed_gbs(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let claim = self.report.machine.topology.claim(cpu_node?, memory_node?)?;
+        let claim = self.claim(cpu_node, memory_node)?;
         claim.read_bandwidth_mbs.map(|mbs| number::number(mbs as f64 / 1e3))
+    }
+
+    /// Firmware speaks of nodes' memory, and not of files.
+    fn claim(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<&HmatAccess> {
+        self.report.machine.topology.claim(cpu_node?, memory_node?).filter(|_| self.directory.is_none())
     }
 }
 
@@ -149,15 +166,17 @@ impl Section {
 }
 
 fn results(page: &mut Page, report: &Report) {
-    let mut context = Context { report, advised: BTreeSet::new(), intervals_explained: false };
+    let mut context = Context { report, directory: None, advised: BTreeSet::new(), intervals_explained: false };
     machine::header(page, report);
     incomplete(page, report);
-    let sections: BTreeSet<Section> = report.results.iter().map(Section::of).collect();
-    for section in sections {
-        let ms: Vec<&Measurement> = report.results.iter().filter(|m| Section::of(m) == section && !m.at.repeat).collect();
+    let sections: BTreeSet<(Section, Option<String>)> = report.results.iter().map(|m| (Section::of(m), m.at.memory_dir.clone())).collect();
+    for (section, directory) in sections {
+        let of_this = |m: &&Measurement| Section::of(m) == section && m.at.memory_dir == directory && !m.at.repeat;
+        let ms: Vec<&Measurement> = report.results.iter().filter(of_this).collect();
         if ms.is_empty() {
             continue;
         }
+        context.directory.clone_from(&directory);
         match section {
             Section::LatencyMatrix => latency::matrix(page, &mut context, &ms),
             Section::LatencyByCpu => latency::per_cpu(page, &mut context, &ms),
@@ -221,6 +240,7 @@ fn place(at: &Coordinates) -> String {
     words.extend(at.cpus.as_ref().map(|c| format!("CPUs {c}")));
     words.extend(at.cpu_node.map(|n| format!("on node {n}")));
     words.extend(at.memory_node.map(|n| format!("memory of node {n}")));
+    words.extend(at.memory_dir.as_ref().map(|d| format!("files in {d}")));
     words.extend(at.mix.map(|m| m.to_string()));
     words.extend(at.delay_cycles.map(|d| format!("delay {d}")));
     if words.is_empty() { "all".to_owned() } else { words.join(", ") }

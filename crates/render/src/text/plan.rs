@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{Cell as PlanCell, Delays, LineState, Plan, Step, Work};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
@@ -9,7 +10,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use super::grid::{Cell, Column, grid};
 use super::number::{count, human, percent, seconds};
 use super::page::{INDENT, Page, Style};
-use super::{ids, machine, node_name, notes, shortened};
+use super::{evidence, ids, machine, node_name, notes, shortened};
 
 /// Beyond this many lines a step is summed up.
 const LISTED_CELLS: usize = 24;
@@ -20,8 +21,11 @@ pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     page.heading("Plan", &format!("nothing is measured; about {} when it is", seconds(plan.estimated_s)));
     page.items(Style::Plain, "", &machine::identity(machine));
     page.items(Style::Plain, "", &rules(plan));
+    for dir in &plan.directories {
+        page.items(Style::Plain, "", &[evidence::file(&dir.file)]);
+    }
     for (i, step) in plan.steps.iter().enumerate() {
-        one_step(&mut page, i + 1, step);
+        one_step(&mut page, i + 1, step, &plan.directories);
     }
     if plan.steps.is_empty() {
         page.gap();
@@ -46,10 +50,10 @@ fn rules(plan: &Plan) -> Vec<String> {
     items
 }
 
-fn one_step(page: &mut Page, number: usize, step: &Step) {
+fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDir]) {
     let about = format!("{}, about {}", count(step.cells.len(), "cell", "cells"), seconds(step.estimated_s));
     page.heading(&format!("{number}  {}", step.title), &about);
-    let rows: Vec<Row> = rows(&step.cells);
+    let rows: Vec<Row> = rows(&step.cells, directories);
     if rows.len() <= LISTED_CELLS {
         page.table(&table(&rows, page.width));
         let common = |f: fn(&Row) -> String| rows.first().map(f).filter(|first| rows.iter().all(|r| f(r) == *first));
@@ -84,11 +88,15 @@ struct Row {
     detail: String,
 }
 
-fn rows(cells: &[PlanCell]) -> Vec<Row> {
+fn rows(cells: &[PlanCell], directories: &[MemoryDir]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut handoffs: BTreeMap<(u32, u32, u32), usize> = BTreeMap::new();
     for cell in cells {
-        let row = row(cell);
+        let mut row = row(cell);
+        if directories.iter().any(|d| d.is_dax() && d.file.device_node.is_none() && Some(&d.file.path) == cell.at.memory_dir.as_ref()) {
+            // The nodes planned are those that touch it.
+            row.memory.clear();
+        }
         if let Work::Handoff(h) = &cell.work {
             let key = (h.reader, h.holder, h.buffer.node);
             if let Some(&i) = handoffs.get(&key) {
@@ -158,7 +166,7 @@ fn row(cell: &PlanCell) -> Row {
         row.memory.insert(b.node);
         row.sizes.insert(b.bytes);
         row.total = Bytes(row.total.0.saturating_add(b.bytes.0));
-        row.pages.insert(b.pages.name());
+        row.pages.insert(if b.directory.is_some() { "of the file system" } else { b.pages.name() });
     }
     row.own = at.memory_node.is_none() && row.memory.len() > 1;
     row
@@ -177,6 +185,7 @@ fn memory(row: &Row) -> String {
         return "own nodes".to_owned();
     }
     match row.memory.first() {
+        None => "device".to_owned(),
         Some(one) if row.memory.len() == 1 => node_name(Some(*one)),
         _ => format!("nodes {}", shortened(&ids(row.memory.iter().copied()))),
     }
@@ -231,9 +240,9 @@ fn summary(rows: &[Row]) -> Vec<String> {
     let details: BTreeSet<&str> = rows.iter().map(|r| r.detail.as_str()).filter(|d| !d.is_empty()).collect();
     let buffers: BTreeSet<Bytes> = rows.iter().flat_map(|r| r.sizes.iter().copied()).collect();
     let mut items = Vec::new();
-    if holders.is_empty() && cpu_nodes.len() > 1 {
+    if holders.is_empty() && cpu_nodes.len() > 1 && !memory.is_empty() {
         items.push(format!("CPUs of nodes {} × memory of nodes {}", shortened(&cpu_nodes), shortened(&memory)));
-    } else {
+    } else if !memory.is_empty() {
         items.push(format!("memory of {} {}", if memory.len() == 1 { "node" } else { "nodes" }, shortened(&memory)));
     }
     if holders.is_empty() {

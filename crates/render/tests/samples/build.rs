@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
 use memgauge_core::spec::PageRequest;
@@ -42,6 +43,7 @@ pub struct Lab {
     pub ghz: f64,
     identity: Identity,
     pages: PageEvidence,
+    directory: Option<MemoryDir>,
     results: Vec<Measurement>,
     curves: Vec<CurveSummary>,
 }
@@ -63,6 +65,7 @@ impl Lab {
                 hypervisor: hypervisor.map(str::to_owned),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
+            directory: None,
             results: vec![],
             curves: vec![],
         }
@@ -72,6 +75,21 @@ impl Lab {
     pub fn pool(&mut self) {
         self.pages =
             PageEvidence { obtained: Some(PageKind::Pool), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
+    }
+
+    /// Buffers are files on persistent memory at `node`, mounted with DAX.
+    pub fn pmem(&mut self, node: u32) {
+        let file = FileEvidence {
+            path: "/mnt/pmem".into(),
+            filesystem: "ext4".into(),
+            device: Some("/dev/pmem0".into()),
+            device_node: Some(node),
+            backing: FileBacking::Dax,
+            map_sync: true,
+            reason: None,
+        };
+        self.directory = Some(MemoryDir { file, free: Some(Bytes::gib(700)), block: Bytes::kib(4) });
+        self.pages = PageEvidence { obtained: Some(PageKind::Dax), share: Some(1.0), page: Some(Bytes::mib(2)), ..PageEvidence::default() };
     }
 
     /// Packages of one node each, second threads numbered after all first ones, as Linux does.
@@ -99,6 +117,7 @@ impl Lab {
     }
 
     fn measure(&self, experiment: Experiment, metric: Metric, at: Coordinates, value: f64) -> Measurement {
+        let at = Coordinates { memory_dir: self.directory.as_ref().map(|d| d.file.path.clone()), ..at };
         let unit = if metric == Metric::Latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond };
         let nodes: BTreeMap<u32, u64> = at.memory_node.map(|n| (n, 512)).into_iter().collect();
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
@@ -127,6 +146,7 @@ impl Lab {
                 buffer: Bytes::mib(512),
                 allocations: 6,
                 pages: self.pages.clone(),
+                file: self.directory.as_ref().map(|d| d.file.clone()),
                 placement: Placement {
                     status: PlacementStatus::Verified,
                     method: "mbind".into(),
@@ -300,7 +320,8 @@ impl Lab {
                 (Experiment::CacheToCache, _) => "Cache-to-cache transfers",
             };
             let i = steps.iter().position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table).unwrap_or_else(|| {
-                steps.push(Step { title: title.into(), experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
+                let title = self.directory.as_ref().map_or(title.to_owned(), |d| format!("{title}, files in {}", d.file.path));
+                steps.push(Step { title, experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
                 steps.len() - 1
             });
             let step = &mut steps[i];
@@ -314,7 +335,8 @@ impl Lab {
         let first = |p: &u32| self.cpus.iter().find(|c| c.package == *p).map(|c| c.id);
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
-        Plan { steps, stop, seed: 1, keep_awake, estimated_s, notes: vec![] }
+        let directories = self.directory.iter().cloned().collect();
+        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, notes: vec![] }
     }
 
     fn work(&self, m: &Measurement) -> Work {
@@ -324,6 +346,7 @@ impl Lab {
             pages: PageRequest::Auto,
             touch: self.nodes[node as usize].cpus.clone(),
             derived: true,
+            directory: self.directory.as_ref().map(|d| d.file.path.clone()),
         };
         let home = m.at.memory_node.unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };

@@ -23,6 +23,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("interrupted", interrupted()),
         ("degraded", degraded()),
         ("info-cxl", info()),
+        ("pmem", pmem()),
     ]
 }
 
@@ -89,6 +90,40 @@ pub fn vm() -> Report {
             .advise("run 'sudo sysctl vm.nr_hugepages=1024' to reserve 2 GiB of 2 MiB pages, then measure again"),
     );
     report.notes.push(Note::info("virtual-machine", "caches and topology are what the hypervisor shows, and need not be the hardware's"));
+    report
+}
+
+/// Two packages of 16 cores; buffers are files on persistent memory of the second one.
+pub fn pmem() -> Report {
+    let mut lab = Lab::new("INTEL(R) XEON(R) PLATINUM 8380", "GenuineIntel", None);
+    lab.packages(2, 16, 1);
+    lab.pmem(1);
+    lab.ghz = 3.4;
+    lab.latency(0, 0, 1, 236.0, 318.4);
+    lab.latency(1, 16, 1, 173.2, 241.9);
+    for (mix, gbs, kernel, rfo) in [
+        (Mix::AllReads, 52.6, "load-avx512", Rfo::No),
+        (Mix::R2W1, 21.7, "r1w1-avx512", Rfo::Yes),
+        (Mix::NtWrite, 14.2, "nt-store-avx512", Rfo::No),
+    ] {
+        lab.bandwidth(Table::PerMix, None, Some(1), "16-31", mix, gbs, kernel, rfo);
+    }
+    lab.curve(&Curve {
+        cpu: 16,
+        node: 1,
+        cpus: "17-31",
+        mix: Mix::AllReads,
+        points: &[(20_000, 4.1, 174.0), (1_900, 18.9, 181.3), (800, 36.4, 224.8), (450, 48.0, 402.6), (0, 52.1, 988.5)],
+        knee: Some(800),
+        over_saturated: false,
+    });
+    let mut report = lab.report();
+    // Where a file with DAX is, only its device tells.
+    for m in &mut report.results {
+        let nodes = BTreeMap::new();
+        m.evidence.placement =
+            Placement { method: "device".into(), source: Some("device".into()), pages_by_node: nodes, ..m.evidence.placement.clone() };
+    }
     report
 }
 

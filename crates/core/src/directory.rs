@@ -1,0 +1,161 @@
+//! A directory whose files are to be memory, as the kernel describes it: on persistent memory with DAX, in memory, or on a disc.
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::units::Bytes;
+
+/// What stands behind the pages of a mapped file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileBacking {
+    /// The device itself (DAX): loads and stores reach persistent memory without a copy in DRAM.
+    Dax,
+    /// The page cache: DRAM, whatever device the file system is on.
+    PageCache,
+    /// tmpfs: DRAM, whose node can be chosen.
+    Tmpfs,
+}
+
+/// Where a buffer's file is and what stands behind it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FileEvidence {
+    /// The directory, absolute and without links. The file in it has no name, so nothing is left there.
+    pub path: String,
+    /// Type of the file system, such as `ext4`, `xfs`, `tmpfs`.
+    pub filesystem: String,
+    /// Block device of the file system, such as `/dev/pmem0`; `null` when it has none.
+    pub device: Option<String>,
+    /// Memory node of that device as the kernel states it; `null` when it does not. For persistent memory that is no node of its own, the
+    /// kernel states the nearest node.
+    pub device_node: Option<u32>,
+    /// What stands behind its pages, by `statx` of the file (`STATX_ATTR_DAX`).
+    pub backing: FileBacking,
+    /// Whether the kernel granted `MAP_SYNC`, which it does for DAX only: stores are durable once they left the CPU's caches, without `fsync`.
+    pub map_sync: bool,
+    /// Why it is not DAX, or why `MAP_SYNC` was refused though it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A directory to take buffers from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MemoryDir {
+    /// What a file in it is.
+    #[serde(flatten)]
+    pub file: FileEvidence,
+    /// Bytes free for this user; `null` when the file system states no limit.
+    pub free: Option<Bytes>,
+    /// Block size of the file system.
+    pub block: Bytes,
+}
+
+/// Share of a file system's free space that sizes chosen by the plan leave to others and to the file system's own records.
+const KEPT_FREE: u64 = 16;
+
+impl MemoryDir {
+    /// Whether its files are the device itself.
+    pub fn is_dax(&self) -> bool {
+        self.file.backing == FileBacking::Dax
+    }
+
+    /// The most that buffers asked for by size may take together.
+    pub fn most(&self) -> u64 {
+        self.free.map_or(u64::MAX, |free| free.0)
+    }
+
+    /// The most that buffers of derived sizes take together: a margin stays free.
+    pub fn room(&self) -> u64 {
+        self.free.map_or(u64::MAX, |free| free.0 - free.0 / KEPT_FREE)
+    }
+
+    /// What limits buffers there, in words.
+    pub fn limited_by(&self) -> String {
+        format!("the free space of {}, {}", self.file.path, self.file.filesystem)
+    }
+
+    /// What a reader must know of numbers measured here.
+    pub fn notes(&self) -> Vec<Note> {
+        let FileEvidence { path, filesystem, device, device_node, backing, map_sync, reason } = &self.file;
+        let why = reason.as_ref().map(|r| format!(" ({r})")).unwrap_or_default();
+        let persistent = device.as_ref().is_some_and(|d| d.starts_with("/dev/pmem"));
+        let mut notes = Vec::new();
+        match backing {
+            FileBacking::PageCache => notes.push(
+                Note::warning(
+                    "memory-dir-page-cache",
+                    format!("{path} is not DAX: its files are the page cache, so DRAM is measured and not the device{why}"),
+                )
+                .advise(if persistent {
+                    "mount the file system with -o dax; a namespace without DAX must be put into fsdax mode first (ndctl create-namespace -f -e NAMESPACE -m fsdax, which destroys its content)"
+                } else {
+                    "to measure persistent memory, give a directory of a file system on it that is mounted with -o dax; to measure DRAM, leave --memory-dir out"
+                }),
+            ),
+            FileBacking::Tmpfs => {
+                notes.push(Note::info("memory-dir-tmpfs", format!("files in {path} ({filesystem}) are in DRAM: shared memory is measured")));
+            }
+            FileBacking::Dax => {
+                if !map_sync {
+                    notes.push(Note::info("memory-dir-no-map-sync", format!("files in {path} are DAX, but MAP_SYNC was refused{why}")));
+                }
+                if device_node.is_none() {
+                    let device = device.as_deref().unwrap_or("the device");
+                    notes.push(Note::info(
+                        "memory-dir-node-unknown",
+                        format!("the kernel does not say at which memory node {device} is, so which CPUs are near it is not known"),
+                    ));
+                }
+            }
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(device: &str, backing: FileBacking) -> MemoryDir {
+        MemoryDir {
+            file: FileEvidence {
+                path: "/mnt".into(),
+                filesystem: "ext4".into(),
+                device: Some(device.into()),
+                device_node: None,
+                backing,
+                map_sync: false,
+                reason: Some("because".into()),
+            },
+            free: Some(Bytes(1600)),
+            block: Bytes(4096),
+        }
+    }
+
+    #[test]
+    fn the_page_cache_is_called_dram_and_the_advice_fits_the_device() {
+        let note = |device| directory(device, FileBacking::PageCache).notes().remove(0);
+        let (raw, disc) = (note("/dev/pmem1"), note("/dev/vda"));
+        assert!(raw.message.contains("DRAM") && raw.message.contains("because"), "{raw:?}");
+        assert!(raw.advice.unwrap().contains("fsdax mode"));
+        assert!(disc.advice.unwrap().contains("leave --memory-dir out"));
+    }
+
+    #[test]
+    fn dax_says_what_is_missing() {
+        let codes = |d: MemoryDir| d.notes().into_iter().map(|n| n.code).collect::<Vec<_>>();
+        let mut dax = directory("/dev/pmem0", FileBacking::Dax);
+        assert_eq!(codes(dax.clone()), ["memory-dir-no-map-sync", "memory-dir-node-unknown"]);
+        (dax.file.map_sync, dax.file.device_node) = (true, Some(1));
+        assert_eq!(codes(dax), [""; 0]);
+        assert_eq!(codes(directory("", FileBacking::Tmpfs)), ["memory-dir-tmpfs"]);
+    }
+
+    #[test]
+    fn derived_sizes_leave_a_margin() {
+        let mut dir = directory("/dev/pmem0", FileBacking::Dax);
+        assert_eq!((dir.most(), dir.room()), (1600, 1500));
+        dir.free = None;
+        assert_eq!((dir.most(), dir.room()), (u64::MAX, u64::MAX));
+    }
+}

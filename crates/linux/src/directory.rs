@@ -1,0 +1,409 @@
+//! A directory whose files are to be memory: what the kernel says of it, and files without a name in it.
+//!
+//! The file that is asked about is of the same kind as those that buffers will be, because DAX is a property of the file: a mount option or
+//! an attribute of the directory decides when it is made.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::units::Bytes;
+
+/// `TMPFS_MAGIC` of linux/magic.h; devtmpfs has it too.
+const TMPFS: u64 = 0x0102_1994;
+/// `HUGETLBFS_MAGIC`.
+const HUGETLBFS: u64 = 0x9584_58f6;
+/// Names tried where a file must have one for a moment; a clash of 64 random bits is somebody's doing.
+const NAMES: u32 = 8;
+
+/// Why a directory cannot be memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DirectoryError {
+    /// What was named is no such directory.
+    #[error("--memory-dir {path}: {why}")]
+    Request {
+        /// As it was named.
+        path: String,
+        /// What it is, and the way out.
+        why: String,
+    },
+    /// It is one, but its files cannot be used.
+    #[error("--memory-dir {path}: {why}")]
+    Unavailable {
+        /// As it was named.
+        path: String,
+        /// What the kernel refused, and the way out.
+        why: String,
+    },
+}
+
+/// What the kernel says of the files in `path`; sysfs and the mount table are read below `root`. Nothing is left in the directory.
+///
+/// # Errors
+/// [`DirectoryError::Request`] when it is not a directory or of a kind that cannot serve, [`DirectoryError::Unavailable`] when files
+/// cannot be made there or not be mapped.
+pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
+    let named = path.display().to_string();
+    let request = |why: &str| DirectoryError::Request { path: named.clone(), why: why.to_owned() };
+    let unavailable = |why: String| DirectoryError::Unavailable { path: named.clone(), why };
+    let full = fs::canonicalize(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => request("there is no such directory; make it, or mount a file system there"),
+        io::ErrorKind::NotADirectory => request("it is not a directory; give the directory that a file system is mounted at"),
+        _ => unavailable(format!("{e}; give a directory that this user may use")),
+    })?;
+    if !full.is_dir() {
+        return Err(request("it is not a directory; give the directory that a file system is mounted at"));
+    }
+    let text = full.to_str().ok_or_else(|| request("its name is not UTF-8, so no result can hold it; give it another name"))?;
+    let file = nameless(&full).map_err(|e| unavailable(cannot_make(&e)))?;
+    if statfs(&file).is_ok_and(|s| s.kind == HUGETLBFS) {
+        return Err(request("it is a hugetlbfs; for the pages of its pool use --pages 2m or --pages 1g and leave --memory-dir out"));
+    }
+    describe(&file, text, root)
+        .map_err(|e| unavailable(format!("files there cannot be mapped: {e}; give a directory of another file system")))
+}
+
+fn cannot_make(e: &io::Error) -> String {
+    let advice = match e.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => "mount it for writing",
+        io::ErrorKind::PermissionDenied => "give a directory that this user may write to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space there",
+        _ => "give a directory of another file system",
+    };
+    format!("no file can be made there: {e}; {advice}")
+}
+
+/// A file in `dir` that has no name, so that it is gone when this process is, however it ends.
+///
+/// # Errors
+/// When the directory or its file system refuses.
+pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    // O_EXCL beside O_TMPFILE: nobody can give it a name later.
+    match options.clone().custom_flags(libc::O_TMPFILE | libc::O_EXCL).open(dir) {
+        // File systems without O_TMPFILE say EOPNOTSUPP, kernels before 3.11 EISDIR.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => named_for_a_moment(dir, &options),
+        file => file,
+    }
+}
+
+fn named_for_a_moment(dir: &Path, options: &OpenOptions) -> io::Result<File> {
+    for attempt in 0..NAMES {
+        let path = dir.join(format!(".memgauge-{:016x}", RandomState::new().hash_one((std::process::id(), attempt))));
+        match options.clone().create_new(true).open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+            Ok(file) => return fs::remove_file(&path).map(|()| file),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// What the kernel says of `file`, which is in `dir`.
+///
+/// # Errors
+/// When the file cannot be mapped.
+pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<MemoryDir> {
+    let stat = statfs(file)?;
+    let mount = mount_of(file, root);
+    let device = mount.as_ref().and_then(|m| Device::of(m, root)).or_else(|| {
+        let id = file.metadata().ok()?.dev();
+        Device::at(root, libc::major(id), libc::minor(id))
+    });
+    let synchronous = synchronous(file)?;
+    // A kernel before 5.8 does not say so of a file; MAP_SYNC is granted for DAX only.
+    let dax = dax_attribute(file).unwrap_or(synchronous.is_ok());
+    let backing = match (dax, stat.kind) {
+        (true, _) => FileBacking::Dax,
+        (false, TMPFS) => FileBacking::Tmpfs,
+        (false, _) => FileBacking::PageCache,
+    };
+    let reason = match (backing, &synchronous) {
+        (FileBacking::Dax, Ok(())) => None,
+        (FileBacking::Dax, Err(e)) => Some(format!("mmap with MAP_SYNC: {e}")),
+        (FileBacking::Tmpfs, _) => Some("tmpfs keeps its files in memory".to_owned()),
+        (FileBacking::PageCache, _) => {
+            Some(device.as_ref().map_or("the file system is on no block device".to_owned(), Device::why_not_dax))
+        }
+    };
+    Ok(MemoryDir {
+        file: FileEvidence {
+            path: dir.to_owned(),
+            filesystem: mount.map_or_else(|| format!("0x{:x}", stat.kind), |m| m.filesystem),
+            device_node: device.as_ref().and_then(|d| d.node),
+            device: device.map(|d| d.name),
+            backing,
+            map_sync: synchronous.is_ok(),
+            reason,
+        },
+        free: stat.free,
+        block: stat.block,
+    })
+}
+
+struct Statfs {
+    kind: u64,
+    free: Option<Bytes>,
+    block: Bytes,
+}
+
+fn statfs(file: &File) -> io::Result<Statfs> {
+    let mut stat = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the call fills the structure that it is given, and nothing is read of it unless it succeeds.
+    let stat = unsafe {
+        if libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        stat.assume_init()
+    };
+    let block = if stat.f_frsize > 0 { stat.f_frsize as u64 } else { stat.f_bsize as u64 };
+    // A tmpfs without a limit, and ramfs, have no blocks at all.
+    let free = (stat.f_blocks > 0).then(|| Bytes((stat.f_bavail as u64).saturating_mul(block)));
+    // The magic number has 32 bits; some instruction sets extend its sign.
+    Ok(Statfs { kind: stat.f_type as u64 & 0xffff_ffff, free, block: Bytes(block) })
+}
+
+/// Whether the kernel says that the file is DAX; `None` when it cannot say.
+fn dax_attribute(file: &File) -> Option<bool> {
+    const DAX: u64 = libc::STATX_ATTR_DAX as u64;
+    let mut stat = MaybeUninit::<libc::statx>::uninit();
+    // SAFETY: the path is an empty string, which with AT_EMPTY_PATH means the file itself; the call fills the structure.
+    let stat = unsafe {
+        if libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS, stat.as_mut_ptr()) != 0 {
+            return None;
+        }
+        stat.assume_init()
+    };
+    (stat.stx_attributes_mask & DAX != 0).then_some(stat.stx_attributes & DAX != 0)
+}
+
+/// Whether the file may be mapped with `MAP_SYNC`, and why not.
+///
+/// # Errors
+/// When it may not be mapped at all.
+fn synchronous(file: &File) -> io::Result<io::Result<()>> {
+    let try_with = |flags| {
+        // One byte stands for a page; it is never touched.
+        // SAFETY: the kernel chooses where, so nothing is replaced.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), 1, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd(), 0) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the mapping was just made, and nobody else knows of it.
+        unsafe { libc::munmap(at, 1) };
+        Ok(())
+    };
+    match try_with(libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) {
+        Ok(()) => Ok(Ok(())),
+        Err(refused) => try_with(libc::MAP_SHARED).map(|()| Err(refused)),
+    }
+}
+
+/// A line of the mount table.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    major: u32,
+    minor: u32,
+    filesystem: String,
+    source: String,
+}
+
+/// The mount that an open file came through. Paths do not tell: a mount may hide another.
+fn mount_of(file: &File, root: &Path) -> Option<Mount> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    let id = info.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim();
+    mount(&fs::read_to_string(root.join("proc/self/mountinfo")).ok()?, id)
+}
+
+/// The line of this id in the text of mountinfo: `36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/pmem0 rw,dax=always`.
+fn mount(table: &str, id: &str) -> Option<Mount> {
+    table.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut left = left.split(' ');
+        if left.next() != Some(id) {
+            return None;
+        }
+        let (major, minor) = left.nth(1)?.split_once(':')?;
+        let mut right = right.split(' ');
+        Some(Mount {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+            filesystem: right.next()?.to_owned(),
+            source: right.next().unwrap_or("").to_owned(),
+        })
+    })
+}
+
+/// A block device.
+#[derive(Debug, PartialEq, Eq)]
+struct Device {
+    name: String,
+    /// `queue/dax`: whether it can be mapped without the page cache.
+    dax: Option<bool>,
+    node: Option<u32>,
+}
+
+impl Device {
+    fn of(mount: &Mount, root: &Path) -> Option<Self> {
+        Self::at(root, mount.major, mount.minor).or_else(|| {
+            // File systems over several devices (btrfs) have a number of their own and name one of them.
+            let id = fs::metadata(Some(&mount.source).filter(|s| s.starts_with("/dev/"))?).ok()?.rdev();
+            Self::at(root, libc::major(id), libc::minor(id))
+        })
+    }
+
+    fn at(root: &Path, major: u32, minor: u32) -> Option<Self> {
+        let folder = fs::canonicalize(root.join(format!("sys/dev/block/{major}:{minor}"))).ok()?;
+        // A `!` stands for the slash of names such as cciss/c0d0.
+        let name = format!("/dev/{}", folder.file_name()?.to_str()?.replace('!', "/"));
+        let text = |file: PathBuf| fs::read_to_string(file).ok().map(|t| t.trim().to_owned());
+        // A partition is a folder in its disc's, which has the queue.
+        let queue = |folder: &Path| text(folder.join("queue/dax")).map(|t| t == "1");
+        let dax = queue(&folder).or_else(|| queue(folder.parent()?));
+        // The nearest of its parents (namespace, region, controller, bus) that has a node; -1 when firmware does not say.
+        let node = folder.ancestors().find_map(|f| text(f.join("numa_node"))).and_then(|n| n.parse().ok());
+        Some(Self { name, dax, node })
+    }
+
+    fn why_not_dax(&self) -> String {
+        let name = &self.name;
+        match self.dax {
+            Some(true) => format!("{name} could do DAX, but the file system is mounted without it"),
+            Some(false) => format!("{name} cannot do DAX (queue/dax is 0)"),
+            None => format!("the kernel does not say that {name} can do DAX"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed when dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(below: &Path, name: &str) -> Self {
+            let folder = Self(below.join(format!("memgauge-directory-{name}-{}", std::process::id())));
+            fs::create_dir_all(&folder.0).unwrap();
+            folder
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn is_empty(&self) -> bool {
+            fs::read_dir(&self.0).unwrap().next().is_none()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn root() -> &'static Path {
+        Path::new("/")
+    }
+
+    #[test]
+    fn shared_memory_is_a_tmpfs() {
+        let folder = Folder::new(Path::new("/dev/shm"), "shm");
+        let dir = read(&folder.0, root()).unwrap();
+        assert_eq!((dir.file.backing, dir.file.filesystem.as_str()), (FileBacking::Tmpfs, "tmpfs"), "{dir:?}");
+        assert_eq!((dir.file.device.as_deref(), dir.file.map_sync), (None, false));
+        assert_eq!(dir.file.path, folder.0.to_str().unwrap());
+        assert!(folder.is_empty());
+    }
+
+    #[test]
+    fn a_link_is_followed_and_the_path_is_absolute() {
+        let folder = Folder::new(Path::new("/dev/shm"), "link");
+        let link = folder.0.join("link");
+        std::os::unix::fs::symlink(".", &link).unwrap();
+        assert_eq!(read(&link, root()).unwrap().file.path, folder.0.to_str().unwrap());
+    }
+
+    #[test]
+    fn what_is_no_directory_is_a_wrong_request() {
+        let folder = Folder::new(Path::new("/dev/shm"), "file");
+        folder.write("file", "");
+        for path in ["absent", "file", "file/below"] {
+            let e = read(&folder.0.join(path), root()).unwrap_err();
+            assert!(matches!(e, DirectoryError::Request { .. }), "{e:?}");
+            assert!(e.to_string().contains(path) && e.to_string().contains("directory"), "{e}");
+        }
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_it_cannot_be_measured() {
+        for path in ["/proc/self", "/sys/kernel"] {
+            let e = read(Path::new(path), root()).unwrap_err();
+            assert!(matches!(e, DirectoryError::Unavailable { .. }), "{e:?}");
+            assert!(e.to_string().contains("no file can be made there"), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_no_name_even_where_the_file_system_must_name_it() {
+        let folder = Folder::new(Path::new("/dev/shm"), "name");
+        let with = nameless(&folder.0).unwrap();
+        let without = named_for_a_moment(&folder.0, OpenOptions::new().read(true).write(true).mode(0o600)).unwrap();
+        for file in [with, without] {
+            assert!(folder.is_empty());
+            assert_eq!(file.metadata().unwrap().nlink(), 0);
+            assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+            file.set_len(1 << 20).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_mount_table() {
+        let table = "22 1 254:0 / / rw shared:1 - ext4 /dev/root rw\n\
+                     36 35 259:3 /sub /mnt\\040x rw,noatime master:1 shared:2 - ext4 /dev/pmem0 rw,dax=always\n\
+                     40 22 0:25 / /dev/shm rw - tmpfs tmpfs rw,size=64k\n";
+        let of = |id| mount(table, id);
+        let pmem = Mount { major: 259, minor: 3, filesystem: "ext4".into(), source: "/dev/pmem0".into() };
+        assert_eq!(of("36"), Some(pmem));
+        assert_eq!(of("40").unwrap().filesystem, "tmpfs");
+        assert_eq!(of("35"), None);
+    }
+
+    #[test]
+    fn a_device_of_an_invented_machine() {
+        let tree = Folder::new(&std::env::temp_dir(), "device");
+        let bus = "sys/devices/platform/e820_pmem/ndbus0/region0";
+        tree.write(&format!("{bus}/numa_node"), "2\n");
+        tree.write(&format!("{bus}/namespace0.0/block/pmem0/queue/dax"), "1\n");
+        tree.write(&format!("{bus}/namespace0.0/block/pmem0/pmem0p1/partition"), "1\n");
+        tree.write("sys/devices/pci0/nvme0/numa_node", "-1\n");
+        tree.write("sys/devices/pci0/nvme0/nvme0n1/queue/dax", "0\n");
+        tree.write("sys/devices/virtual/block/dm-0/size", "1\n");
+        fs::create_dir_all(tree.0.join("sys/dev/block")).unwrap();
+        for (id, device) in [
+            ("259:0", format!("../../../{bus}/namespace0.0/block/pmem0")),
+            ("259:1", format!("../../../{bus}/namespace0.0/block/pmem0/pmem0p1")),
+            ("259:2", "../../devices/pci0/nvme0/nvme0n1".to_owned()),
+            ("253:0", "../../devices/virtual/block/dm-0".to_owned()),
+        ] {
+            std::os::unix::fs::symlink(device, tree.0.join("sys/dev/block").join(id)).unwrap();
+        }
+        let device = |name: &str, dax, node| Some(Device { name: name.into(), dax, node });
+        assert_eq!(Device::at(&tree.0, 259, 0), device("/dev/pmem0", Some(true), Some(2)));
+        assert_eq!(Device::at(&tree.0, 259, 1), device("/dev/pmem0p1", Some(true), Some(2)));
+        assert_eq!(Device::at(&tree.0, 259, 2), device("/dev/nvme0n1", Some(false), None));
+        assert_eq!(Device::at(&tree.0, 253, 0), device("/dev/dm-0", None, None));
+        assert_eq!(Device::at(&tree.0, 1, 1), None);
+        assert!(Device::at(&tree.0, 259, 2).unwrap().why_not_dax().contains("queue/dax is 0"));
+    }
+}

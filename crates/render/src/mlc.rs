@@ -1,0 +1,332 @@
+//! Tables in the shape of Intel MLC's text, for the scripts and parsers that read it.
+//!
+//! Each section is what one mode prints after its header lines. What parsers rely on: tabs and widths to the byte, rows of matrices and of
+//! mixes that end with a tab, no other line that begins with a digit, a column for each node with memory and a row for each node with
+//! CPUs. Bytes are counted as that tool counts them: a plain store is a read and a write, 1 MB is 10^6 bytes.
+//!
+//! A number that was not measured is `nan`: parsers of numbers take it, and none can mistake it for one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use memgauge_core::plan::LineState;
+use memgauge_core::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, Report, Table};
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::IdSet;
+
+use crate::{Format, RenderError};
+
+/// All sections that a report has results for, in the order of a full run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mlc;
+
+impl Format for Mlc {
+    fn name(&self) -> &'static str {
+        "mlc"
+    }
+
+    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
+        let has = |experiment, table| report.results.iter().any(|m| m.experiment == experiment && m.at.table == Some(table));
+        let mut sections = Vec::new();
+        if has(Experiment::IdleLatency, Table::NodeMatrix) {
+            sections.push(latency_matrix(report));
+        }
+        if has(Experiment::Bandwidth, Table::PerMix) {
+            sections.push(peak(report, Wording::default()));
+        }
+        if has(Experiment::Bandwidth, Table::NodeMatrix) {
+            sections.push(bandwidth_matrix(report, Wording::default()));
+        }
+        if has(Experiment::LoadedLatency, Table::Curve) {
+            sections.push(loaded(report, Wording::default()));
+        }
+        if has(Experiment::CacheToCache, Table::NodeMatrix) {
+            sections.push(cache_to_cache(report));
+        }
+        Ok(sections.join("\n").into_bytes())
+    }
+}
+
+/// What header lines say of how it was measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wording {
+    /// One hardware thread of each core was used.
+    pub one_thread_per_core: bool,
+    /// Pages of a pool were asked for.
+    pub large_pages: bool,
+    /// Several injection rates were tried for each mix.
+    pub searched: bool,
+}
+
+impl Wording {
+    fn threads(self) -> &'static str {
+        if self.one_thread_per_core {
+            "Using only one thread from each core if Hyper-threading is enabled"
+        } else {
+            "Using all the threads from each core if Hyper-threading is enabled"
+        }
+    }
+}
+
+const MEGABYTES: &str = "Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)";
+
+/// The mixes of the peak table, with their rows' names, in its order. Those after the fifth have rows only when they were measured.
+const RATIOS: [(Mix, &str); 7] = [
+    (Mix::AllReads, "ALL Reads        :"),
+    (Mix::R3W1, "3:1 Reads-Writes :"),
+    (Mix::R2W1, "2:1 Reads-Writes :"),
+    (Mix::R1W1, "1:1 Reads-Writes :"),
+    (Mix::R2W1Nt, "Stream-triad like:"),
+    (Mix::NtWrite, "All NT writes    :"),
+    (Mix::R4W1, "4:1 Reads-Writes :"),
+];
+const RATIOS_ALWAYS: usize = 5;
+
+/// Idle latencies by node, in ns.
+pub fn latency_matrix(report: &Report) -> String {
+    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency, Table::NodeMatrix).collect();
+    let order = chase_order(&cells);
+    let access = if order == Some(ChaseOrder::Sequential) { "sequential" } else { "random" };
+    let mut text = format!("Measuring idle latencies for {access} access (in ns)...\n");
+    let cells = cells.into_iter().filter(|m| m.at.order == order);
+    matrix(&mut text, report, by_nodes(cells, |m| m.estimate.value), 6);
+    text
+}
+
+/// Idle latencies by CPU and node, in ns: a row for each CPU.
+pub fn latency_per_cpu(report: &Report) -> String {
+    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency, Table::PerCpu).collect();
+    let order = chase_order(&cells);
+    let mut text = String::from("Measuring idle latencies from each CPU (in ns)...\n\t\tNuma node\nCPU\t");
+    let columns = columns(report);
+    header(&mut text, &columns);
+    let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
+    for cpu in cpus.iter() {
+        let _ = write!(text, "{cpu:8}\t");
+        for node in columns.iter() {
+            let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node == Some(node) && m.at.order == order);
+            let _ = write!(text, "{}\t", number(cell.and_then(|m| m.estimate.value), 6, 1));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One idle latency: base-frequency clocks and ns.
+pub fn idle_latency(report: &Report) -> String {
+    let cells: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat).collect();
+    let order = chase_order(&cells);
+    let ns = cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value);
+    format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
+}
+
+/// Bandwidth by mix, of all CPUs to their own nodes.
+pub fn peak(report: &Report, wording: Wording) -> String {
+    let mut text = String::new();
+    if wording.searched {
+        text.push_str("Measuring Maximum Memory Bandwidths for the system\n");
+        text.push_str("Will take several minutes to complete as multiple injection rates will be tried to get the best bandwidth\n");
+    } else {
+        text.push_str("Measuring Peak Injection Memory Bandwidths for the system\n");
+    }
+    let threads = wording.threads();
+    let _ = writeln!(text, "{MEGABYTES}\n{threads}\nUsing traffic with the following read-write ratios");
+    for (i, (mix, name)) in RATIOS.iter().enumerate() {
+        let cell = results(report, Experiment::Bandwidth, Table::PerMix).find(|m| m.at.mix == Some(*mix));
+        if cell.is_some() || i < RATIOS_ALWAYS {
+            let _ = writeln!(text, "{name}\t{}\t", number(cell.and_then(megabytes), 7, if wording.searched { 2 } else { 1 }));
+        }
+    }
+    text
+}
+
+/// Bandwidth by node of CPUs and node of memory.
+pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
+    let cells: Vec<&Measurement> = results(report, Experiment::Bandwidth, Table::NodeMatrix).collect();
+    let traffic = traffic(cells.first().and_then(|m| m.at.mix));
+    let threads = wording.threads();
+    let mut text = format!("Measuring Memory Bandwidths between nodes within system \n{MEGABYTES}\n{threads}\n{traffic}\n");
+    matrix(&mut text, report, by_nodes(cells.into_iter(), megabytes), 7);
+    text
+}
+
+/// Latency under load by injection delay, most load first.
+pub fn loaded(report: &Report, wording: Wording) -> String {
+    let cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency, Table::Curve).collect();
+    let threads = wording.threads();
+    let mix = cells.first().and_then(|m| m.at.mix);
+    let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{}\n", traffic(mix));
+    if wording.large_pages {
+        text.push_str("Using large pages for buffers\n");
+    }
+    let _ = writeln!(text, "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n{}", "=".repeat(26));
+    // In the order in which they were measured, which is that of the delays asked for; adaptive points are sorted.
+    let mut delays: Vec<u32> = Vec::new();
+    for delay in cells.iter().filter(|m| m.at.mix == mix).filter_map(|m| m.at.delay_cycles) {
+        if !delays.contains(&delay) {
+            delays.push(delay);
+        }
+    }
+    let of = |delay: u32, metric: Metric| {
+        cells.iter().find(|m| m.at.mix == mix && m.at.delay_cycles == Some(delay) && m.metric == metric).copied()
+    };
+    for delay in delays {
+        let latency = of(delay, Metric::Latency);
+        // Without a chase (bandwidth only) the column is 0.00.
+        let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
+        let mbs = of(delay, Metric::Bandwidth).and_then(megabytes);
+        let _ = writeln!(text, " {delay:05}\t{}\t{}", number(ns, 6, 2), number(mbs, 9, 1));
+    }
+    text
+}
+
+/// Cache-to-cache transfers: within a package, and between nodes of different packages.
+pub fn cache_to_cache(report: &Report) -> String {
+    let cells: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::CacheToCache && !m.at.repeat).collect();
+    let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
+    for (state, name) in [(LineState::Hit, "HIT "), (LineState::Hitm, "HITM")] {
+        let near = cells.iter().filter(|m| m.at.state == Some(state)).filter_map(|m| Some((nearness(report, &m.at)?, m.estimate.value)));
+        if let Some((_, ns)) = near.min_by_key(|(nearness, _)| *nearness) {
+            let _ = writeln!(text, "Local Socket L2->L2 {name} latency\t{}", number(ns, 0, 1));
+        }
+    }
+    let topology = &report.machine.topology;
+    let package = |cpu: Option<u32>| cpu.and_then(|c| topology.cpu(c)).map(|c| c.package);
+    let node = |cpu: Option<u32>| cpu.and_then(|c| topology.cpu(c)).map(|c| c.node);
+    for (homed, name) in [(true, "writer"), (false, "reader")] {
+        let remote = cells.iter().filter(|m| m.at.state == Some(LineState::Hitm) && package(m.at.cpu) != package(m.at.holder_cpu));
+        let mut ns: BTreeMap<(u32, u32), Option<f64>> = BTreeMap::new();
+        for m in remote {
+            let (Some(writer), Some(reader)) = (node(m.at.holder_cpu), node(m.at.cpu)) else { continue };
+            if m.at.memory_node == Some(if homed { writer } else { reader }) {
+                ns.entry((writer, reader)).or_insert(m.estimate.value);
+            }
+        }
+        if ns.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "Remote Socket L2->L2 HITM latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
+        text.push_str("Writer Numa Node ");
+        let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
+        for node in nodes.iter() {
+            let _ = write!(text, "{node:5}\t");
+        }
+        text.push('\n');
+        for writer in nodes.iter() {
+            let _ = write!(text, "{writer:13}\t");
+            for reader in nodes.iter() {
+                match ns.get(&(writer, reader)) {
+                    Some(ns) => {
+                        let _ = write!(text, "{}\t", number(*ns, 6, 1));
+                    }
+                    None => text.push_str("     -\t"),
+                }
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// One transfer between two CPUs that were named.
+pub fn one_transfer(report: &Report) -> String {
+    let ns = report.results.iter().find(|m| m.experiment == Experiment::CacheToCache).and_then(|m| m.estimate.value);
+    // Number and bracket touch in the original.
+    format!("Latency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
+}
+
+/// How near two CPUs of a package are, for the two lines about one socket: another core at the same last-level cache first. `None`: not of
+/// one package, or threads of one core, whose caches are the same.
+fn nearness(report: &Report, at: &Coordinates) -> Option<u32> {
+    let topology = &report.machine.topology;
+    let (reader, holder) = (topology.cpu(at.cpu?)?, topology.cpu(at.holder_cpu?)?);
+    if reader.package != holder.package || reader.siblings.contains(holder.id) {
+        return None;
+    }
+    let shares = topology.llc_of(reader.id).is_some_and(|llc| llc.cpus.contains(holder.id));
+    Some(if shares { 0 } else { 1 })
+}
+
+/// Results of a table, controls of drift left out.
+fn results(report: &Report, experiment: Experiment, table: Table) -> impl Iterator<Item = &Measurement> {
+    report.results.iter().filter(move |m| m.experiment == experiment && m.at.table == Some(table) && !m.at.repeat)
+}
+
+/// The order that stands for a latency: sequential when that was asked for, else random within windows.
+fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
+    let has = |order| cells.iter().any(|m| m.at.order == Some(order));
+    [ChaseOrder::Sequential, ChaseOrder::WindowLocal, ChaseOrder::FullRandom].into_iter().find(|&order| has(order))
+}
+
+/// MB/s at the memory, plain stores counted as a read and a write.
+fn megabytes(m: &Measurement) -> Option<f64> {
+    let mix = m.at.mix?;
+    let stored = m.evidence.traffic.map_or(0.0, |t| t.app_write_gbs);
+    let read_for_stores = if mix.non_temporal() { 0.0 } else { stored };
+    Some((m.estimate.value? + read_for_stores) * 1e3)
+}
+
+/// Clocks of the CPU's base frequency (the TSC's) in so many ns.
+fn clocks(report: &Report, ns: Option<f64>) -> Option<f64> {
+    let clock = report.environment.clock.as_ref()?;
+    // A clock of the kernel's ticks in nanoseconds, whatever the CPU does.
+    if clock.source == "monotonic-raw" {
+        return ns;
+    }
+    Some(ns? * clock.hz / 1e9)
+}
+
+fn traffic(mix: Option<Mix>) -> String {
+    match mix {
+        None | Some(Mix::AllReads) => "Using Read-only traffic type".to_owned(),
+        Some(mix) => format!("Using traffic type {mix} ({})", mix.description()),
+    }
+}
+
+/// Every node with memory that was measured or could be.
+fn columns(report: &Report) -> IdSet {
+    let measured = report.results.iter().filter_map(|m| m.at.memory_node);
+    report.machine.allowed.nodes.iter().chain(measured).collect()
+}
+
+fn by_nodes<'a>(
+    cells: impl Iterator<Item = &'a Measurement>,
+    value: impl Fn(&Measurement) -> Option<f64>,
+) -> BTreeMap<(u32, u32), Option<f64>> {
+    let mut map = BTreeMap::new();
+    for m in cells {
+        if let (Some(row), Some(column)) = (m.at.cpu_node, m.at.memory_node) {
+            map.entry((row, column)).or_insert_with(|| value(m));
+        }
+    }
+    map
+}
+
+fn header(text: &mut String, columns: &IdSet) {
+    for node in columns.iter() {
+        let _ = write!(text, "{node:6}\t");
+    }
+    text.push('\n');
+}
+
+/// A row for each node with CPUs, a column for each node with memory; numbers of `width` places at least, as with `printf`.
+fn matrix(text: &mut String, report: &Report, cells: BTreeMap<(u32, u32), Option<f64>>, width: usize) {
+    text.push_str("\t\tNuma node\nNuma node\t");
+    let columns = columns(report);
+    header(text, &columns);
+    let rows: IdSet = cells.keys().map(|(row, _)| *row).collect();
+    for row in rows.iter() {
+        let _ = write!(text, "{row:8}\t");
+        for column in columns.iter() {
+            let _ = write!(text, "{}\t", number(cells.get(&(row, column)).copied().flatten(), width, 1));
+        }
+        text.push('\n');
+    }
+}
+
+fn number(value: Option<f64>, width: usize, digits: usize) -> String {
+    match value {
+        Some(value) => format!("{value:width$.digits$}"),
+        None => format!("{:>width$}", "nan"),
+    }
+}
