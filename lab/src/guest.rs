@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -96,6 +97,19 @@ pub fn read(path: impl AsRef<Path>) -> Result<String> {
 pub fn write(path: impl AsRef<Path>, text: &str) -> Result<()> {
     let path = path.as_ref();
     fs::write(path, text).with_context(|| format!("cannot write '{text}' to {}", path.display()))
+}
+
+/// Waits for a file that a driver makes when it is ready.
+///
+/// # Errors
+/// When it is not there within ten seconds.
+pub fn appears(path: &Path) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !path.exists() {
+        ensure!(Instant::now() < deadline, "{} does not appear", path.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// Takes a CPU offline or back online.

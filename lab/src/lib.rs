@@ -11,10 +11,12 @@ use std::fmt;
 
 use anyhow::Result;
 
+pub mod fragment;
 pub mod guest;
 mod jobs;
 pub mod program;
 pub mod record;
+pub mod recorded;
 
 /// A virtual machine and what is tried in it.
 pub struct Job {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::plan::Work;
-use memgauge_core::result::{Experiment, Measurement, PlacementStatus, Report};
+use memgauge_core::plan::{Plan, Work};
+use memgauge_core::result::{Coordinates, Experiment, Measurement, PlacementStatus, Report};
 use memgauge_core::units::IdSet;
 
 use crate::contract::SHARE;
@@ -70,6 +70,14 @@ impl Memgauge {
         self
     }
 
+    /// Where this file is empty, for this run only.
+    #[must_use]
+    pub fn hiding(mut self, file: &'static str) -> Self {
+        // SAFETY: between fork and exec of a process with one thread only memory is allocated and system calls are made.
+        unsafe { self.command.pre_exec(move || hide(file)) };
+        self
+    }
+
     /// Runs it to its end.
     ///
     /// # Errors
@@ -86,6 +94,16 @@ impl Memgauge {
         let ran = self.run()?;
         ensure!(ran.status == Some(0), "exit status {:?}: {}", ran.status, ran.stderr);
         ran.report.context("it wrote no result")
+    }
+
+    /// What it would do.
+    ///
+    /// # Errors
+    /// When it plans nothing.
+    pub fn plan(mut self) -> Result<Plan> {
+        let output = self.command.args(["--plan", "--format", "json"]).stdout(Stdio::piped()).output()?;
+        ensure!(output.status.success(), "no plan: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     /// Starts it.
@@ -125,6 +143,23 @@ impl Running {
         Ok(())
     }
 
+    /// The CPUs for which it has started measuring threads so far.
+    pub fn workers(&self) -> IdSet {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id())).into_iter().flatten().flatten();
+        let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).ok();
+        // The engine names them `cpu7`.
+        tasks.filter_map(name).filter_map(|name| name.trim().strip_prefix("cpu")?.parse().ok()).collect()
+    }
+
+    /// Waits until it measures on one of `cpus`, and gives one on which it does not yet.
+    ///
+    /// # Errors
+    /// When it does not come to that, or uses all of them already.
+    pub fn idle_of(&self, cpus: &IdSet) -> Result<u32> {
+        self.until("it measures on a CPU", |_| !self.workers().is_empty())?;
+        cpus.difference(&self.workers()).last().context("it uses every CPU already")
+    }
+
     /// Waits for its end.
     ///
     /// # Errors
@@ -146,7 +181,7 @@ impl Ran {
     /// # Errors
     /// When none was written.
     pub fn report(&self) -> Result<&Report> {
-        self.report.as_ref().with_context(|| format!("it wrote no result: {}", self.stderr))
+        self.report.as_ref().with_context(|| format!("it wrote no result, exit status {:?} (none: a signal): {}", self.status, self.stderr))
     }
 
     /// Makes sure that it refused to measure: this exit status, and every one of these words on standard error.
@@ -189,6 +224,42 @@ fn refuse(calls: &[libc::c_long]) -> std::io::Result<()> {
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Makes sure that a run measured in part: cells that are `lost` have no value, and a reason with these words; all others have a value.
+///
+/// # Errors
+/// When it did not.
+pub fn lost_only(ran: &Ran, lost: impl Fn(&Coordinates) -> bool, words: &[&str]) -> Result<()> {
+    let report = ran.report()?;
+    ensure!(ran.status == Some(1), "exit status {:?} instead of 1: {}", ran.status, ran.stderr);
+    ensure!(!report.complete && report.incomplete_reason.is_some(), "complete, reason {:?}", report.incomplete_reason);
+    for m in &report.results {
+        ensure!(m.estimate.value.is_none() == lost(&m.at), "{:?}: {:?} {:?}", m.at, m.estimate.value, m.estimate.reason);
+        if let Some(reason) = &m.estimate.reason {
+            for word in words {
+                ensure!(reason.contains(word), "'{word}' is missing in the reason for {:?}: {reason}", m.at);
+                ensure!(ran.stderr.contains(word), "'{word}' is missing in: {}", ran.stderr);
+            }
+        }
+    }
+    ensure!(report.results.iter().any(|m| lost(&m.at)) && report.results.iter().any(|m| !lost(&m.at)), "not both kinds of cells");
+    Ok(())
+}
+
+/// Puts an empty file over `file`, in a name space of mounts of this process.
+fn hide(file: &str) -> std::io::Result<()> {
+    let text = |t: &str| std::ffi::CString::new(t).map_err(std::io::Error::from);
+    let (empty, file, root) = (text("/tmp/empty")?, text(file)?, text("/")?);
+    fs::write("/tmp/empty", "")?;
+    let none = std::ptr::null();
+    // SAFETY: strings that end in zero and live until the calls have ended.
+    let done = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, root.as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
+            && libc::mount(empty.as_ptr(), file.as_ptr(), none, libc::MS_BIND, none.cast()) == 0
     };
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_lab::contract::{DONE, OUTCOMES};
+use memgauge_lab::recorded::Archived;
 use memgauge_lab::{Arch, JOBS, Job, Outcome, Release};
 
 mod emulate;
@@ -28,6 +29,9 @@ pub(crate) struct LabArgs {
     /// Keep what the guests wrote, in target/lab/jobs, also when all passed
     #[arg(long)]
     keep: bool,
+    /// Keep what guests recorded of themselves, in tests/machines, where it differs from what is there
+    #[arg(long)]
+    record: bool,
     /// Boot the job's machine with a shell on this terminal instead of its tests
     #[arg(long)]
     shell: bool,
@@ -61,7 +65,7 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
         return prepare(job, &folder)?.boot(job, true);
     }
     for job in jobs {
-        guest(job, &folder, args.keep, &mut tally)?;
+        guest(job, &folder, args, &mut tally)?;
     }
     for target in targets {
         let at = Instant::now();
@@ -204,7 +208,7 @@ fn cargo_for(target: &str, linker: &str) -> Command {
     cargo
 }
 
-fn guest(job: &'static Job, folder: &Path, keep: bool, tally: &mut Tally) -> Result<()> {
+fn guest(job: &'static Job, folder: &Path, args: &LabArgs, tally: &mut Tally) -> Result<()> {
     println!("\njob {}: {}", job.name, job.about);
     let prepared = prepare(job, folder).with_context(|| format!("job {}", job.name))?;
     let began = Instant::now();
@@ -226,11 +230,33 @@ fn guest(job: &'static Job, folder: &Path, keep: bool, tally: &mut Tally) -> Res
     tally.count(&outcomes, job.name);
     println!("job {}: {seconds:.1} s", job.name);
     let own = folder.join("jobs").join(job.name);
-    if keep || outcomes.iter().any(|o| o.failure.is_some()) {
+    let passed = outcomes.iter().all(|o| o.failure.is_none());
+    if args.record && passed {
+        keep_recordings(&prepared.share, &own.join("recorded"))?;
+    }
+    if args.keep || !passed {
         let _ = fs::remove_dir_all(own.join("root"));
         println!("kept: {}", own.display());
     } else {
         fs::remove_dir_all(own)?;
+    }
+    Ok(())
+}
+
+/// Copies the machines that a guest recorded, by way of the folder `scratch`. One that says the same as the one of its name that is there
+/// already stays as it is: what differs are counters.
+fn keep_recordings(share: &Path, scratch: &Path) -> Result<()> {
+    for entry in fs::read_dir(share)? {
+        let new = entry?.path();
+        let Some(name) = new.file_name().and_then(|n| n.to_str()).filter(|n| n.ends_with(".tar.gz")) else { continue };
+        let kept = crate::project_folder().join("tests/machines").join(name);
+        let known = kept.exists().then(|| Archived::read(&kept, scratch)).transpose()?;
+        if known == Some(Archived::read(&new, scratch)?) {
+            println!("recorded before, and the same: {}", kept.display());
+        } else {
+            fs::copy(&new, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+            println!("recorded: {}", kept.display());
+        }
     }
     Ok(())
 }

@@ -3,7 +3,27 @@
 use crate::Job;
 
 mod arm;
+mod cgroup;
+mod cxl;
+mod gigapages;
+mod hugepages;
 mod icount;
+mod kmem;
 mod numa;
+mod offline;
+mod pmem;
+mod policies;
 
-pub(crate) const ALL: &[&Job] = &[&numa::JOB, &icount::JOB, &arm::JOB];
+pub(crate) const ALL: &[&Job] = &[
+    &numa::JOB,
+    &hugepages::JOB,
+    &gigapages::JOB,
+    &cgroup::JOB,
+    &offline::JOB,
+    &policies::JOB,
+    &kmem::JOB,
+    &pmem::JOB,
+    &cxl::JOB,
+    &icount::JOB,
+    &arm::JOB,
+];

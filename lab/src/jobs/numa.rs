@@ -1,5 +1,6 @@
 //! Two packages of two cores of two threads; four nodes, of which two have no CPUs; HMAT; distances of their own.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -27,6 +28,7 @@ pub(crate) const JOB: Job = Job {
         one_thread_per_core,
         loaded,
         cache_to_cache,
+        the_suite,
         pages_that_move_are_noticed,
         recorded,
     ],
@@ -129,7 +131,7 @@ fn info_shows_cores_and_caches() -> Result<()> {
 }
 
 fn latency_matrix() -> Result<()> {
-    let report = memgauge("latency --matrix --size 4M --time 40ms").measure()?;
+    let report = memgauge("latency --matrix --size 2M --time 40ms").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0-1".parse()?, &"0-3".parse()?)?;
     for m in measured(&report)? {
         let row = m.at.cpu_node.context("no row")?;
@@ -139,7 +141,7 @@ fn latency_matrix() -> Result<()> {
 }
 
 fn bandwidth_matrix() -> Result<()> {
-    let report = memgauge("bandwidth --matrix --size 4M --time 40ms").measure()?;
+    let report = memgauge("bandwidth --matrix --size 2M --time 250ms").measure()?;
     is_matrix(&report, Experiment::Bandwidth, &"0-1".parse()?, &"0-3".parse()?)?;
     for m in measured(&report)? {
         let row: IdSet = if m.at.cpu_node == Some(0) { "0-3".parse()? } else { "4-7".parse()? };
@@ -166,7 +168,7 @@ fn loaders(report: &Report) -> Result<Vec<u32>> {
 }
 
 fn bandwidth_round_robin_over_caches() -> Result<()> {
-    let report = memgauge("bandwidth --size 1M --time 30ms").measure()?;
+    let report = memgauge("bandwidth --size 1M --time 400ms").measure()?;
     let order = loaders(&report)?;
     // Packages in turn, first threads before second ones.
     ensure!(order == [0, 4, 2, 6, 1, 5, 3, 7], "order of loaders: {order:?}");
@@ -177,14 +179,14 @@ fn bandwidth_round_robin_over_caches() -> Result<()> {
 }
 
 fn one_thread_per_core() -> Result<()> {
-    let report = memgauge("bandwidth --one-thread-per-core --size 1M --time 30ms").measure()?;
+    let report = memgauge("bandwidth --one-thread-per-core --size 1M --time 240ms").measure()?;
     ensure!(loaders(&report)? == [0, 4, 2, 6], "{:?}", loaders(&report)?);
     ensure!(measured(&report)?[0].evidence.threads == 4, "{:?}", report.results[0].evidence);
     Ok(())
 }
 
 fn loaded() -> Result<()> {
-    let report = memgauge("loaded --node 2 --size 4M --delay 5000 --time 120ms").measure()?;
+    let report = memgauge("loaded --node 2 --size 4M --delay 5000 --time 400ms").measure()?;
     for m in measured(&report)? {
         let nodes: IdSet = m.evidence.placement.pages_by_node.keys().copied().collect();
         ensure!(m.evidence.placement.status == PlacementStatus::Verified && nodes == IdSet::one(2), "{:?}", m.evidence.placement);
@@ -195,7 +197,7 @@ fn loaded() -> Result<()> {
 }
 
 fn cache_to_cache() -> Result<()> {
-    let report = memgauge("c2c --size 4M --time 60ms").measure()?;
+    let report = memgauge("c2c --size 4M --time 300ms").measure()?;
     let pairs: IdSet = measured(&report)?.iter().filter_map(|m| m.at.holder_cpu).collect();
     // The sibling, another core of the package, a core of the other package.
     ensure!(pairs == [1, 2, 4].into_iter().collect(), "holders: {pairs}");
@@ -204,10 +206,23 @@ fn cache_to_cache() -> Result<()> {
     Ok(())
 }
 
+/// Everything once, from a CPU of each package: each experiment is there, and every cell is on the node planned.
+fn the_suite() -> Result<()> {
+    let report = memgauge("--cpu 0,4 --node 0,3 --mix all-reads --size 1M --time 90ms").measure()?;
+    let found: BTreeSet<Experiment> = measured(&report)?.iter().map(|m| m.experiment).collect();
+    let all = [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::LoadedLatency, Experiment::CacheToCache];
+    ensure!(found == all.into_iter().collect() && !report.curves.is_empty(), "{found:?}");
+    for m in &report.results {
+        ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}: {:?}", m.at, m.evidence.placement);
+    }
+    ensure!(report.results.iter().any(|m| m.at.repeat), "no control of drift");
+    Ok(())
+}
+
 /// Somebody migrates the pages of the process while it measures.
 fn pages_that_move_are_noticed() -> Result<()> {
-    let running = memgauge("bandwidth --cpu 0 --node 0 --size 64M --pages 4k --time 1500ms").start()?;
-    running.until("its buffer is there", |id| resident(id) > Bytes::mib(64).0)?;
+    let running = memgauge("bandwidth --cpu 0 --node 0 --size 16M --pages 4k --time 1s").start()?;
+    running.until("its buffer is there", |id| resident(id) > Bytes::mib(16).0)?;
     std::thread::sleep(Duration::from_millis(300));
     for _ in 0..3 {
         guest::migrate_pages(running.id(), 0, 1)?;
@@ -227,5 +242,5 @@ fn resident(id: u32) -> u64 {
 }
 
 fn recorded() -> Result<()> {
-    crate::record::to_share("numa")
+    crate::recorded::to_share("numa")
 }

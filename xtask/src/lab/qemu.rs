@@ -62,7 +62,8 @@ pub(crate) fn boot(job: &Job, boot: &Boot<'_>, shell: bool) -> Result<()> {
         command.args(["-chardev", &format!("file,id=console,path={}", boot.console.display()), "-serial", "chardev:console"]);
     }
     command.args(["-fsdev", &format!("local,id=share,path={},security_model=none", boot.share.display())]);
-    command.args(["-device", &format!("virtio-9p-pci,fsdev=share,mount_tag={SHARE_TAG}")]);
+    // The bus by name, as QEMU might choose one of CXL; both kinds of machine call theirs this.
+    command.args(["-device", &format!("virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag={SHARE_TAG}")]);
     let own = match job.machine.arch {
         Arch::X86_64 => KERNEL_X86_64,
         Arch::Aarch64 => KERNEL_AARCH64,

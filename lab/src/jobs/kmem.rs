@@ -1,0 +1,186 @@
+//! A persistent memory module that serves as ordinary memory: a node without CPUs about which firmware claims nothing.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use memgauge_core::result::{Experiment, PlacementStatus};
+use memgauge_core::units::{Bytes, IdSet};
+
+use crate::guest;
+use crate::program::{is_matrix, measured, memgauge};
+use crate::{Job, Machine, PLAIN, tests};
+
+pub(crate) const JOB: Job = Job {
+    name: "kmem",
+    about: "an NVDIMM as memory of a node without CPUs and HMAT (dax, kmem)",
+    optional: false,
+    machine: Machine { qemu: QEMU, modules: &["nfit", "nd_pmem", "dax_pmem", "device_dax", "kmem"], ..PLAIN },
+    tests: tests![
+        before_it_is_memory,
+        becomes_memory,
+        info_shows_the_node,
+        latency_matrix,
+        bandwidth_matrix,
+        loaded,
+        more_than_the_node_has,
+        recorded,
+        node_goes_away,
+    ],
+};
+
+/// The second node is declared and empty: the module becomes its memory.
+const QEMU: &[&str] = &[
+    "-machine q35,nvdimm=on,nvdimm-persistence=cpu",
+    "-cpu max,vendor=GenuineIntel",
+    "-smp 2",
+    "-m 512M,slots=2,maxmem=4G",
+    "-object memory-backend-ram,id=m0,size=512M",
+    "-numa node,nodeid=0,memdev=m0",
+    "-numa node,nodeid=1",
+    "-numa dist,src=0,dst=1,val=17",
+    "-object memory-backend-ram,id=n1,size=384M",
+    "-device nvdimm,memdev=n1,id=nv1,node=1",
+];
+
+/// The node without CPUs.
+const NODE: u32 = 1;
+const NODE_FOLDER: &str = "/sys/devices/system/node/node1";
+const BLOCKS: &str = "/sys/devices/system/memory";
+
+fn before_it_is_memory() -> Result<()> {
+    let report = memgauge("info").measure()?;
+    let (allowed, nodes) = (&report.machine.allowed.nodes, &report.machine.topology.nodes);
+    ensure!(*allowed == IdSet::one(0), "memory may be used of {allowed} before there is any but node 0's: {nodes:?}");
+    memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])
+}
+
+/// What `ndctl create-namespace --mode devdax` and `daxctl reconfigure-device --mode system-ram` do.
+fn becomes_memory() -> Result<()> {
+    let nd = Path::new("/sys/bus/nd");
+    let namespace = "namespace0.0";
+    guest::appears(&nd.join("devices").join(namespace))?;
+    guest::write(nd.join("drivers/nd_pmem/unbind"), namespace)?;
+    // The one that is not yet anything.
+    let seed = guest::read(nd.join("devices/region0/dax_seed"))?;
+    let device = nd.join("devices").join(&seed);
+    for (file, value) in [("mode", "ram"), ("align", "2097152"), ("uuid", "8a2ee1cb-2c6b-4a3c-9d40-6f2d41a6f0b7"), ("namespace", namespace)]
+    {
+        guest::write(device.join(file), value)?;
+    }
+    guest::write(nd.join("drivers/dax_pmem/bind"), &seed)?;
+
+    let dax = Path::new("/sys/bus/dax");
+    guest::appears(&dax.join("devices/dax0.0"))?;
+    let target = guest::read(dax.join("devices/dax0.0/target_node"))?;
+    ensure!(target == NODE.to_string(), "the module would become memory of node {target}");
+    guest::write(dax.join("drivers/device_dax/unbind"), "dax0.0")?;
+    // This driver takes the device at once.
+    guest::write(dax.join("drivers/kmem/new_id"), "dax0.0")?;
+    for block in blocks("offline")? {
+        guest::write(&block, "online_movable")?;
+    }
+    ensure!(Path::new(NODE_FOLDER).exists(), "no node came of it");
+    Ok(())
+}
+
+/// The files that say, and set, whether a block of memory is used; of the blocks in this state.
+fn blocks(state: &str) -> Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(BLOCKS)? {
+        let file = entry?.path().join("state");
+        if file.exists() && guest::read(&file)? == state {
+            found.push(file);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn info_shows_the_node() -> Result<()> {
+    shows_the_node(Bytes::mib(256), 17)
+}
+
+/// Node 1 has this much memory, this far away, and nothing else.
+pub(crate) fn shows_the_node(memory: Bytes, distance: u32) -> Result<()> {
+    ensure!(!Path::new(NODE_FOLDER).join("access0").exists(), "this machine was to have no HMAT");
+    let machine = memgauge("info").measure()?.machine;
+    let node = machine.topology.node(NODE).context("no node 1")?;
+    ensure!(node.cpus.is_empty() && node.memory == memory, "{node:?}");
+    ensure!(node.free.is_some_and(|free| free.0 > 0 && free <= memory), "{node:?}");
+    ensure!(node.distances == [(0, distance), (1, 10)].into(), "{node:?}");
+    ensure!(node.hmat.is_empty() && node.memory_side_caches.is_empty(), "{node:?}");
+    ensure!(machine.topology.cpus.iter().all(|c| c.node == 0), "{:?}", machine.topology.cpus);
+    let may = machine.allowed.node_memory.get(&NODE).context("no memory of node 1 may be used")?;
+    ensure!(machine.allowed.nodes == "0-1".parse()? && may.0 > 0 && *may < memory, "{:?}", machine.allowed);
+    Ok(())
+}
+
+pub(crate) fn latency_matrix() -> Result<()> {
+    matrix("latency", Experiment::IdleLatency)
+}
+
+pub(crate) fn bandwidth_matrix() -> Result<()> {
+    matrix("bandwidth", Experiment::Bandwidth)
+}
+
+fn matrix(command: &str, experiment: Experiment) -> Result<()> {
+    let report = memgauge(&format!("{command} --matrix --size 1M --time 50ms")).measure()?;
+    is_matrix(&report, experiment, &IdSet::one(0), &"0-1".parse()?)?;
+    for m in measured(&report)? {
+        ensure!(m.firmware.is_none(), "nobody claims {:?} of {:?}", m.firmware, m.at);
+    }
+    Ok(())
+}
+
+pub(crate) fn loaded() -> Result<()> {
+    let report = memgauge("loaded --node 1 --size 1M --delay 5000 --time 120ms").measure()?;
+    for m in measured(&report)? {
+        let placement = &m.evidence.placement;
+        let nodes: IdSet = placement.pages_by_node.keys().copied().collect();
+        ensure!(placement.status == PlacementStatus::Verified && nodes == IdSet::one(NODE), "{:?}: {placement:?}", m.at);
+    }
+    Ok(())
+}
+
+/// A buffer larger than the node is refused before anything is taken, even though the machine in all has enough.
+pub(crate) fn more_than_the_node_has() -> Result<()> {
+    let node = memgauge("info").measure()?.machine.topology.node(NODE).context("no node 1")?.memory;
+    let ran = memgauge(&format!("latency --node 1 --size {}", node.0 + (1 << 20))).run()?;
+    ensure!(ran.report.is_none(), "it measured all the same");
+    ran.refused(4, &["node 1", "--size"])
+}
+
+fn recorded() -> Result<()> {
+    crate::recorded::to_share("kmem")
+}
+
+/// Once its memory is taken away again, the node is gone, and asking for it says so.
+fn node_goes_away() -> Result<()> {
+    let own: Vec<_> = blocks("online")?.into_iter().filter(|file| block_of_the_node(file)).collect();
+    ensure!(!own.is_empty(), "node 1 has no blocks of memory");
+    for block in own {
+        offline(&block)?;
+    }
+    let report = memgauge("latency --matrix --size 4M --time 30ms").measure()?;
+    is_matrix(&report, Experiment::IdleLatency, &IdSet::one(0), &IdSet::one(0))?;
+    memgauge("latency --node 1 --size 4M").run()?.refused(64, &["node 1"])
+}
+
+fn block_of_the_node(state: &Path) -> bool {
+    let name = state.parent().and_then(Path::file_name);
+    name.is_some_and(|name| Path::new(NODE_FOLDER).join(name).exists())
+}
+
+/// Pages in passing use make the kernel refuse; it has them moved a moment later.
+fn offline(block: &Path) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while let Err(error) = guest::write(block, "offline") {
+        if Instant::now() > deadline {
+            bail!(error);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
