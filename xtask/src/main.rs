@@ -10,6 +10,7 @@ use clap::Parser;
 use memgauge_core::result::Report;
 
 mod lab;
+mod machines;
 
 /// memgauge's own chores.
 #[derive(Debug, Parser)]
@@ -21,6 +22,12 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write the recorded machines that no laboratory has from their description
+    Machines {
+        /// Only say whether the archives hold what the description says
+        #[arg(long)]
+        check: bool,
+    },
     /// Run memgauge in virtual machines that have what this one lacks
     Lab(lab::LabArgs),
 }
@@ -29,6 +36,8 @@ fn main() -> ExitCode {
     let done = match Chore::parse() {
         Chore::Schema { check: false } => write_schema(&schema_path()),
         Chore::Schema { check: true } => check_schema(&schema_path()),
+        Chore::Machines { check: false } => machines::write(&machines_folder()),
+        Chore::Machines { check: true } => machines::check(&machines_folder()),
         Chore::Lab(args) => lab::lab(&args),
     };
     match done {
@@ -52,6 +61,11 @@ fn target_folder() -> PathBuf {
 
 fn schema_path() -> PathBuf {
     project_folder().join("schema/result.schema.json")
+}
+
+/// Where recorded machines are.
+fn machines_folder() -> PathBuf {
+    project_folder().join("tests/machines")
 }
 
 /// The schema of a report, as the file has it.

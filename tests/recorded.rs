@@ -1,0 +1,227 @@
+//! Machines recorded elsewhere, or generated: what the program says of each, and what it would do there.
+//!
+//! Each `tests/machines/NAME.tar.gz` is unpacked; what is printed is compared with the texts in `tests/machines/NAME/`.
+//! `SNAPSHOTS=overwrite cargo test --test recorded` writes those anew.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test reports by panics and by what it prints")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use flate2::read::GzDecoder;
+use memgauge_core::plan::{Cell, Plan, Work};
+use memgauge_core::result::{Report, Table};
+use memgauge_core::topology::Machine;
+use memgauge_core::units::IdSet;
+use snapbox::Data;
+
+/// Texts and the command lines that give them.
+const LINES: [(&str, &str); 7] = [
+    ("info", "info"),
+    ("suite", "--plan"),
+    ("latency-matrix", "latency --matrix --plan"),
+    ("bandwidth-matrix", "bandwidth --matrix --plan"),
+    ("loaded", "loaded --plan"),
+    ("c2c", "c2c --plan"),
+    ("c2c-matrix", "c2c --matrix --plan"),
+];
+/// A matrix of more CPUs than this is planned for so many of them: it has a row and a column for each.
+const MOST_PAIRED: usize = 64;
+
+/// An archive, unpacked for as long as this lives.
+struct Recording {
+    folder: PathBuf,
+    root: PathBuf,
+}
+
+impl Recording {
+    fn unpack(archive: &Path, name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}-{}", std::process::id()));
+        tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
+        let root = folder.join(name);
+        assert!(root.is_dir(), "{} holds no folder {name}", archive.display());
+        Self { folder, root }
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
+        command.args(line.split_whitespace()).arg("--machine").arg(&self.root);
+        command.stdin(Stdio::null()).env_remove("NO_COLOR").output().unwrap()
+    }
+
+    fn machine(&self) -> Machine {
+        let output = self.run("info --format json");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Report>(&output.stdout).unwrap().machine
+    }
+
+    /// What a person sees: the text, or why there is none.
+    fn text(&self, line: &str) -> String {
+        let output = self.run(line);
+        let text = if output.status.success() {
+            String::from_utf8(output.stdout).unwrap()
+        } else {
+            format!("exit status {}\n{}", output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        };
+        lasting(&text.replace(&self.root.display().to_string(), "MACHINE"))
+    }
+
+    /// The plan, unless it is refused.
+    fn plan(&self, line: &str) -> Option<Plan> {
+        let output = self.run(&format!("{line} --format json"));
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Without what differs between versions and days.
+fn lasting(text: &str) -> String {
+    let this = concat!("memgauge ", env!("CARGO_PKG_VERSION"));
+    let lines = text.lines().map(|line| if line.starts_with(this) { "memgauge VERSION DATE" } else { line.trim_end() });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
+}
+
+fn archives() -> BTreeMap<String, PathBuf> {
+    let paths = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter_map(|path| Some((path.file_name()?.to_str()?.strip_suffix(".tar.gz")?.to_owned(), path))).collect()
+}
+
+fn overwriting() -> bool {
+    std::env::var("SNAPSHOTS").is_ok_and(|action| action == "overwrite")
+}
+
+fn check(path: &Path, text: String) {
+    let advice = "SNAPSHOTS=overwrite cargo test --test recorded writes it; read it before committing it";
+    assert!(path.exists() || overwriting(), "{} is missing: {advice}", path.display());
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(path, None).raw());
+}
+
+/// The line for this machine.
+fn fitting(name: &str, line: &str, machine: &Machine) -> String {
+    if name != "c2c-matrix" || machine.allowed.cpus.len() <= MOST_PAIRED {
+        return line.to_owned();
+    }
+    // Both ends of the list, so that there are several packages and both threads of some cores.
+    let all: Vec<u32> = machine.allowed.cpus.iter().collect();
+    let half = MOST_PAIRED / 2;
+    let some: IdSet = all[..half].iter().chain(&all[all.len() - half..]).copied().collect();
+    format!("{line} --cpu {some}")
+}
+
+#[test]
+fn machines() {
+    let archives = archives();
+    assert!(!archives.is_empty(), "{} holds no archive", folder().display());
+    std::thread::scope(|scope| {
+        for (name, archive) in &archives {
+            std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, move || one_machine(name, archive)).unwrap();
+        }
+    });
+}
+
+fn one_machine(name: &str, archive: &Path) {
+    let recording = Recording::unpack(archive, name);
+    let machine = recording.machine();
+    let golden = folder().join(name);
+    fs::create_dir_all(&golden).unwrap();
+    for (text, line) in LINES {
+        let line = fitting(text, line, &machine);
+        check(&golden.join(format!("{text}.txt")), recording.text(&line));
+        if text == "info" {
+            continue;
+        }
+        let began = Instant::now();
+        if let Some(plan) = recording.plan(&line) {
+            println!("{name}: memgauge {line}: {:.2} s to plan in this build", began.elapsed().as_secs_f64());
+            is_allowed(&plan, &machine, &format!("{name}: {text}"));
+            has_the_machines_rows_and_columns(&plan, &machine, text, name);
+        }
+    }
+}
+
+fn cells(plan: &Plan) -> impl Iterator<Item = &Cell> {
+    plan.steps.iter().flat_map(|step| &step.cells)
+}
+
+/// Nothing outside of what the recording process might use.
+fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
+    let allowed = &machine.allowed;
+    assert!(!plan.steps.is_empty() && plan.steps.iter().all(|step| !step.cells.is_empty()), "{what}: a step without cells");
+    assert!(plan.estimated_s > 0.0 && plan.estimated_s.is_finite(), "{what}: {} s", plan.estimated_s);
+    assert!(plan.keep_awake.is_subset(&allowed.cpus), "{what}: keeps CPUs {} awake", plan.keep_awake);
+    for cell in cells(plan) {
+        let at = &cell.at;
+        let what = format!("{what}: CPU {:?} of node {:?} to memory of node {:?}, {:?}", at.cpu, at.cpu_node, at.memory_node, at.mix);
+        assert!(cell.work.cpus().is_subset(&allowed.cpus), "{what}: runs on CPUs {}", cell.work.cpus());
+        let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
+        for buffer in cell.work.buffers() {
+            assert!(allowed.nodes.contains(buffer.node), "{what}: takes memory of node {}", buffer.node);
+            assert!(buffer.touch.is_subset(&allowed.cpus) && !buffer.touch.is_empty(), "{what}: touched by {}", buffer.touch);
+            assert!(buffer.bytes.0 > 0, "{what}: has an empty buffer");
+            *taken.entry(buffer.node).or_default() += buffer.bytes.0;
+        }
+        for (node, bytes) in &taken {
+            assert!(*bytes <= allowed.node_memory[node].0, "{what}: takes {bytes} bytes of node {node}");
+        }
+        assert!(taken.values().sum::<u64>() <= allowed.memory.0, "{what}: takes more than there is");
+        if let (Some(node), Work::Latency { probe, .. }) = (at.cpu_node, &cell.work) {
+            assert_eq!(machine.topology.cpu(probe.cpu).unwrap().node, node, "{what}: chases on CPU {}", probe.cpu);
+        }
+        if let (Some(node), Work::Bandwidth { loaders, .. }) = (at.cpu_node, &cell.work) {
+            let own = |cpu: u32| machine.topology.cpu(cpu).unwrap().node == node;
+            assert!(loaders.iter().all(|l| own(l.cpu)), "{what}: loads from other nodes' CPUs");
+        }
+        // On a curve it is the probe's node: loaders take their own.
+        let placed = match &cell.work {
+            Work::Curve { probe, .. } => vec![&probe.buffer],
+            work => work.buffers(),
+        };
+        if let Some(node) = at.memory_node {
+            assert!(placed.iter().all(|b| b.node == node), "{what}: takes other nodes' memory");
+        }
+    }
+}
+
+/// A matrix has a row for each node with CPUs and a column for each with memory; a matrix of pairs has each pair, both ways.
+fn has_the_machines_rows_and_columns(plan: &Plan, machine: &Machine, text: &str, name: &str) {
+    let allowed = &machine.allowed;
+    if text.ends_with("-matrix") && text != "c2c-matrix" {
+        let node_of = |cpu: u32| machine.topology.cpu(cpu).unwrap().node;
+        let rows: BTreeSet<u32> = allowed.cpus.iter().map(node_of).collect();
+        let expected: BTreeSet<_> = rows.iter().flat_map(|row| allowed.nodes.iter().map(move |column| (*row, column))).collect();
+        let once: Vec<_> = cells(plan).filter(|c| c.at.table == Some(Table::NodeMatrix) && !c.at.repeat).collect();
+        let found: BTreeSet<_> = once.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+        assert_eq!((found, once.len()), (expected.clone(), expected.len()), "{name}: {text}");
+    }
+    if text == "c2c-matrix" {
+        let n = allowed.cpus.len().min(MOST_PAIRED);
+        let once: Vec<_> = cells(plan).filter(|c| !c.at.repeat).map(|c| (c.at.cpu, c.at.holder_cpu, c.at.state)).collect();
+        let pairs: BTreeSet<_> = once.iter().map(|(reader, holder, _)| (*reader, *holder)).collect();
+        assert!(pairs.iter().all(|(reader, holder)| reader != holder), "{name}: {text}");
+        assert_eq!((pairs.len(), once.len()), (n * (n - 1), 2 * n * (n - 1)), "{name}: {text}");
+    }
+}
+
+#[test]
+fn every_text_has_its_machine() {
+    let archives = archives();
+    let texts: BTreeSet<String> = LINES.iter().map(|(text, _)| format!("{text}.txt")).collect();
+    for entry in fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        let name = entry.file_name().unwrap().to_str().unwrap();
+        assert!(archives.contains_key(name), "{} has no archive beside it", entry.display());
+        for text in fs::read_dir(&entry).unwrap().map(|text| text.unwrap().file_name().into_string().unwrap()) {
+            assert!(texts.contains(&text), "{}/{text} is compared with nothing", entry.display());
+        }
+    }
+}
