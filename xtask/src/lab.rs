@@ -1,8 +1,10 @@
 //! `cargo xtask lab`: boots the lab's guests and says what their tests said.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -58,27 +60,91 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     check_tools(&jobs, &targets)?;
     let folder = crate::target_folder().join("lab");
     fs::create_dir_all(&folder)?;
-    let mut tally = Tally::default();
-    let began = Instant::now();
     if args.shell {
         let [job] = jobs[..] else { bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them") };
         return prepare(job, &folder)?.boot(job, true);
     }
+    let began = Instant::now();
+    // Built before anything runs: a compiler beside a guest would starve it.
+    let mut work = VecDeque::new();
     for job in jobs {
-        guest(job, &folder, args, &mut tally)?;
+        work.push_back(Work::Guest(job, prepare(job, &folder).with_context(|| format!("job {}", job.name))?));
     }
     for target in targets {
-        let at = Instant::now();
-        println!("\njob {}: {}", target.name, target.about);
-        tally.count(&emulate::run_tests(target)?, target.name);
-        println!("job {}: {:.1} s", target.name, at.elapsed().as_secs_f64());
+        emulate::build(target)?;
+        work.push_back(Work::Emulated(target));
     }
+    println!("built in {:.1} s", began.elapsed().as_secs_f64());
+    let work = Mutex::new(work);
+    let tally = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while let Some(next) = take(&work) {
+                    let ended = next.run(args.record);
+                    tally.lock().unwrap_or_else(PoisonError::into_inner).count(&next, ended, args.keep);
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     for failed in &tally.failed {
         println!("failed: {failed}");
     }
     println!("\n{} passed, {} failed, in {:.1} s", tally.passed, tally.failed.len(), began.elapsed().as_secs_f64());
     ensure!(tally.failed.is_empty(), "the lab found faults");
     Ok(())
+}
+
+/// What runs at once. A guest has moments of one CPU or none (its boot, its tests' waits); two of them fill two CPUs.
+const LANES: usize = 2;
+
+/// A job that can start.
+enum Work {
+    Guest(&'static Job, Prepared),
+    Emulated(&'static emulate::Target),
+}
+
+fn take(work: &Mutex<VecDeque<Work>>) -> Option<Work> {
+    work.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// What became of a job.
+struct Ended {
+    outcomes: Vec<Outcome>,
+    seconds: f64,
+    /// What to say of it beside its tests.
+    remarks: Vec<String>,
+}
+
+impl Work {
+    fn name(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Guest(job, _) => (job.name, job.about),
+            Self::Emulated(target) => (target.name, target.about),
+        }
+    }
+
+    fn run(&self, record: bool) -> Ended {
+        let began = Instant::now();
+        let (mut outcomes, mut remarks) = (Vec::new(), Vec::new());
+        let ended = match self {
+            Self::Guest(job, prepared) => prepared.run(job, &mut outcomes),
+            Self::Emulated(target) => emulate::run_tests(target, &mut outcomes),
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        // A job that dies has not passed, whatever it said before.
+        if let Err(error) = ended {
+            outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(format!("{error:#}")) });
+        } else if let Self::Guest(_, prepared) = self
+            && record
+            && outcomes.iter().all(|o| o.failure.is_none())
+        {
+            let kept = keep_recordings(&prepared.share, &prepared.own.join("recorded"));
+            remarks = kept.unwrap_or_else(|error| vec![format!("not recorded: {error:#}")]);
+        }
+        Ended { outcomes, seconds, remarks }
+    }
 }
 
 fn chosen(names: &[String]) -> Result<(Vec<&'static Job>, Vec<&'static emulate::Target>)> {
@@ -147,11 +213,25 @@ struct Prepared {
     firmware: Vec<PathBuf>,
     kernel: PathBuf,
     image: PathBuf,
+    /// The folder of everything that is this job's.
+    own: PathBuf,
     share: PathBuf,
     console: PathBuf,
 }
 
 impl Prepared {
+    /// Boots the guest and reads what its tests said.
+    fn run(&self, job: &Job, outcomes: &mut Vec<Outcome>) -> Result<()> {
+        let ended = self.boot(job, false);
+        let text = fs::read_to_string(self.share.join(OUTCOMES)).unwrap_or_default();
+        outcomes.extend(text.lines().map(serde_json::from_str).collect::<Result<Vec<Outcome>, _>>()?);
+        ended?;
+        let next = job.tests.get(outcomes.len()).map_or("the end", |t| t.name);
+        ensure!(self.share.join(DONE).exists(), "the guest ended in the middle of {next}:\n{}", last_lines(&self.console));
+        ensure!(outcomes.len() == job.tests.len(), "{} of {} tests said what became of them", outcomes.len(), job.tests.len());
+        Ok(())
+    }
+
     fn boot(&self, job: &Job, shell: bool) -> Result<()> {
         let boot = qemu::Boot {
             qemu: &self.qemu,
@@ -186,7 +266,8 @@ fn prepare(job: &Job, folder: &Path) -> Result<Prepared> {
     fs::create_dir_all(&share)?;
     let image = own.join("image");
     image::build(&own.join("root"), &image, &job.machine, (&package, &release), &contents)?;
-    Ok(Prepared { qemu, firmware, kernel, image, share, console: own.join("console") })
+    let console = own.join("console");
+    Ok(Prepared { qemu, firmware, kernel, image, own, share, console })
 }
 
 /// Builds the released program and the tests for a guest; the folder that they are in.
@@ -208,62 +289,32 @@ fn cargo_for(target: &str, linker: &str) -> Command {
     cargo
 }
 
-fn guest(job: &'static Job, folder: &Path, args: &LabArgs, tally: &mut Tally) -> Result<()> {
-    println!("\njob {}: {}", job.name, job.about);
-    let prepared = prepare(job, folder).with_context(|| format!("job {}", job.name))?;
-    let began = Instant::now();
-    let ended = prepared.boot(job, false);
-    let seconds = began.elapsed().as_secs_f64();
-    let text = fs::read_to_string(prepared.share.join(OUTCOMES)).unwrap_or_default();
-    let mut outcomes: Vec<Outcome> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let done = prepared.share.join(DONE).exists();
-    // A guest that dies has not passed, whatever it said before.
-    if let Err(error) = &ended {
-        outcomes.push(Outcome { test: "boot".into(), seconds, failure: Some(format!("{error:#}")) });
-    } else if !done {
-        let test = job.tests.get(outcomes.len()).map_or("end", |t| t.name);
-        let failure = format!("the guest ended in the middle of it:\n{}", last_lines(&prepared.console));
-        outcomes.push(Outcome { test: test.into(), seconds: 0.0, failure: Some(failure) });
-    } else if outcomes.len() != job.tests.len() {
-        bail!("job {}: {} of {} tests said what became of them", job.name, outcomes.len(), job.tests.len());
-    }
-    tally.count(&outcomes, job.name);
-    println!("job {}: {seconds:.1} s", job.name);
-    let own = folder.join("jobs").join(job.name);
-    let passed = outcomes.iter().all(|o| o.failure.is_none());
-    if args.record && passed {
-        keep_recordings(&prepared.share, &own.join("recorded"))?;
-    }
-    if args.keep || !passed {
-        let _ = fs::remove_dir_all(own.join("root"));
-        println!("kept: {}", own.display());
-    } else {
-        fs::remove_dir_all(own)?;
-    }
-    Ok(())
-}
-
 /// Copies the machines that a guest recorded, by way of the folder `scratch`. One that says the same as the one of its name that is there
 /// already stays as it is: what differs are counters.
-fn keep_recordings(share: &Path, scratch: &Path) -> Result<()> {
+fn keep_recordings(share: &Path, scratch: &Path) -> Result<Vec<String>> {
+    let mut said = Vec::new();
     for entry in fs::read_dir(share)? {
         let new = entry?.path();
         let Some(name) = new.file_name().and_then(|n| n.to_str()).filter(|n| n.ends_with(".tar.gz")) else { continue };
         let kept = crate::project_folder().join("tests/machines").join(name);
         let known = kept.exists().then(|| Archived::read(&kept, scratch)).transpose()?;
         if known == Some(Archived::read(&new, scratch)?) {
-            println!("recorded before, and the same: {}", kept.display());
+            said.push(format!("recorded before, and the same: {}", kept.display()));
         } else {
             fs::copy(&new, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
-            println!("recorded: {}", kept.display());
+            said.push(format!("recorded: {}", kept.display()));
         }
     }
-    Ok(())
+    Ok(said)
 }
 
 impl Tally {
-    fn count(&mut self, outcomes: &[Outcome], job: &str) {
-        for Outcome { test, seconds, failure } in outcomes {
+    /// Prints a job's tests in one piece and counts them; what the guest wrote stays when it failed, or to `keep`.
+    fn count(&mut self, work: &Work, ended: Ended, keep: bool) {
+        let (job, about) = work.name();
+        println!("\njob {job}: {about}");
+        let failed_before = self.failed.len();
+        for Outcome { test, seconds, failure } in ended.outcomes {
             match failure {
                 None => {
                     println!("test {job}::{test} ... ok ({seconds:.1} s)");
@@ -273,6 +324,18 @@ impl Tally {
                     println!("test {job}::{test} ... FAILED ({seconds:.1} s)\n    {}", why.replace('\n', "\n    "));
                     self.failed.push(format!("{job}::{test}"));
                 }
+            }
+        }
+        println!("job {job}: {:.1} s", ended.seconds);
+        for remark in ended.remarks {
+            println!("{remark}");
+        }
+        if let Work::Guest(_, prepared) = work {
+            let _ = fs::remove_dir_all(prepared.own.join("root"));
+            if keep || self.failed.len() > failed_before {
+                println!("kept: {}", prepared.own.display());
+            } else {
+                let _ = fs::remove_dir_all(&prepared.own);
             }
         }
     }

@@ -191,7 +191,7 @@ fn fragmented() -> Result<()> {
     guest::write("/proc/sys/vm/min_free_kbytes", "1024")?;
     let _pieces = fragment::node(2)?;
     let buddies = guest::read("/proc/buddyinfo")?;
-    let line = "bandwidth --cpu 0 --node 2 --size 8M --time 100ms";
+    let line = "bandwidth --cpu 0 --node 2 --size 32M --time 100ms";
     let report = memgauge(line).measure()?;
     let pages = only(&report)?;
     ensure!(

@@ -131,7 +131,7 @@ fn info_shows_cores_and_caches() -> Result<()> {
 }
 
 fn latency_matrix() -> Result<()> {
-    let report = memgauge("latency --matrix --size 2M --time 40ms").measure()?;
+    let report = memgauge("latency --matrix --size 1M --time 30ms").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0-1".parse()?, &"0-3".parse()?)?;
     for m in measured(&report)? {
         let row = m.at.cpu_node.context("no row")?;
@@ -208,7 +208,7 @@ fn cache_to_cache() -> Result<()> {
 
 /// Everything once, from a CPU of each package: each experiment is there, and every cell is on the node planned.
 fn the_suite() -> Result<()> {
-    let report = memgauge("--cpu 0,4 --node 0,3 --mix all-reads --size 1M --time 90ms").measure()?;
+    let report = memgauge("--cpu 0,4 --node 0,3 --mix all-reads --size 1M --time 60ms").measure()?;
     let found: BTreeSet<Experiment> = measured(&report)?.iter().map(|m| m.experiment).collect();
     let all = [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::LoadedLatency, Experiment::CacheToCache];
     ensure!(found == all.into_iter().collect() && !report.curves.is_empty(), "{found:?}");

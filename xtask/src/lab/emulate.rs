@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use memgauge_lab::{Arch, Outcome};
@@ -41,21 +40,28 @@ pub(crate) const TARGETS: &[Target] = &[
     },
 ];
 
-/// Builds the whole program for a target and runs the kernels' tests.
+/// Builds the whole program for a target, and the kernels' tests.
 ///
 /// # Errors
-/// When it does not build, or the tests do not run at all.
-pub(crate) fn run_tests(target: &Target) -> Result<Vec<Outcome>> {
+/// When one does not build.
+pub(crate) fn build(target: &Target) -> Result<()> {
     run(Command::new("rustup").args(["target", "add", target.triple]))?;
-    ensure!(
-        cargo_for(target.triple, target.linker).args(["build", "--quiet", "-p", "memgauge", "--target", target.triple]).status()?.success(),
-        "memgauge does not build for {}",
-        target.triple
-    );
+    let builds = |what: &[&str]| -> Result<bool> {
+        Ok(cargo_for(target.triple, target.linker).args(what).args(["--quiet", "--target", target.triple]).status()?.success())
+    };
+    ensure!(builds(&["build", "-p", "memgauge"])?, "memgauge does not build for {}", target.triple);
+    ensure!(builds(&["test", "--no-run", "-p", "memgauge-kernels"])?, "the kernels' tests do not build for {}", target.triple);
+    Ok(())
+}
+
+/// Runs the kernels' tests of a target that was built.
+///
+/// # Errors
+/// When the tests do not run, or not to their end.
+pub(crate) fn run_tests(target: &Target, outcomes: &mut Vec<Outcome>) -> Result<()> {
     let mut cargo = cargo_for(target.triple, target.linker);
     cargo.env(format!("CARGO_TARGET_{}_RUNNER", target.triple.to_uppercase().replace('-', "_")), target.runner);
     cargo.args(["test", "--quiet", "--no-fail-fast", "-p", "memgauge-kernels", "--target", target.triple, "--", "--format", "pretty"]);
-    let began = Instant::now();
     let output = cargo.stdin(Stdio::null()).output().context("cannot start cargo")?;
     let text = String::from_utf8_lossy(&output.stdout);
     // The test runner does not say how long each took.
@@ -68,13 +74,10 @@ pub(crate) fn run_tests(target: &Target) -> Result<Vec<Outcome>> {
         };
         Some(Outcome { test: test.into(), seconds: 0.0, failure })
     };
-    let mut outcomes: Vec<Outcome> = text.lines().filter_map(outcome).collect();
+    outcomes.extend(text.lines().filter_map(outcome));
     ensure!(!outcomes.is_empty(), "no tests ran on {}: {}", target.triple, String::from_utf8_lossy(&output.stderr).trim());
-    if !output.status.success() && outcomes.iter().all(|o| o.failure.is_none()) {
-        outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(text.clone().into_owned()) });
-    }
-    println!("{} tests in {:.1} s", outcomes.len(), began.elapsed().as_secs_f64());
-    Ok(outcomes)
+    ensure!(output.status.success() || outcomes.iter().any(|o| o.failure.is_some()), "the tests did not end well:\n{text}");
+    Ok(())
 }
 
 /// The kernels' test programs for a guest.
