@@ -127,7 +127,7 @@ impl<'a> Planner<'a> {
                 .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
             );
         }
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine)?, notes })
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
     }
 
     fn stop(&self, steps: &[Step]) -> StopRule {

@@ -1,11 +1,13 @@
 //! How large buffers are: from the caches that could hold them, within what may be taken.
 
+use std::collections::BTreeMap;
+
 use super::decide::PlanError;
 use super::{BufferPlan, Loader};
 use crate::directory::MemoryDir;
 use crate::note::Note;
-use crate::spec::Spec;
-use crate::topology::Machine;
+use crate::spec::{PageRequest, Spec};
+use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
 
 /// A buffer is memory and not cache when it is four times what could hold it: a random reference then hits at most a quarter of the
@@ -27,6 +29,21 @@ const HANDOFF_WINDOW: u64 = 128 << 10;
 pub(super) struct Sizes<'a> {
     spec: &'a Spec,
     machine: &'a Machine,
+    line: u64,
+    /// What does not depend on the cell: a plan for 1,024 CPUs asks a million times.
+    caches: BTreeMap<u32, CpuCaches>,
+    touch: BTreeMap<u32, IdSet>,
+}
+
+/// The caches that one CPU's data may stay in.
+#[derive(Default, Clone, Copy)]
+struct CpuCaches {
+    /// Bytes of its last-level cache and of every L2 in front of that.
+    reach: u64,
+    /// The first CPU behind the same last-level cache.
+    domain: u32,
+    /// Its part of its L2.
+    l2: Option<u64>,
 }
 
 /// What one buffer may take.
@@ -39,17 +56,19 @@ struct Room {
 }
 
 impl<'a> Sizes<'a> {
-    pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Result<Self, PlanError> {
-        Ok(Self { spec, machine })
+    pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Self {
+        let line = machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16);
+        let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
+        Self { spec, machine, line, caches: cpu_caches(&machine.topology), touch }
     }
 
-    fn line(&self) -> u64 {
-        self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
+    fn caches(&self, cpu: u32) -> CpuCaches {
+        self.caches.get(&cpu).copied().unwrap_or(CpuCaches { domain: cpu, ..CpuCaches::default() })
     }
 
     /// Two lines by default, because adjacent-line prefetchers fetch pairs.
     pub(super) fn stride(&self) -> Result<Bytes, PlanError> {
-        let line = self.line();
+        let line = self.line;
         match self.spec.stride {
             None => Ok(Bytes(2 * line)),
             Some(Bytes(s)) if s >= line && s.is_multiple_of(line) => Ok(Bytes(s)),
@@ -76,40 +95,30 @@ impl<'a> Sizes<'a> {
         if self.spec.window.is_some() {
             return self.window(Bytes(u64::MAX), stride);
         }
-        let l2 = self.machine.topology.caches_of(holder).find(|c| c.level == 2).map(|c| c.size.0 / c.cpus.len().max(1) as u64);
-        let half = l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
+        let half = self.caches(holder).l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
         Ok(Bytes(half.max(64 * stride.0).next_multiple_of(stride.0)))
-    }
-
-    /// Bytes of cache that data of this CPU may stay in: its last-level cache and every L2 in front of that.
-    fn reach(&self, cpu: u32) -> u64 {
-        let topology = &self.machine.topology;
-        let Some(llc) = topology.llc_of(cpu) else { return 0 };
-        let l2: u64 =
-            topology.caches.iter().filter(|c| c.level == 2 && llc.level > 2 && c.cpus.is_subset(&llc.cpus)).map(|c| c.size.0).sum();
-        llc.size.0 + l2
-    }
-
-    /// CPUs that touch a node's memory first: its own, or any allowed when it has none.
-    fn touch(&self, node: u32) -> IdSet {
-        let allowed = &self.machine.allowed.cpus;
-        let own = self.machine.topology.node(node).map(|n| n.cpus.intersection(allowed)).unwrap_or_default();
-        let all = if own.is_empty() { allowed.clone() } else { own };
-        self.machine.topology.one_per_core(&all).iter().take(MOST_TOUCHERS).collect()
     }
 
     fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
         let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
-        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch(node), derived, directory }
+        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch.get(&node).cloned().unwrap_or_default(), derived, directory }
     }
 
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
     /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
     fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
-        let of_node = allowed.node_memory.get(&node).map_or(allowed.memory.0, |b| b.0).min(allowed.memory.0);
-        let bytes = (of_node.saturating_sub(beside) / on_node).min(allowed.memory.0.saturating_sub(beside) / in_all);
-        let memory = Room { bytes, place: format!("node {node}"), limited_by: allowed.memory_limited_by.clone() };
+        let share = |bytes: u64, among: u64| bytes.saturating_sub(beside) / among;
+        let of_all = share(allowed.memory.0, in_all);
+        let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
+        let place = format!("node {node}");
+        let memory = if of_node < of_all {
+            Room { bytes: of_node, place, limited_by: format!("free memory of node {node}") }
+        } else {
+            Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone() }
+        };
+        // Pages of a pool were taken from free memory when the pool was made.
+        let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
         let Some(dir) = &self.spec.memory_dir else { return memory };
         let most = if self.spec.size.is_some() { dir.most() } else { dir.room() };
         let bytes = most.saturating_sub(beside) / in_all;
@@ -118,6 +127,17 @@ impl<'a> Sizes<'a> {
         } else {
             memory
         }
+    }
+
+    /// Free bytes of the pool that pages are to come from.
+    fn in_pool(&self, node: u32) -> u64 {
+        let page = match self.spec.pages {
+            PageRequest::Huge2M => Bytes::mib(2),
+            PageRequest::Huge1G => Bytes::gib(1),
+            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => return 0,
+        };
+        let pools = self.machine.topology.node(node).map(|n| n.pools.as_slice()).unwrap_or_default();
+        pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
     }
 
     fn too_much(&self, asked: u64, what: &str, room: &Room) -> PlanError {
@@ -143,7 +163,7 @@ impl<'a> Sizes<'a> {
             }
             return Ok(self.buffer(Bytes(asked.0 / stride.0 * stride.0), node, false));
         }
-        let wanted = (CACHES_TIMES * self.reach(cpu)).max(LEAST_DERIVED).next_power_of_two();
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_DERIVED).next_power_of_two();
         self.warn_of_memory_side_cache(node, wanted, notes);
         let bytes = self.shrink(wanted, &room, notes)?;
         Ok(self.buffer(Bytes(bytes), node, true))
@@ -193,9 +213,9 @@ impl<'a> Sizes<'a> {
 
     /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
     pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], beside: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
-        let domain = |cpu: u32| self.machine.topology.llc_of(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
-        let mut in_domain = std::collections::BTreeMap::new();
-        let mut on_node = std::collections::BTreeMap::new();
+        let domain = |cpu: u32| self.caches(cpu).domain;
+        let mut in_domain = BTreeMap::new();
+        let mut on_node = BTreeMap::new();
         for &(cpu, node) in homes {
             *in_domain.entry(domain(cpu)).or_insert(0u64) += 1;
             *on_node.entry(node).or_insert(0u64) += 1;
@@ -218,7 +238,7 @@ impl<'a> Sizes<'a> {
                     }
                     return Ok(Loader { cpu, buffer: self.buffer(asked, node, false) });
                 }
-                let wanted = (CACHES_TIMES * self.reach(cpu) / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
+                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
                 let bytes = self.shrink(wanted, &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true) })
             })
@@ -229,6 +249,43 @@ impl<'a> Sizes<'a> {
     fn least_loader(&self) -> u64 {
         16 << 10
     }
+}
+
+/// CPUs that touch a node's memory first: its own, or any allowed when it has none.
+fn touchers(machine: &Machine, node: &Node) -> IdSet {
+    let allowed = &machine.allowed.cpus;
+    let own = node.cpus.intersection(allowed);
+    let all = if own.is_empty() { allowed.clone() } else { own };
+    machine.topology.one_per_core(&all).iter().take(MOST_TOUCHERS).collect()
+}
+
+fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
+    let mut last: BTreeMap<u32, &Cache> = BTreeMap::new();
+    let mut l2: BTreeMap<u32, u64> = BTreeMap::new();
+    for cache in &topology.caches {
+        for cpu in cache.cpus.iter() {
+            if last.get(&cpu).is_none_or(|c| c.level <= cache.level) {
+                last.insert(cpu, cache);
+            }
+            if cache.level == 2 {
+                l2.insert(cpu, cache.size.0 / cache.cpus.len().max(1) as u64);
+            }
+        }
+    }
+    // L2s in front of each last-level cache, which is known by its first CPU.
+    let domain = |cpu: u32| last.get(&cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
+    let mut in_front: BTreeMap<u32, u64> = BTreeMap::new();
+    for cache in topology.caches.iter().filter(|c| c.level == 2) {
+        if let Some(cpu) = cache.cpus.first().filter(|cpu| last.get(cpu).is_some_and(|llc| llc.level > 2)) {
+            *in_front.entry(domain(cpu)).or_default() += cache.size.0;
+        }
+    }
+    let of = |cpu: u32, llc: &Cache| CpuCaches {
+        reach: llc.size.0 + in_front.get(&domain(cpu)).copied().unwrap_or(0),
+        domain: domain(cpu),
+        l2: l2.get(&cpu).copied(),
+    };
+    last.iter().map(|(&cpu, llc)| (cpu, of(cpu, llc))).collect()
 }
 
 fn floor_power_of_two(n: u64) -> u64 {

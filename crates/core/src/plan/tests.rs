@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::result::Table;
-use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, WidthRequest};
-use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, Topology};
+use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
+use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::Access;
 
 /// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
@@ -228,6 +228,26 @@ fn little_memory_shrinks_derived_buffers_and_says_so() {
 }
 
 #[test]
+fn pages_of_a_pool_are_room_beside_free_memory() {
+    let mut machine = machine();
+    machine.allowed.node_memory.insert(1, Bytes::mib(16));
+    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 56 }];
+    let asked = |pages| {
+        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        spec.pages = pages;
+        spec.cpus = Some("4".parse().unwrap());
+        spec.nodes = Some("1".parse().unwrap());
+        spec.size = Some(Bytes::mib(128));
+        plan(&spec, &machine, &kernels())
+    };
+    assert!(asked(PageRequest::Huge2M).is_ok());
+    for pages in [PageRequest::Auto, PageRequest::Huge1G] {
+        let error = asked(pages).unwrap_err().to_string();
+        assert!(error.contains("16 MiB") && error.contains("limited by free memory of node 1"), "{error}");
+    }
+}
+
+#[test]
 fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
     let error = planned(Task::Bandwidth(BandwidthShape::One), |s| s.width = WidthRequest::Is(Width::Neon)).unwrap_err();
     assert!(error.to_string().contains("it has avx2, sse2"), "{error}");
@@ -337,8 +357,8 @@ fn files_take_room_of_their_file_system() {
     let large = Some(Bytes::gib(64));
     assert!(in_directory(one, directory(FileBacking::Dax, Some(0), large), |s| s.size = large).is_ok());
     for (dir, why) in [
-        (directory(FileBacking::Tmpfs, None, large), "limited by MemAvailable"),
-        (directory(FileBacking::PageCache, None, large), "limited by MemAvailable"),
+        (directory(FileBacking::Tmpfs, None, large), "limited by free memory of node 0"),
+        (directory(FileBacking::PageCache, None, large), "limited by free memory of node 0"),
         (dax(32), "limited by the free space of /mnt/pmem"),
     ] {
         let error = in_directory(one, dir, |s| s.size = Some(Bytes::gib(32))).unwrap_err();
