@@ -163,7 +163,7 @@ impl Session<'_> {
             made += 1;
             self.spent(run);
             let converged = stats::estimate(&groups, target).converged;
-            if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, converged)) {
+            if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged)) {
                 break;
             }
         }

@@ -29,6 +29,8 @@ pub(crate) const WINDOW: Duration = Duration::from_millis(5);
 pub(crate) const SETTLE_WINDOWS: usize = 1;
 /// Windows of a burst that count.
 pub(crate) const BURST_WINDOWS: usize = 12;
+/// A cell without any sample gets this many times its time before it is given up.
+const WITHOUT_SAMPLE: f64 = 8.0;
 /// A thread woken from sleep arrives within this time on an idle machine; those that come later show as lack of coverage.
 const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
@@ -216,9 +218,11 @@ impl<'a> Session<'a> {
         self.setting.clock
     }
 
-    /// Whether measuring of a cell should end after `spent`, its interval being narrow enough or not.
-    pub(crate) fn enough(&self, spent: Duration, converged: bool) -> bool {
-        spent.as_secs_f64() >= self.plan.stop.budget_s || (converged && !self.plan.stop.fixed_time)
+    /// Whether measuring of a cell should end after `spent`: its interval is narrow enough, or its time is over. Where it has no sample
+    /// yet its time is longer: threads of an overcommitted machine may get no CPU for whole bursts.
+    pub(crate) fn enough(&self, spent: Duration, sampled: bool, converged: bool) -> bool {
+        let budget = self.plan.stop.budget_s * if sampled { 1.0 } else { WITHOUT_SAMPLE };
+        spent.as_secs_f64() >= budget || (converged && !self.plan.stop.fixed_time)
     }
 
     pub(crate) fn note(&mut self, note: Note) {

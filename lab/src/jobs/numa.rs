@@ -29,6 +29,7 @@ pub(crate) const JOB: Job = Job {
         loaded,
         cache_to_cache,
         the_suite,
+        files_of_tmpfs_follow_the_nodes,
         pages_that_move_are_noticed,
         recorded,
     ],
@@ -239,6 +240,15 @@ fn pages_that_move_are_noticed() -> Result<()> {
 fn resident(id: u32) -> u64 {
     let statm = std::fs::read_to_string(format!("/proc/{id}/statm")).unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4096)
+}
+
+/// Memory policies bind pages of tmpfs as they bind others.
+fn files_of_tmpfs_follow_the_nodes() -> Result<()> {
+    guest::mount("tmpfs", "/tmp/tmpfs", "tmpfs", "size=100m")?;
+    let report = memgauge("latency --matrix --cpu 0 --size 1M --time 20ms --memory-dir /tmp/tmpfs").measure()?;
+    is_matrix(&report, Experiment::IdleLatency, &"0".parse()?, &"0-3".parse()?)?;
+    ensure!(measured(&report)?.iter().all(|m| m.evidence.file.is_some()), "no file is told of");
+    Ok(())
 }
 
 fn recorded() -> Result<()> {
