@@ -146,7 +146,9 @@ impl Session<'_> {
             }
             spent += WINDOW * windows as u32;
             let converged = stats::estimate(&groups, self.plan.stop.relative_half_width).converged;
-            if self.interrupted() || (groups.len() >= LEAST_BURSTS as usize && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged)) {
+            if self.interrupted()
+                || (groups.len() >= LEAST_BURSTS as usize && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged))
+            {
                 break;
             }
         }

@@ -105,7 +105,9 @@ impl Session<'_> {
             latencies.push(ns);
             spent += WINDOW * windows as u32;
             let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;
-            if self.interrupted() || (latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, bandwidths.iter().any(|b| !b.is_empty()), converged)) {
+            if self.interrupted()
+                || (latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, bandwidths.iter().any(|b| !b.is_empty()), converged))
+            {
                 break;
             }
         }

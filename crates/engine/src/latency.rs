@@ -73,7 +73,8 @@ impl Session<'_> {
             spent += WINDOW * windows as u32;
             made += 1;
             let converged = samples.iter().all(|groups| stats::estimate(groups, self.plan.stop.relative_half_width).converged);
-            if self.interrupted() || (made >= allocations && self.enough(spent, samples.iter().flatten().any(|g| !g.is_empty()), converged)) {
+            if self.interrupted() || (made >= allocations && self.enough(spent, samples.iter().flatten().any(|g| !g.is_empty()), converged))
+            {
                 break;
             }
             if made == allocations {
