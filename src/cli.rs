@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, TransferShape, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
@@ -458,7 +458,7 @@ impl LoadedArgs {
 
 impl C2cArgs {
     fn request(self) -> Request {
-        let mut spec = Spec::new(Task::C2c { matrix: self.matrix });
+        let mut spec = Spec::new(Task::C2c(if self.matrix { TransferShape::CpuMatrix } else { TransferShape::Representatives }));
         self.chase.apply(&mut spec);
         self.common.request(spec)
     }
@@ -548,7 +548,7 @@ mod tests {
         assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
         assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
         assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
-        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c { matrix: true });
+        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(TransferShape::CpuMatrix));
         assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
 use crate::note::Note;
-use crate::result::{Coordinates, Experiment};
-use crate::spec::PageRequest;
+use crate::result::{ChaseOrder, Coordinates, Experiment};
+use crate::spec::{Hops, LineContent, PageRequest};
 use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
@@ -45,6 +45,12 @@ pub struct Plan {
     pub directories: Vec<MemoryDir>,
     /// Estimate of the whole run in seconds.
     pub estimated_s: f64,
+    /// What buffers contain, line after line and then again, as hexadecimal digits; what the kernels and the allocation leave where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contents: Vec<LineContent>,
+    /// Name of the shared-memory word for whose value 1 each cell waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_signal: Option<String>,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
 }
@@ -100,6 +106,15 @@ pub enum Work {
         probe: Probe,
         /// Fresh allocations, at least.
         allocations: u32,
+        /// Orders of the chase; none: window-local, and full-random where the buffer is larger than the window.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        orders: Vec<ChaseOrder>,
+        /// How far each chase goes, where that was asked for instead of a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hops: Option<Hops>,
+        /// Hops of a batch, where a histogram was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        histogram: Option<u32>,
     },
     /// Loaders alone.
     Bandwidth {
@@ -107,6 +122,9 @@ pub enum Work {
         loaders: Vec<Loader>,
         /// Their traffic.
         traffic: Traffic,
+        /// Core cycles between bursts of four lines.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        delay: u32,
     },
     /// A probe and loaders at several injection delays.
     Curve {
@@ -118,6 +136,9 @@ pub enum Work {
         traffic: Traffic,
         /// Which delays.
         delays: Delays,
+        /// Hops of a batch, where a histogram was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        histogram: Option<u32>,
     },
     /// One CPU's cache to another's.
     Handoff(Handoff),
@@ -130,7 +151,7 @@ impl Work {
             Self::Latency { probe, .. } => IdSet::one(probe.cpu),
             Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
             Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
-            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().collect(),
+            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
         }
     }
 
@@ -138,8 +159,8 @@ impl Work {
     pub fn buffers(&self) -> Vec<&BufferPlan> {
         match self {
             Self::Latency { probe, .. } => vec![&probe.buffer],
-            Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| &l.buffer).collect(),
-            Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| &l.buffer).chain([&probe.buffer]).collect(),
+            Self::Bandwidth { loaders, .. } => loaders.iter().flat_map(Loader::buffers).collect(),
+            Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
             Self::Handoff(handoff) => vec![&handoff.buffer],
         }
     }
@@ -165,16 +186,51 @@ pub struct Loader {
     pub cpu: u32,
     /// Its buffer, divided among the mix's streams.
     pub buffer: BufferPlan,
+    /// What it does where that is not what the cell's loaders do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<OwnTraffic>>,
+}
+
+impl Loader {
+    /// Its buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = &BufferPlan> {
+        [&self.buffer].into_iter().chain(self.own.iter().filter_map(|own| own.second.as_ref()))
+    }
+}
+
+/// What one loader does, unlike others of its cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OwnTraffic {
+    /// Its traffic.
+    pub traffic: Traffic,
+    /// Core cycles between bursts of four lines; that of the cell where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u32>,
+    /// A second buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<BufferPlan>,
+    /// Percent of the accesses that go to the second buffer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub second_percent: u32,
 }
 
 /// What loaders do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Traffic {
     /// The mix.
     pub mix: Mix,
     /// Kernels to choose from; the fastest of several in a short trial is measured and named in the result. Empty in a plan for another
     /// instruction set than this program's.
     pub kernels: Vec<String>,
+    /// How it goes over memory.
+    #[serde(default, skip_serializing_if = "Form::is_plain")]
+    pub form: Form,
+    /// Strided access: bytes from one line to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stride: Option<Bytes>,
+    /// Random access: the window that is visited completely before the next; all of the buffer where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
 }
 
 /// A buffer to allocate.
@@ -193,6 +249,9 @@ pub struct BufferPlan {
     /// Directory whose file it is, by its path; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// All loaders that have this plan share one buffer, which they only read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// Which injection delays a curve has.
@@ -223,6 +282,27 @@ pub struct Handoff {
     pub window: Bytes,
     /// Distance between lines.
     pub stride: Bytes,
+    /// Order of the chase.
+    #[serde(default = "window_local")]
+    pub order: ChaseOrder,
+    /// A CPU that loads the lines in between, so that they are shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharer: Option<u32>,
+    /// Bytes that the holder reads elsewhere after taking the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub holder_pushes: Bytes,
+    /// Bytes that the reader reads elsewhere before it reads the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub reader_pushes: Bytes,
+}
+
+const fn window_local() -> ChaseOrder {
+    ChaseOrder::WindowLocal
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// The state in which the holder has the lines.

@@ -1,12 +1,16 @@
 //! What the user asked, before any default is decided.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
-use crate::traffic::{Mix, Width};
-use crate::units::{Bytes, IdSet};
+use crate::plan::LineState;
+use crate::result::ChaseOrder;
+use crate::traffic::{Access, LineUse, Mix, Width};
+use crate::units::{Bytes, IdSet, ParseError};
 
 /// What was asked. `None` and empty lists mean "not said": the plan decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +43,19 @@ pub struct Spec {
     pub budget: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,
-    /// Injection delays of the loaded-latency curve in core cycles; empty = adaptive.
+    /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
+    /// cell each (empty = no delay).
     pub delays: Vec<u32>,
+    /// What else was asked of the chase.
+    pub chase: ChaseSpec,
+    /// What else was asked of the loaders' traffic.
+    pub traffic: TrafficSpec,
+    /// What else was asked of cache-to-cache transfers.
+    pub transfer: TransferSpec,
+    /// CPUs to keep busy so that other packages stay awake; the first of each other package where it is not said.
+    pub keep_awake: Option<IdSet>,
+    /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
+    pub start_signal: Option<String>,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
 }
@@ -57,10 +72,18 @@ pub enum Task {
     /// Latency under load.
     Loaded,
     /// Cache-to-cache transfers.
-    C2c {
-        /// Every pair of CPUs instead of representatives.
-        matrix: bool,
-    },
+    C2c(TransferShape),
+}
+
+/// Which pairs of CPUs a transfer is measured between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransferShape {
+    /// One pair for each way of being near or far; the pair that is named where one is.
+    Representatives,
+    /// Every pair of CPUs.
+    CpuMatrix,
+    /// A near pair, and a pair for every two nodes with CPUs, lines homed at each of both.
+    NodeMatrix,
 }
 
 /// What the cells of a latency measurement are.
@@ -85,6 +108,150 @@ pub enum BandwidthShape {
     Peak,
     /// 1, 2, 4 … all CPUs.
     Ramp,
+    /// Each mix with several numbers of CPUs and several delays: too many requests at once can cost bandwidth.
+    Search,
+}
+
+/// What was asked of a chase.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChaseSpec {
+    /// CPU that chases beside loaders, or that reads in a transfer; the first of [`Spec::cpus`] where it is not said.
+    pub cpu: Option<u32>,
+    /// Node of the chase's buffer where loaders' buffers are elsewhere.
+    pub node: Option<u32>,
+    /// CPU that touches the chase's buffer first; the buffer is on that CPU's node. In a transfer: the lines' home.
+    pub touch: Option<u32>,
+    /// Orders of an idle chase; none: window-local and full-random.
+    pub orders: Vec<ChaseOrder>,
+    /// How far to chase, instead of a time.
+    pub hops: Option<Hops>,
+    /// Also time batches of so many hops (1, 8 or 64) for a histogram.
+    pub histogram: Option<u32>,
+}
+
+/// How far to chase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hops {
+    /// So many hops.
+    Count(u64),
+    /// Every line of the buffer once.
+    OnePass,
+}
+
+/// What was asked of loaders' traffic.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrafficSpec {
+    /// In which order lines are visited.
+    pub access: Access,
+    /// Strided access: bytes from one line to the next.
+    pub stride: Option<Bytes>,
+    /// Random access: the window that is visited completely before the next; all of the buffer where it is not said.
+    pub window: Option<Bytes>,
+    /// What is done with a line.
+    pub line: LineUse,
+    /// All loaders use one buffer, which they only read.
+    pub shared: bool,
+    /// What buffers contain, line after line and then again; stores write the first of these lines.
+    pub contents: Vec<LineContent>,
+    /// What single CPUs do; where any is named the others do nothing.
+    pub threads: Vec<ThreadSpec>,
+}
+
+/// The content of one 64-byte line, written as 128 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct LineContent(pub [u8; 64]);
+
+impl FromStr for LineContent {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let error = || ParseError::new(text, "128 hexadecimal digits, the content of one 64-byte line");
+        if text.len() != 128 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(error());
+        }
+        let mut line = [0; 64];
+        for (i, byte) in line.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| error())?;
+        }
+        Ok(Self(line))
+    }
+}
+
+impl fmt::Display for LineContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl TryFrom<String> for LineContent {
+    type Error = ParseError;
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        text.parse()
+    }
+}
+
+impl From<LineContent> for String {
+    fn from(line: LineContent) -> Self {
+        line.to_string()
+    }
+}
+
+/// What some CPUs do, each with a buffer of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadSpec {
+    /// The CPUs.
+    pub cpus: IdSet,
+    /// Their mix.
+    pub mix: Mix,
+    /// In which order lines are visited.
+    pub access: Access,
+    /// Bytes of each buffer.
+    pub size: Option<Bytes>,
+    /// Where the buffers are.
+    pub place: Place,
+    /// Delay in core cycles between bursts of four lines; that of the cell where it is not said.
+    pub delay: Option<u32>,
+    /// A second buffer, which some of the accesses go to.
+    pub second: Option<SecondStream>,
+}
+
+/// A second buffer of a thread, of the same size as the first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SecondStream {
+    /// Where it is.
+    pub place: Place,
+    /// Percent of the accesses that go there: 1 to 99.
+    pub percent: u32,
+}
+
+/// Where a thread's buffer is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Place {
+    /// The node of the CPU.
+    Local,
+    /// This node.
+    Node(u32),
+    /// A file in this directory.
+    Directory(Box<MemoryDir>),
+}
+
+/// What was asked of cache-to-cache transfers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TransferSpec {
+    /// The CPU that holds the lines; with [`ChaseSpec::cpu`] this makes one pair.
+    pub holder: Option<u32>,
+    /// A CPU that loads the lines after the holder and before the reader, so that they are shared.
+    pub sharer: Option<u32>,
+    /// Bytes that the holder reads elsewhere after taking the lines, so that they move to an outer cache.
+    pub holder_pushes: Bytes,
+    /// Bytes that the reader reads elsewhere before it reads the lines.
+    pub reader_pushes: Bytes,
+    /// States to measure; none: both.
+    pub states: Vec<LineState>,
+    /// Order of the chase; window-local where it is not said.
+    pub order: Option<ChaseOrder>,
 }
 
 impl Spec {
@@ -106,6 +273,11 @@ impl Spec {
             budget: None,
             confidence: None,
             delays: Vec::new(),
+            chase: ChaseSpec::default(),
+            traffic: TrafficSpec::default(),
+            transfer: TransferSpec::default(),
+            keep_awake: None,
+            start_signal: None,
             seed: None,
         }
     }

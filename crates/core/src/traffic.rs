@@ -9,9 +9,10 @@ use crate::units::ParseError;
 
 /// A mix of traffic, named by the reads and writes that a memory controller sees when plain stores first read
 /// the line they write (read for ownership).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Mix {
     /// Loads only.
+    #[default]
     #[serde(rename = "all-reads")]
     AllReads,
     /// Eight loads to one plain store: 9 reads to 1 write on the bus, 90 % reads.
@@ -180,6 +181,13 @@ pub struct Form {
     pub access: Access,
     /// What it does with a line, beside loading or storing all of it.
     pub line: LineUse,
+}
+
+impl Form {
+    /// Whether every line is visited in ascending order, and all of it is touched.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// In which order traffic visits lines.

@@ -46,6 +46,10 @@ impl Bytes {
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
     }
+    /// Whether it is none.
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 const SIZE: &str = "a size such as 512M, 64KiB, 2G, 100MB or plain bytes";

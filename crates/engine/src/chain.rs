@@ -112,7 +112,8 @@ mod tests {
     fn the_chain_in_memory_is_one_cycle_over_all_lines() {
         let cpus = cpu::process_affinity().unwrap();
         let bytes = Bytes::mib(4);
-        let plan = BufferPlan { bytes, node: 0, pages: PageRequest::Auto, touch: cpus.clone(), derived: false, directory: None };
+        let plan =
+            BufferPlan { bytes, node: 0, pages: PageRequest::Auto, touch: cpus.clone(), derived: false, directory: None, shared: false };
         let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")) else {
             eprintln!("skipped: no memory on node 0");
             return;

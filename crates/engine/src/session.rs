@@ -167,12 +167,12 @@ impl<'a> Session<'a> {
         }
         self.still_allowed(&cell.work)?;
         match &cell.work {
-            Work::Latency { probe, allocations } => {
+            Work::Latency { probe, allocations, .. } => {
                 self.shelf.clear();
                 self.latency(experiment, &cell.at, probe, *allocations)
             }
-            Work::Bandwidth { loaders, traffic } => self.bandwidth(experiment, &cell.at, loaders, traffic),
-            Work::Curve { probe, loaders, traffic, delays } => self.curve(experiment, &cell.at, probe, loaders, traffic, delays),
+            Work::Bandwidth { loaders, traffic, .. } => self.bandwidth(experiment, &cell.at, loaders, traffic),
+            Work::Curve { probe, loaders, traffic, delays, .. } => self.curve(experiment, &cell.at, probe, loaders, traffic, delays),
             Work::Handoff(handoff) => {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)

@@ -8,11 +8,11 @@ use super::sizes::Sizes;
 use super::{Cell, Delays, Handoff, KernelRow, LineState, Loader, Plan, Probe, Step, StopRule, Traffic, Work};
 use crate::directory::FileBacking;
 use crate::note::Note;
-use crate::result::{Coordinates, Experiment, Table};
-use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, WidthRequest};
+use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape, WidthRequest};
 use crate::topology::Machine;
 use crate::traffic::{Form, Mix, Width};
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
@@ -56,7 +56,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Latency(shape) => vec![planner.latency(shape)?],
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
-        Task::C2c { matrix } => vec![planner.c2c(matrix)?],
+        Task::C2c(shape) => vec![planner.c2c(shape == TransferShape::CpuMatrix)?],
     };
     let stop = planner.stop(&steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
@@ -66,7 +66,17 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
     let directories = spec.memory_dir.iter().cloned().collect();
-    Ok(Plan { steps, stop, seed: spec.seed.unwrap_or(DEFAULT_SEED), keep_awake, directories, estimated_s, notes })
+    Ok(Plan {
+        steps,
+        stop,
+        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        keep_awake,
+        directories,
+        estimated_s,
+        contents: Vec::new(),
+        start_signal: None,
+        notes,
+    })
 }
 
 struct Planner<'a> {
@@ -255,7 +265,7 @@ impl<'a> Planner<'a> {
                 cpu: Some(cpu),
                 ..Default::default()
             };
-            cells.push(Cell { at, work: Work::Latency { probe, allocations } });
+            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders: Vec::new(), hops: None, histogram: None } });
         }
         let title = "Idle latency";
         Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
@@ -322,7 +332,7 @@ impl<'a> Planner<'a> {
     }
 
     fn traffic(&self, mix: Mix) -> Traffic {
-        Traffic { mix, kernels: self.candidates(mix) }
+        Traffic { mix, kernels: self.candidates(mix), ..Traffic::default() }
     }
 
     /// Loaders on `cpus` with memory on `node`, or each on its own node.
@@ -352,7 +362,7 @@ impl<'a> Planner<'a> {
                     }
                 }
             }
-            BandwidthShape::Ramp => {
+            BandwidthShape::Search | BandwidthShape::Ramp => {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for n in ramp(order.len()) {
                         cells.push(self.bandwidth_cell(Table::Ramp, &order[..n], None, fixed_node, mix)?);
@@ -365,6 +375,7 @@ impl<'a> Planner<'a> {
             BandwidthShape::Peak => "Peak bandwidth by mix",
             BandwidthShape::Matrix => "Bandwidth by node",
             BandwidthShape::Ramp => "Bandwidth by number of CPUs",
+            BandwidthShape::Search => "Highest bandwidth by mix",
         };
         Ok(self.step(title, Experiment::Bandwidth, cells, |_, budget| budget + 0.5))
     }
@@ -379,7 +390,7 @@ impl<'a> Planner<'a> {
             mix: Some(mix),
             ..Default::default()
         };
-        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix) } })
+        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix), delay: 0 } })
     }
 
     /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
@@ -413,7 +424,7 @@ impl<'a> Planner<'a> {
             } else {
                 Delays::Cycles(self.spec.delays.clone())
             };
-            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix), delays } });
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix), delays, histogram: None } });
         }
         let step = self.step("Latency under load", Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
             Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64 * budget + 0.5,
@@ -453,7 +464,21 @@ impl<'a> Planner<'a> {
                         state: Some(state),
                         ..Default::default()
                     };
-                    cells.push(Cell { at, work: Work::Handoff(Handoff { holder, reader, state, buffer, window, stride }) });
+                    cells.push(Cell {
+                        at,
+                        work: Work::Handoff(Handoff {
+                            holder,
+                            reader,
+                            state,
+                            buffer,
+                            window,
+                            stride,
+                            order: ChaseOrder::WindowLocal,
+                            sharer: None,
+                            holder_pushes: Bytes(0),
+                            reader_pushes: Bytes(0),
+                        }),
+                    });
                 }
             }
         }
@@ -509,7 +534,7 @@ impl<'a> Planner<'a> {
 /// Two orders a cell, each up to its budget, and set-up at roughly 2 GB/s a fresh allocation.
 fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
     match &cell.work {
-        Work::Latency { probe, allocations } => {
+        Work::Latency { probe, allocations, .. } => {
             let orders = if probe.window < probe.buffer.bytes { 2.0 } else { 1.0 };
             orders * budget + f64::from(*allocations) * probe.buffer.bytes.0 as f64 / 2e9
         }

@@ -101,7 +101,15 @@ impl<'a> Sizes<'a> {
 
     fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
         let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
-        BufferPlan { bytes, node, pages: self.spec.pages, touch: self.touch.get(&node).cloned().unwrap_or_default(), derived, directory }
+        BufferPlan {
+            bytes,
+            node,
+            pages: self.spec.pages,
+            touch: self.touch.get(&node).cloned().unwrap_or_default(),
+            derived,
+            directory,
+            shared: false,
+        }
     }
 
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
@@ -236,11 +244,11 @@ impl<'a> Sizes<'a> {
                     if asked.0 > room.bytes {
                         return Err(self.too_much(asked.0, "a buffer for each CPU", &room));
                     }
-                    return Ok(Loader { cpu, buffer: self.buffer(asked, node, false) });
+                    return Ok(Loader { cpu, buffer: self.buffer(asked, node, false), own: None });
                 }
                 let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
                 let bytes = self.shrink(wanted, &room, notes)?;
-                Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true) })
+                Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::result::Table;
-use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
+use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::Access;
 
@@ -122,7 +122,7 @@ fn one_cpu_gets_a_suite_without_what_needs_two() {
     let plan = planned(Task::Suite, |s| s.cpus = Some(IdSet::one(3))).unwrap();
     assert!(plan.steps.iter().all(|s| !matches!(s.experiment, Experiment::LoadedLatency | Experiment::CacheToCache)));
     assert!(plan.notes.iter().any(|n| n.code == "one-cpu"));
-    assert!(matches!(planned(Task::C2c { matrix: false }, |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
+    assert!(matches!(planned(Task::C2c(TransferShape::Representatives), |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_chaser_has_its_core_for_itself() {
 
 #[test]
 fn representatives_are_one_of_each_distance() {
-    let plan = planned(Task::C2c { matrix: false }, |_| ()).unwrap();
+    let plan = planned(Task::C2c(TransferShape::Representatives), |_| ()).unwrap();
     let pairs: std::collections::BTreeSet<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.holder_cpu.unwrap())).collect();
     assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [(0, 1), (0, 2), (0, 4)], "sibling, same cache, other package");
     let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node).collect();
@@ -148,7 +148,7 @@ fn representatives_are_one_of_each_distance() {
 
 #[test]
 fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
-    let plan = planned(Task::C2c { matrix: true }, |_| ()).unwrap();
+    let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
     assert_eq!(plan.steps[0].cells.iter().filter(|c| !c.at.repeat).count(), 8 * 7 * 2);
     assert!(plan.steps[0].cells.iter().all(|c| c.at.table == Some(Table::CpuPairs)));
 }
@@ -383,7 +383,7 @@ fn what_does_not_go_with_a_directory_is_a_wrong_request() {
     assert!(refused(latency, FileBacking::Dax, |s| s.nodes = Some(IdSet::one(0))).contains("where their device is"));
     assert!(refused(latency, FileBacking::PageCache, |s| s.nodes = Some(IdSet::one(0))).contains("tmpfs"));
     assert!(refused(latency, FileBacking::Tmpfs, |s| s.pages = PageRequest::Huge2M).contains("--pages 2m"));
-    for task in [Task::Suite, Task::C2c { matrix: false }] {
+    for task in [Task::Suite, Task::C2c(TransferShape::Representatives)] {
         assert!(refused(task, FileBacking::Tmpfs, |_| ()).contains("'latency', 'bandwidth' and 'loaded'"));
     }
     let far = in_directory(latency, directory(FileBacking::Tmpfs, None, None), |s| s.nodes = Some(IdSet::one(2))).unwrap();

@@ -8,7 +8,7 @@ use memgauge_core::units::IdSet;
 use super::*;
 
 pub(super) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
-    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None }
+    BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false }
 }
 
 fn status(field: &str) -> IdSet {

@@ -131,18 +131,18 @@ fn row(cell: &PlanCell) -> Row {
     };
     let mut buffers = Vec::new();
     match &cell.work {
-        Work::Latency { probe, allocations } => {
+        Work::Latency { probe, allocations, .. } => {
             row.cpu = Some(probe.cpu);
             buffers.push(&probe.buffer);
             row.detail = format!("window {}, stride {}, {allocations} allocations", human(probe.window), human(probe.stride));
         }
-        Work::Bandwidth { loaders, traffic } => {
+        Work::Bandwidth { loaders, traffic, .. } => {
             row.loaders = ids(loaders.iter().map(|l| l.cpu));
             buffers.extend(loaders.iter().map(|l| &l.buffer));
             row.mix = Some(traffic.mix.to_string());
             row.kernels.clone_from(&traffic.kernels);
         }
-        Work::Curve { probe, loaders, traffic, delays } => {
+        Work::Curve { probe, loaders, traffic, delays, .. } => {
             row.cpu = Some(probe.cpu);
             row.loaders = ids(loaders.iter().map(|l| l.cpu));
             buffers.push(&probe.buffer);

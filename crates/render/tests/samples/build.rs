@@ -336,7 +336,7 @@ impl Lab {
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
         let directories = self.directory.iter().cloned().collect();
-        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, notes: vec![] }
+        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, notes: vec![] }
     }
 
     fn work(&self, m: &Measurement) -> Work {
@@ -347,24 +347,30 @@ impl Lab {
             touch: self.nodes[node as usize].cpus.clone(),
             derived: true,
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
+            shared: false,
         };
         let home = m.at.memory_node.unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
         let loaders = || -> Vec<Loader> {
             let node_of = |id| self.cpus.iter().find(|c| c.id == id).map_or(0, |c| c.node);
             let cpus = m.at.cpus.clone().unwrap_or_default();
-            cpus.iter().map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node.unwrap_or(node_of(cpu))) }).collect()
+            cpus.iter()
+                .map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node.unwrap_or(node_of(cpu))), own: None })
+                .collect()
         };
         let kernel = m.evidence.kernel.trim_start_matches("chase + ").to_owned();
-        let traffic = || Traffic { mix: m.at.mix.unwrap_or(Mix::AllReads), kernels: vec![kernel.clone()] };
+        let traffic = || Traffic { mix: m.at.mix.unwrap_or(Mix::AllReads), kernels: vec![kernel.clone()], ..Default::default() };
         match m.experiment {
-            Experiment::IdleLatency => Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6 },
-            Experiment::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic() },
+            Experiment::IdleLatency => {
+                Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6, orders: vec![], hops: None, histogram: None }
+            }
+            Experiment::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
             Experiment::LoadedLatency => Work::Curve {
                 probe: probe(m.at.cpu.unwrap_or(0)),
                 loaders: loaders(),
                 traffic: traffic(),
                 delays: Delays::Adaptive { points: 12 },
+                histogram: None,
             },
             Experiment::CacheToCache => Work::Handoff(Handoff {
                 holder: m.at.holder_cpu.unwrap_or(0),
@@ -373,6 +379,10 @@ impl Lab {
                 buffer: buffer(Bytes::mib(64), home),
                 window: Bytes::kib(512),
                 stride: Bytes(128),
+                order: ChaseOrder::WindowLocal,
+                sharer: None,
+                holder_pushes: Bytes(0),
+                reader_pushes: Bytes(0),
             }),
         }
     }
