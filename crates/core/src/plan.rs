@@ -283,7 +283,7 @@ pub struct Handoff {
     /// Distance between lines.
     pub stride: Bytes,
     /// Order of the chase.
-    #[serde(default = "window_local")]
+    #[serde(default = "window_local", skip_serializing_if = "is_window_local")]
     pub order: ChaseOrder,
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,6 +298,11 @@ pub struct Handoff {
 
 const fn window_local() -> ChaseOrder {
     ChaseOrder::WindowLocal
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_window_local(order: &ChaseOrder) -> bool {
+    matches!(order, ChaseOrder::WindowLocal)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
