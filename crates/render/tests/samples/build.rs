@@ -124,6 +124,7 @@ impl Lab {
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
             firmware: None,
+            distribution: None,
             experiment,
             at,
             metric,
@@ -370,6 +371,8 @@ impl Lab {
                 loaders: loaders(),
                 traffic: traffic(),
                 delays: Delays::Adaptive { points: 12 },
+                order: ChaseOrder::WindowLocal,
+                hops: None,
                 histogram: None,
             },
             Experiment::CacheToCache => Work::Handoff(Handoff {
