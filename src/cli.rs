@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+
+mod probe;
 
 const SUITE_EXAMPLES: &str = "\
 Examples:
@@ -192,6 +194,7 @@ pub(crate) struct InfoArgs {
   memgauge latency --matrix               every node with CPUs to every node with memory
   memgauge latency --size 16K             the first-level cache
   memgauge latency --cpu 8 --node 1 --pages 4k
+  memgauge latency --histogram 1          how single loads are distributed
   memgauge latency --memory-dir /mnt/pmem")]
 pub(crate) struct LatencyArgs {
     /// Every node with CPUs to every node with memory
@@ -202,6 +205,8 @@ pub(crate) struct LatencyArgs {
     per_cpu: bool,
     #[command(flatten)]
     chase: Chase,
+    #[command(flatten)]
+    idle: probe::Idle,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -228,6 +233,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
+    signal: probe::Signal,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -247,6 +254,10 @@ pub(crate) struct LoadedArgs {
     #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
+    beside: probe::Beside,
+    #[command(flatten)]
+    signal: probe::Signal,
+    #[command(flatten)]
     load: Load,
     #[command(flatten)]
     common: Common,
@@ -258,11 +269,12 @@ pub(crate) struct LoadedArgs {
 #[command(after_help = "Examples:
   memgauge c2c                            one pair for each way of being near or far
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
-  memgauge c2c --cpu 0,5 --node 1         one pair, lines homed on node 1")]
+  memgauge c2c --node-matrix              modified lines from every node to every other
+  memgauge c2c --reader 0 --holder 5 --node 1     one pair, lines homed on node 1
+  memgauge c2c --reader 0 --holder 5 --sharer 6   the same pair, once CPU 6 has loaded the lines too")]
 pub(crate) struct C2cArgs {
-    /// Every pair of CPUs instead of representatives
-    #[arg(long)]
-    matrix: bool,
+    #[command(flatten)]
+    transfer: probe::Transfer,
     #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
@@ -428,6 +440,7 @@ impl LatencyArgs {
         };
         let mut spec = Spec::new(Task::Latency(shape));
         self.chase.apply(&mut spec);
+        self.idle.apply(&mut spec);
         self.files.apply(self.common.request(spec))
     }
 }
@@ -442,6 +455,7 @@ impl BandwidthArgs {
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
         self.load.apply(&mut spec);
+        self.signal.apply(&mut spec);
         self.files.apply(self.common.request(spec))
     }
 }
@@ -450,6 +464,8 @@ impl LoadedArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::Loaded);
         self.chase.apply(&mut spec);
+        self.beside.apply(&mut spec);
+        self.signal.apply(&mut spec);
         self.load.apply(&mut spec);
         spec.delays = self.delays;
         self.files.apply(self.common.request(spec))
@@ -458,8 +474,9 @@ impl LoadedArgs {
 
 impl C2cArgs {
     fn request(self) -> Request {
-        let mut spec = Spec::new(Task::C2c(if self.matrix { TransferShape::CpuMatrix } else { TransferShape::Representatives }));
+        let mut spec = Spec::new(Task::C2c(self.transfer.shape()));
         self.chase.apply(&mut spec);
+        self.transfer.apply(&mut spec);
         self.common.request(spec)
     }
 }
@@ -548,7 +565,7 @@ mod tests {
         assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
         assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
         assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
-        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(TransferShape::CpuMatrix));
+        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
         assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     }
 

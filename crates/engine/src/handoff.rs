@@ -64,8 +64,8 @@ impl Baton {
 struct Track {
     /// How many take turns.
     parties: u64,
-    /// What this party reads in its turn besides the window.
-    other: Option<Arc<Buffer>>,
+    /// What this party reads in its turn besides the window, and how much of it.
+    other: Option<(Arc<Buffer>, usize)>,
     buffer: Arc<Buffer>,
     start: usize,
     hops: usize,
@@ -81,9 +81,9 @@ impl Track {
 
     /// Reads all of the other buffer, where there is one.
     fn push(&self) {
-        if let Some(other) = &self.other {
-            // SAFETY: the buffer is whole and aligned to a page, was written when it was first touched, and only this party uses it.
-            std::hint::black_box(unsafe { kernels::checksum_xor(other.as_ptr(), other.len()) });
+        if let Some((other, bytes)) = &self.other {
+            // SAFETY: the buffer has as many bytes, is aligned to a page, was written when it was first touched, and only this party uses it.
+            std::hint::black_box(unsafe { kernels::checksum_xor(other.as_ptr(), *bytes) });
         }
     }
 
@@ -230,11 +230,13 @@ impl Session<'_> {
     }
 
     /// A buffer of so many bytes like the transfer's.
-    fn other_buffer(&self, plan: &Handoff, bytes: Bytes) -> Result<Option<Arc<Buffer>>, CellError> {
+    fn other_buffer(&self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
         if bytes.is_zero() {
             return Ok(None);
         }
-        self.allocate(&BufferPlan { bytes, ..plan.buffer.clone() }).map(Some)
+        let buffer = self.allocate(&BufferPlan { bytes, ..plan.buffer.clone() })?;
+        let bytes = buffer.len().min(bytes.0 as usize);
+        Ok(Some((buffer, bytes)))
     }
 }
 

@@ -142,10 +142,9 @@ mod tests {
         let signal = StartSignal::open(&name).unwrap();
         assert_eq!(std::fs::read(file(&name)).unwrap(), IDLE.to_ne_bytes());
         assert_eq!(std::fs::metadata(file(&name)).unwrap().permissions().mode() & 0o777, 0o600);
-        let other = StartSignal::open(&format!("/{name}")).unwrap();
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| {
-                // SAFETY of the mapping's sharing is what is tested: another mapping, another thread.
+            let other = scope.spawn(|| {
+                let other = StartSignal::open(&format!("/{name}")).unwrap();
                 other.word().store(START, Ordering::Release);
                 while other.word().load(Ordering::Acquire) != DONE {
                     std::thread::yield_now();
@@ -154,9 +153,8 @@ mod tests {
             assert!(signal.wait(&AtomicBool::new(false)));
             assert_eq!(signal.word().load(Ordering::Acquire), MEASURING);
             signal.done();
-            waiting.join().unwrap();
+            other.join().unwrap();
         });
-        drop(other);
         assert!(file(&name).exists(), "it was not made by the second");
         drop(signal);
         assert!(!file(&name).exists());

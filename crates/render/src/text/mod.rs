@@ -3,11 +3,13 @@
 mod bandwidth;
 mod c2c;
 mod curve;
+mod distribution;
 mod evidence;
 mod grid;
 mod latency;
 mod machine;
 mod marks;
+mod nodes;
 mod notes;
 mod number;
 mod page;
@@ -145,6 +147,7 @@ enum Section {
     BandwidthMatrix,
     Curve,
     CacheToCache,
+    NodePairs,
     CpuPairs,
     Other,
 }
@@ -158,6 +161,7 @@ impl Section {
             (Experiment::Bandwidth, Some(Table::Ramp)) => Self::Ramp,
             (Experiment::Bandwidth, Some(Table::NodeMatrix)) => Self::BandwidthMatrix,
             (Experiment::LoadedLatency, _) => Self::Curve,
+            (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) if m.at.holder_node.is_some() => Self::NodePairs,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
             (Experiment::CacheToCache, Some(Table::CpuPairs)) => Self::CpuPairs,
             _ => Self::Other,
@@ -185,6 +189,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
             Section::Curve => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
+            Section::NodePairs => nodes::pairs(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
@@ -239,6 +244,7 @@ fn place(at: &Coordinates) -> String {
     words.extend(at.holder_cpu.map(|c| format!("from CPU {c}")));
     words.extend(at.cpus.as_ref().map(|c| format!("CPUs {c}")));
     words.extend(at.cpu_node.map(|n| format!("on node {n}")));
+    words.extend(at.sharer_cpu.map(|c| format!("shared by CPU {c}")));
     words.extend(at.memory_node.map(|n| format!("memory of node {n}")));
     words.extend(at.memory_dir.as_ref().map(|d| format!("files in {d}")));
     words.extend(at.mix.map(|m| m.to_string()));
