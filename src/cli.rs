@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+mod probe;
 mod threads;
 mod traffic;
 
@@ -197,6 +198,7 @@ pub(crate) struct InfoArgs {
   memgauge latency --matrix               every node with CPUs to every node with memory
   memgauge latency --size 16K             the first-level cache
   memgauge latency --cpu 8 --node 1 --pages 4k
+  memgauge latency --histogram 1          how single loads are distributed
   memgauge latency --memory-dir /mnt/pmem")]
 pub(crate) struct LatencyArgs {
     /// Every node with CPUs to every node with memory
@@ -207,6 +209,8 @@ pub(crate) struct LatencyArgs {
     per_cpu: bool,
     #[command(flatten)]
     chase: Chase,
+    #[command(flatten)]
+    idle: probe::Idle,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -244,6 +248,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     shape: traffic::Shape,
     #[command(flatten)]
+    signal: probe::Signal,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -262,6 +268,10 @@ pub(crate) struct LoadedArgs {
     delays: Vec<u32>,
     #[command(flatten)]
     chase: Chase,
+    #[command(flatten)]
+    beside: probe::Beside,
+    #[command(flatten)]
+    signal: probe::Signal,
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
@@ -307,11 +317,12 @@ pub(crate) struct RunArgs {
 #[command(after_help = "Examples:
   memgauge c2c                            one pair for each way of being near or far
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
-  memgauge c2c --cpu 0,5 --node 1         one pair, lines homed on node 1")]
+  memgauge c2c --node-matrix              modified lines from every node to every other
+  memgauge c2c --reader 0 --holder 5 --node 1     one pair, lines homed on node 1
+  memgauge c2c --reader 0 --holder 5 --sharer 6   the same pair, once CPU 6 has loaded the lines too")]
 pub(crate) struct C2cArgs {
-    /// Every pair of CPUs instead of representatives
-    #[arg(long)]
-    matrix: bool,
+    #[command(flatten)]
+    transfer: probe::Transfer,
     #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
@@ -477,6 +488,7 @@ impl LatencyArgs {
         };
         let mut spec = Spec::new(Task::Latency(shape));
         self.chase.apply(&mut spec);
+        self.idle.apply(&mut spec);
         self.files.apply(self.common.request(spec))
     }
 }
@@ -493,6 +505,7 @@ impl BandwidthArgs {
         let mut spec = Spec::new(Task::Bandwidth(shape));
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
+        self.signal.apply(&mut spec);
         spec.delays = self.delays;
         Ok(self.files.apply(self.common.request(spec)))
     }
@@ -511,6 +524,8 @@ impl LoadedArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
         self.chase.apply(&mut spec);
+        self.beside.apply(&mut spec);
+        self.signal.apply(&mut spec);
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
         spec.delays = self.delays;
@@ -520,8 +535,9 @@ impl LoadedArgs {
 
 impl C2cArgs {
     fn request(self) -> Request {
-        let mut spec = Spec::new(Task::C2c(if self.matrix { TransferShape::CpuMatrix } else { TransferShape::Representatives }));
+        let mut spec = Spec::new(Task::C2c(self.transfer.shape()));
         self.chase.apply(&mut spec);
+        self.transfer.apply(&mut spec);
         self.common.request(spec)
     }
 }
@@ -613,7 +629,7 @@ mod tests {
         assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
         assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
         assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
-        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(TransferShape::CpuMatrix));
+        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
         assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     }
 

@@ -108,6 +108,7 @@ mod tests {
 
     fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
         Measurement {
+            distribution: None,
             experiment: Experiment::IdleLatency,
             at: Coordinates { cpu: Some(0), memory_node: Some(1), order: Some(order), ..Coordinates::default() },
             metric: Metric::Latency,

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod curve;
 pub mod directory;
+pub mod distribution;
 pub mod judge;
 pub mod note;
 pub mod pattern;

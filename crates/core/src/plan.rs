@@ -41,6 +41,9 @@ pub struct Plan {
     pub seed: u64,
     /// CPUs kept busy so that other packages' caches and links stay awake while one package is measured.
     pub keep_awake: IdSet,
+    /// The CPUs kept busy were named: they are busy also where their own package is measured, but for those that measure themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_awake_named: bool,
     /// Directories whose files are buffers, as the kernel described them when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<MemoryDir>,
@@ -137,6 +140,12 @@ pub enum Work {
         traffic: Traffic,
         /// Which delays.
         delays: Delays,
+        /// Order of the chase.
+        #[serde(default = "window_local", skip_serializing_if = "is_window_local")]
+        order: ChaseOrder,
+        /// How far the chase goes at each delay, where that was asked for instead of a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hops: Option<Hops>,
         /// Hops of a batch, where a histogram was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         histogram: Option<u32>,
@@ -289,7 +298,7 @@ pub struct Handoff {
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer: Option<u32>,
-    /// Bytes that the holder reads elsewhere after taking the lines.
+    /// Bytes that the holder reads elsewhere, in a buffer like this one, after taking the lines.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub holder_pushes: Bytes,
     /// Bytes that the reader reads elsewhere before it reads the lines.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
+pub use crate::distribution::{Bucket, Distribution, Percentile};
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
 use crate::spec::PageRequest;
@@ -178,6 +179,12 @@ pub struct Coordinates {
     /// CPU that holds the line (cache-to-cache).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_cpu: Option<u32>,
+    /// Node of the CPU that holds the line, where the table is by node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_node: Option<u32>,
+    /// CPU that loads the line between holder and reader, so that it is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharer_cpu: Option<u32>,
     /// State of the line (cache-to-cache).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<LineState>,
@@ -249,6 +256,9 @@ pub struct Measurement {
     /// The number and its spread.
     #[serde(flatten)]
     pub estimate: Estimate,
+    /// How the times of short batches of hops are distributed, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
     /// Proof of what was measured.
     pub evidence: Evidence,
     /// Whether to trust it.
@@ -311,6 +321,12 @@ pub struct Evidence {
     /// Distance between chased lines; absent without a chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stride: Option<Bytes>,
+    /// Hops that each sample is the mean of, where a number of hops was asked for instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<u64>,
+    /// What a transfer's CPUs read elsewhere, so that the lines moved on in their caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushes: Option<Pushes>,
     /// Fresh allocations that the samples come from.
     pub allocations: u32,
     /// The pages that backed the buffers, read back.
@@ -351,6 +367,15 @@ pub struct Integrity {
     pub passes: u64,
     /// Passes that read something else.
     pub mismatches: u64,
+}
+
+/// What a transfer's CPUs read of another buffer in each turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Pushes {
+    /// Bytes that the holder read after taking the lines.
+    pub holder: Bytes,
+    /// Bytes that the reader read before it read the lines.
+    pub reader: Bytes,
 }
 
 /// A kernel tried.

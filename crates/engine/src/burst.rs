@@ -2,6 +2,7 @@
 //! boundaries, and stop at a deadline. No thread samples another, so nothing disturbs what is measured.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
@@ -104,10 +105,32 @@ pub(crate) fn keep_count(schedule: &Schedule, mut block: impl FnMut(usize)) -> T
     }
 }
 
+/// Batches that a timed chase keeps of one burst, in memory that was touched before: 2 MiB. Later ones are chased and not timed.
+const MOST_BATCHES: usize = 1 << 18;
+/// Batches without a hop that tell what reading the clock costs.
+const EMPTY_BATCHES: usize = 1001;
+
+/// What a chase that times its batches of hops leaves.
+#[derive(Clone)]
+pub(crate) struct Batches {
+    hops: u32,
+    ticks: Vec<u64>,
+    taken: usize,
+    overhead: u64,
+}
+
+impl Batches {
+    /// The ticks of each batch, and what reading the clock added to each.
+    pub(crate) fn ticks(&self) -> (&[u64], u64) {
+        (&self.ticks[..self.taken], self.overhead)
+    }
+}
+
 /// A pointer chase that goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Chase {
     position: usize,
+    batches: Option<Box<Batches>>,
     /// Keeps the memory that `position` points to.
     _buffer: Arc<Buffer>,
 }
@@ -115,11 +138,62 @@ pub(crate) struct Chase {
 impl Chase {
     /// A chase whose ring of pointers was written into `buffer` and contains the line at `offset`.
     pub(crate) fn new(buffer: Arc<Buffer>, offset: usize) -> Self {
-        Self { position: buffer.as_ptr() as usize + offset, _buffer: buffer }
+        Self { position: buffer.as_ptr() as usize + offset, batches: None, _buffer: buffer }
+    }
+
+    /// The same chase, timing batches of `hops` in its next burst.
+    pub(crate) fn timing(self, hops: u32) -> Self {
+        // Not zeros: those would be mapped only when they are written, in the midst of measuring.
+        let ticks = vec![1; MOST_BATCHES];
+        Self { batches: Some(Box::new(Batches { hops, ticks, taken: 0, overhead: 0 })), ..self }
+    }
+
+    /// The chase without its batches, and those.
+    pub(crate) fn into_parts(mut self) -> (Self, Option<Box<Batches>>) {
+        let batches = self.batches.take();
+        (self, batches)
+    }
+
+    /// Chases exactly `hops` hops. Returns the ticks that they took and the chase where it stopped.
+    pub(crate) fn exactly(mut self, hops: u64, clock: &Clock) -> (u64, Self) {
+        let start = self.position as *const u8;
+        let unrolled = hops as usize / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
+        let from = clock.stamp();
+        // SAFETY: as in `run`.
+        let end = unsafe { kernels::chase_exact(kernels::chase(start, unrolled), hops as usize - unrolled) };
+        let ticks = clock.stamp().saturating_sub(from);
+        self.position = end as usize;
+        (ticks, self)
+    }
+
+    /// Chases in timed batches for the whole burst; the trace's work is batches.
+    fn run_timed(mut self, schedule: &Schedule, mut batches: Box<Batches>) -> (Trace, Self) {
+        let mut position = self.position as *const u8;
+        let hops = batches.hops as usize;
+        let clock = schedule.clock;
+        let Batches { ticks, taken, .. } = batches.as_mut();
+        let trace = keep_count(schedule, |units| {
+            let timed = units.min(ticks.len() - *taken);
+            let room = &mut ticks[*taken..*taken + timed];
+            // SAFETY: as in `run`.
+            position = unsafe { kernels::chase_exact(timed_chase(position, hops, room, &clock), (units - timed) * hops) };
+            *taken += timed;
+        });
+        let mut empty = [0; EMPTY_BATCHES];
+        // SAFETY: as in `run`; no hop is made.
+        unsafe { timed_chase(position, 0, &mut empty, &clock) };
+        empty.sort_unstable();
+        batches.overhead = empty[EMPTY_BATCHES / 2];
+        self.position = position as usize;
+        self.batches = Some(batches);
+        (trace, self)
     }
 
     /// Chases for the whole burst; the trace's work is [`kernels::CHASE_UNROLL`] hops. Returns the chase where it stopped.
     pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
+        if let Some(batches) = self.batches.take() {
+            return self.run_timed(schedule, batches);
+        }
         let mut position = self.position as *const u8;
         let trace = keep_count(schedule, |units| {
             // SAFETY: `position` is a line of the ring in a buffer that lives as long as `self`; every pointer of the ring leads to
@@ -128,6 +202,50 @@ impl Chase {
         });
         self.position = position as usize;
         (trace, self)
+    }
+}
+
+/// [`kernels::chase_timed`] by the clock in use, which may be none of the CPU's.
+///
+/// # Safety
+/// As there.
+unsafe fn timed_chase(start: *const u8, hops: usize, batches: &mut [u64], clock: &Clock) -> *const u8 {
+    if clock.is_counter() {
+        // SAFETY: the caller's promise is the function's requirement.
+        return unsafe { kernels::chase_timed(start, hops, batches) };
+    }
+    let mut at = start;
+    for batch in batches {
+        let from = clock.stamp();
+        // SAFETY: as above.
+        at = unsafe { kernels::chase_exact(at, hops) };
+        kernels::fence();
+        *batch = clock.stamp().saturating_sub(from);
+    }
+    at
+}
+
+/// Says that something has ended, however it ended.
+pub(crate) struct Ended(Arc<AtomicBool>);
+
+impl Ended {
+    /// One that tells, and what it tells.
+    pub(crate) fn new() -> (Self, Arc<AtomicBool>) {
+        let told = Arc::new(AtomicBool::new(false));
+        (Self(told.clone()), told)
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Keeps a CPU busy without touching memory until something has ended.
+pub(crate) fn keep_awake_until(ended: &AtomicBool) {
+    while !ended.load(Ordering::Acquire) {
+        kernels::dependent_adds(1000);
     }
 }
 

@@ -3,16 +3,19 @@
 use std::time::Duration;
 
 use memgauge_core::curve;
+use memgauge_core::distribution::Recorder;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Distribution, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 
+use memgauge_kernels::CHASE_UNROLL;
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::Chase;
 use crate::crew::{Choice, Crew, Deeds, window_gbs};
-use crate::latency::hop_ns;
+use crate::latency::{hop_ns, hops_of, window_of};
 use crate::pages::combined_pages;
 use crate::session::{CellError, Course, Session, WINDOW, combined};
 
@@ -20,20 +23,30 @@ use crate::session::{CellError, Course, Session, WINDOW, combined};
 const LEAST_BURSTS: u32 = 6;
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
+
+/// How the chase of a curve goes, as the plan says it.
+pub(crate) struct Manner<'a> {
+    pub(crate) probe: &'a Probe,
+    pub(crate) order: ChaseOrder,
+    pub(crate) hops: Option<Hops>,
+    pub(crate) histogram: Option<u32>,
+}
+
 impl Session<'_> {
     pub(crate) fn curve(
         &mut self,
         experiment: Experiment,
         at: &Coordinates,
-        probe: &Probe,
+        manner: &Manner<'_>,
         loaders: &[Loader],
         traffic: &Traffic,
         delays: &Delays,
     ) -> Result<(), CellError> {
+        let probe = manner.probe;
         let crew = self.crew(loaders, traffic)?;
         let choice = self.choose(&crew)?;
         let buffer = self.allocate(&probe.buffer)?;
-        let mut chase = self.chain(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, 0)?;
+        let mut chase = self.chain(probe, probe.buffer.bytes, manner.order, &buffer, 0)?;
         let mut points: Vec<CurvePoint> = Vec::new();
         let mut given = match delays {
             Delays::Cycles(list) => list.clone(),
@@ -53,7 +66,8 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, deeds, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
+            let (latency, bandwidth, evidence, deeds, moved_on, distribution) =
+                self.point(manner, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
@@ -63,6 +77,7 @@ impl Session<'_> {
             let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns));
             self.tell_of_corruption(&evidence, &here);
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
+            self.attach(distribution);
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
         }
         self.summarise(at, &points);
@@ -76,16 +91,20 @@ impl Session<'_> {
     /// Latency and bandwidth (the probe's included) at one delay.
     fn point(
         &mut self,
-        probe: &Probe,
+        manner: &Manner<'_>,
         mut chase: Chase,
         crew: &Crew,
         choice: &Choice,
         delay: u32,
         buffer: &Buffer,
-    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase), CellError> {
+    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase, Option<Distribution>), CellError> {
+        let probe = manner.probe;
+        let (most_hops, mut hops) = (manner.hops.map(|hops| hops_of(hops, probe)), 0);
+        let mut recorder = manner.histogram.and_then(Recorder::new);
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
-        let windows = self.burst_windows(LEAST_BURSTS);
+        // Batches of a histogram take half of the time.
+        let windows = self.burst_windows(LEAST_BURSTS * if recorder.is_some() { 2 } else { 1 });
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
         let (mut course, mut deeds) = (Course::default(), Deeds::default());
         let mut going = self.loads(crew, choice, delay)?;
@@ -101,6 +120,7 @@ impl Session<'_> {
                 return Err(CellError::Cannot("the chase left no trace".into()));
             };
             chase = moved_on;
+            hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
             let ns = hop_ns(&trace, &clock, windows);
             // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
             if let Some(hop) = stats::median(&ns) {
@@ -108,10 +128,21 @@ impl Session<'_> {
             }
             latencies.push(ns);
             spent += WINDOW * windows as u32;
+            if let Some(recorder) = &mut recorder {
+                let mut timed = self.burst(Some((probe.cpu, chase.timing(recorder.batch_hops()))), going, windows)?;
+                going = timed.take_loads();
+                course.add(&timed);
+                chase = self.record(timed, recorder).ok_or_else(|| CellError::Cannot("the chase left no trace".into()))?;
+                spent += WINDOW * windows as u32;
+            }
             let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;
-            if self.interrupted()
-                || (latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, bandwidths.iter().any(|b| !b.is_empty()), converged))
-            {
+            let sampled = bandwidths.iter().any(|b| !b.is_empty());
+            let enough = match most_hops {
+                // A chase that gets no time at all is given up like any other.
+                Some(most) => hops >= most || (hops == 0 && self.enough(spent, sampled, false)),
+                None => latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, sampled, converged),
+            };
+            if self.interrupted() || enough {
                 break;
             }
         }
@@ -119,7 +150,7 @@ impl Session<'_> {
         evidence.kernel = format!("chase beside {}", evidence.kernel);
         evidence.threads += 1;
         evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
-        evidence.window = Some(probe.window);
+        evidence.window = Some(window_of(manner.order, probe));
         evidence.stride = Some(probe.stride);
         let loaders = crew.buffers();
         let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
@@ -127,6 +158,7 @@ impl Session<'_> {
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
-        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase))
+        let distribution = recorder.and_then(Recorder::finish);
+        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase, distribution))
     }
 }

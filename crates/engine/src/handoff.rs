@@ -1,15 +1,16 @@
 //! Cache-to-cache transfers: one CPU loads (HIT) or stores to (HITM) every line of a window by chasing it, then the other chases the same
 //! window once, each line migrating as it is touched. The window slides over a buffer much larger than any cache, so lines are always fresh
-//! and lie at many addresses.
+//! and lie at many addresses. Where it is asked for, a third CPU loads the window in between, and holder and reader read another buffer after
+//! and before, so that the lines move on in their caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use memgauge_core::plan::{Handoff, LineState, Probe};
-use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric};
+use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
+use memgauge_core::result::{Coordinates, Evidence, Experiment, Metric, Pushes};
 use memgauge_core::stats;
-use memgauge_core::units::IdSet;
+use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
@@ -27,11 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Looks at the baton between two looks at the clock.
 const TURNS_BETWEEN_LOOKS: u64 = 4096;
 
-/// Windows handed over so far, counted by both sides: even, the holder's turn; odd, the reader's. On a line of its own.
+/// Turns taken so far, counted by all parties: the holder's, that of a sharer, the reader's, and again. On a line of its own.
 #[repr(align(128))]
 struct Baton {
     turn: AtomicU64,
-    /// One side gave up; the other must not wait.
+    /// One party gave up; the others must not wait.
     dropped: AtomicBool,
 }
 
@@ -58,9 +59,13 @@ impl Baton {
     }
 }
 
-/// What both sides need: the ring of pointers, how many hops a window has, and when to end.
+/// What each party needs: the ring of pointers, how many hops a window has, and when to end.
 #[derive(Clone)]
 struct Track {
+    /// How many take turns.
+    parties: u64,
+    /// What this party reads in its turn besides the window, and how much of it.
+    other: Option<(Arc<Buffer>, usize)>,
     buffer: Arc<Buffer>,
     start: usize,
     hops: usize,
@@ -72,6 +77,27 @@ struct Track {
 impl Track {
     fn position(&self) -> *const u8 {
         (self.buffer.as_ptr() as usize + self.start) as *const u8
+    }
+
+    /// Reads all of the other buffer, where there is one.
+    fn push(&self) {
+        if let Some((other, bytes)) = &self.other {
+            // SAFETY: the buffer has as many bytes, is aligned to a page, was written when it was first touched, and only this party uses it.
+            std::hint::black_box(unsafe { kernels::checksum_xor(other.as_ptr(), *bytes) });
+        }
+    }
+
+    /// Loads every window that was taken, so that it is shared.
+    fn share(self) {
+        let mut at = self.position();
+        let mut turn = 1;
+        while self.baton.await_turn(turn, &self.clock) {
+            // SAFETY: as in `hold`; it is the sharer's turn.
+            at = unsafe { kernels::chase_exact(at, self.hops) };
+            kernels::fence();
+            self.baton.pass(turn);
+            turn += self.parties;
+        }
     }
 
     /// Takes every window into this CPU's cache, window after window. The holder decides when to end.
@@ -92,24 +118,26 @@ impl Track {
                 }
             };
             kernels::fence();
+            self.push();
             self.baton.pass(turn);
-            turn += 2;
+            turn += self.parties;
         }
     }
 
     /// Chases every window that was handed over: nanoseconds a line, by window.
     fn read(self) -> Vec<f64> {
         let mut at = self.position();
-        let mut turn = 1;
+        let mut turn = self.parties - 1;
         let mut samples = Vec::with_capacity(1 << 14);
         while self.baton.await_turn(turn, &self.clock) {
+            self.push();
             let from = self.clock.now();
             // SAFETY: as in `hold`; it is the reader's turn.
             at = unsafe { kernels::chase_exact(at, self.hops) };
             let ticks = self.clock.now().saturating_sub(from);
             samples.push(self.clock.ns(ticks) / self.hops as f64);
             self.baton.pass(turn);
-            turn += 2;
+            turn += self.parties;
         }
         samples
     }
@@ -117,8 +145,8 @@ impl Track {
 
 impl Session<'_> {
     pub(crate) fn handoff(&mut self, experiment: Experiment, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
-        let both: IdSet = [plan.reader, plan.holder].into_iter().collect();
-        let watch = self.watch(plan.reader, &both)?;
+        let parties: IdSet = [plan.reader, plan.holder].into_iter().chain(plan.sharer).collect();
+        let watch = self.watch(plan.reader, &parties)?;
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
         let clock = self.clock();
         let (mut groups, mut spent, mut made) = (Vec::new(), Duration::ZERO, 0u32);
@@ -130,8 +158,10 @@ impl Session<'_> {
         loop {
             let buffer = self.allocate(&plan.buffer)?;
             pages.push(buffer.pages().clone());
-            let start = self.chain_start(&probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, u64::from(made))?;
+            let start = self.chain_start(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(made))?;
             let track = Track {
+                parties: parties.len() as u64,
+                other: self.other_buffer(plan, plan.reader_pushes)?,
                 buffer: buffer.clone(),
                 start,
                 hops: (plan.window.0 / plan.stride.0) as usize,
@@ -139,8 +169,9 @@ impl Session<'_> {
                 end: clock.now() + clock.ticks_of(run),
                 baton: Arc::new(Baton { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) }),
             };
-            let (holder, state) = (track.clone(), plan.state);
-            let jobs: Vec<(u32, Job<Vec<f64>>)> = vec![
+            let (sharer, state) = (Track { other: None, ..track.clone() }, plan.state);
+            let holder = Track { other: self.other_buffer(plan, plan.holder_pushes)?, ..track.clone() };
+            let mut jobs: Vec<(u32, Job<Vec<f64>>)> = vec![
                 (plan.reader, Box::new(move || track.read())),
                 (
                     plan.holder,
@@ -150,6 +181,15 @@ impl Session<'_> {
                     }),
                 ),
             ];
+            if let Some(cpu) = plan.sharer {
+                jobs.push((
+                    cpu,
+                    Box::new(move || {
+                        sharer.share();
+                        Vec::new()
+                    }),
+                ));
+            }
             let mut samples = Vec::new();
             for Done { value, disturbance: seen } in self.team.run(jobs, run + 4 * PATIENCE)? {
                 disturbance.add(&seen);
@@ -169,14 +209,13 @@ impl Session<'_> {
         }
         let estimate = stats::estimate(&groups, target);
         if estimate.value.is_none() {
-            return Err(CellError::Cannot(format!("CPUs {} and {} never ran at the same time", plan.reader, plan.holder)));
+            return Err(CellError::Cannot(format!("CPUs {parties} never ran at the same time")));
         }
+        let pushes = Pushes { holder: plan.holder_pushes, reader: plan.reader_pushes };
         let evidence = Evidence {
-            threads: 2,
-            kernel: match plan.state {
-                LineState::Hit => "load-then-chase".into(),
-                LineState::Hitm => "store-then-chase".into(),
-            },
+            threads: parties.len() as u32,
+            kernel: protocol(plan),
+            pushes: (plan.holder_pushes.0 > 0 || plan.reader_pushes.0 > 0).then_some(pushes),
             buffer: plan.buffer.bytes,
             window: Some(plan.window),
             stride: Some(plan.stride),
@@ -189,4 +228,25 @@ impl Session<'_> {
         self.push(experiment, at.clone(), Metric::Latency, estimate, evidence);
         Ok(())
     }
+
+    /// A buffer of so many bytes like the transfer's.
+    fn other_buffer(&self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
+        if bytes.is_zero() {
+            return Ok(None);
+        }
+        let buffer = self.allocate(&BufferPlan { bytes, ..plan.buffer.clone() })?;
+        let bytes = buffer.len().min(bytes.0 as usize);
+        Ok(Some((buffer, bytes)))
+    }
+}
+
+/// What is done with each window, in order.
+fn protocol(plan: &Handoff) -> String {
+    let held = match plan.state {
+        LineState::Hit => "load",
+        LineState::Hitm => "store",
+    };
+    let push = |bytes: Bytes| (bytes.0 > 0).then_some("push");
+    let steps = [Some(held), push(plan.holder_pushes), plan.sharer.map(|_| "share"), push(plan.reader_pushes), Some("chase")];
+    steps.into_iter().flatten().collect::<Vec<_>>().join("-then-")
 }

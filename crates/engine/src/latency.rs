@@ -1,21 +1,24 @@
-//! Idle latency: a pointer chase alone, window-local and full-random, over fresh allocations.
+//! Idle latency: a pointer chase alone, window-local and full-random or as asked, over fresh allocations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
+use memgauge_core::distribution::Recorder;
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
+use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
-use crate::burst::{Chase, Trace};
+use crate::burst::{self, Chase, Trace};
 use crate::chain;
 use crate::pages::combined_pages;
-use crate::session::{BURST_WINDOWS, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
+use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW, combined};
+use crate::team::{Done, Job};
 
 /// Counted windows of a chase that is only compared with another one: evidence, not a result.
 const GLANCE_WINDOWS: usize = 4;
@@ -23,6 +26,8 @@ const GLANCE_WINDOWS: usize = 4;
 const MOST_GLANCES: u32 = 5;
 /// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
 const PLATEAU_TOLERANCE: f64 = 0.05;
+/// Hops of an exact chase between two looks at whether the run was interrupted: a fifth of a second at 100 ns.
+const LEG_HOPS: u64 = 1 << 21;
 /// Times that a derived buffer may be doubled in search of the plateau.
 const MOST_DOUBLINGS: u32 = 3;
 
@@ -33,23 +38,68 @@ pub(crate) fn hop_ns(trace: &Trace, clock: &Clock, windows: usize) -> Vec<f64> {
     if samples.is_empty() { trace.whole().and_then(of).into_iter().collect() } else { samples }
 }
 
+/// The orders to chase in.
+fn orders(idle: &Idle<'_>, probe: &Probe) -> Vec<Taken> {
+    let both = [ChaseOrder::WindowLocal, ChaseOrder::FullRandom];
+    let orders = match idle.orders {
+        [] if probe.window < probe.buffer.bytes => &both,
+        [] => &both[..1],
+        asked => asked,
+    };
+    let taken = |&order| Taken { order, groups: Vec::new(), recorder: idle.histogram.and_then(Recorder::new) };
+    orders.iter().map(taken).collect()
+}
+
+/// Bytes that a chase is random in: in any other order than window-local, all of its buffer.
+pub(crate) fn window_of(order: ChaseOrder, probe: &Probe) -> Bytes {
+    if order == ChaseOrder::WindowLocal { probe.window } else { probe.buffer.bytes }
+}
+
 fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
     (units > 0).then(|| clock.ns(ticks) / (units * kernels::CHASE_UNROLL as u64) as f64)
 }
 
+/// A chase alone, as the plan says it.
+pub(crate) struct Idle<'a> {
+    pub(crate) probe: &'a Probe,
+    pub(crate) allocations: u32,
+    /// None: window-local, and full-random where the buffer is larger than the window.
+    pub(crate) orders: &'a [ChaseOrder],
+    pub(crate) hops: Option<Hops>,
+    pub(crate) histogram: Option<u32>,
+}
+
+/// What an idle chase in one order has left so far.
+struct Taken {
+    order: ChaseOrder,
+    /// Samples by allocation.
+    groups: Vec<Vec<f64>>,
+    recorder: Option<Recorder>,
+}
+
+/// Hops that are asked for of a chase over this probe's buffer.
+pub(crate) fn hops_of(hops: Hops, probe: &Probe) -> u64 {
+    match hops {
+        Hops::Count(hops) => hops,
+        Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
+    }
+}
+
+/// Ticks of a part of an exact chase, and the chase to go on with; none of a CPU kept awake.
+type Leg = Option<(u64, Chase)>;
+
 impl Session<'_> {
-    pub(crate) fn latency(&mut self, experiment: Experiment, at: &Coordinates, probe: &Probe, allocations: u32) -> Result<(), CellError> {
-        let watch = self.watch(probe.cpu, &IdSet::one(probe.cpu))?;
-        let mut probe = probe.clone();
+    pub(crate) fn latency(&mut self, experiment: Experiment, at: &Coordinates, idle: &Idle<'_>) -> Result<(), CellError> {
+        let watch = self.watch(idle.probe.cpu, &IdSet::one(idle.probe.cpu))?;
+        let mut probe = idle.probe.clone();
         let plateau = if probe.buffer.derived { self.find_plateau(&mut probe)? } else { None };
-        let mut orders = vec![ChaseOrder::WindowLocal];
-        if probe.window < probe.buffer.bytes {
-            orders.push(ChaseOrder::FullRandom);
-        }
-        // A fixed time is shared among the allocations; otherwise short bursts, longer when the first allocations did not suffice.
-        let fixed = self.plan.stop.budget_s / f64::from(allocations) / WINDOW.as_secs_f64();
+        let hops = idle.hops.map(|hops| hops_of(hops, &probe));
+        let mut taken = orders(idle, &probe);
+        // A fixed time is shared among the allocations, and with the batches of a histogram; otherwise short bursts, longer when the first
+        // allocations did not suffice.
+        let shares = f64::from(idle.allocations) * if idle.histogram.is_some() { 2.0 } else { 1.0 };
+        let fixed = self.plan.stop.budget_s / shares / WINDOW.as_secs_f64();
         let mut windows = if self.plan.stop.fixed_time { (fixed.ceil() as usize).max(1) } else { BURST_WINDOWS };
-        let mut samples: Vec<Vec<Vec<f64>>> = vec![Vec::new(); orders.len()];
         let (mut spent, mut made) = (Duration::ZERO, 0);
         let (mut pages, mut placements, mut sequential) = (Vec::new(), Vec::new(), None);
         let mut file;
@@ -61,39 +111,54 @@ impl Session<'_> {
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
-            for (order, groups) in orders.iter().zip(&mut samples) {
-                let chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
-                let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
-                course.add(&burst);
-                let clock = self.clock();
-                groups.push(burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, windows)).collect());
+            for Taken { order, groups, recorder } in &mut taken {
+                let mut chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
+                if let Some(hops) = hops {
+                    let sample;
+                    (sample, chase) = self.chase_hops(probe.cpu, chase, hops, &mut course)?;
+                    groups.push(sample.into_iter().collect());
+                } else {
+                    let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
+                    course.add(&burst);
+                    let Some((trace, moved_on)) = burst.chase else { continue };
+                    groups.push(hop_ns(&trace, &self.clock(), windows));
+                    chase = moved_on;
+                }
+                if let (Some(recorder), false) = (recorder.as_mut(), self.interrupted()) {
+                    let timed = self.burst(Some((probe.cpu, chase.timing(recorder.batch_hops()))), Vec::new(), windows)?;
+                    course.add(&timed);
+                    self.record(timed, recorder);
+                }
             }
             // After the chase: pages that were moved meanwhile are found where they are now.
             placements.push(buffer.placement_now());
-            spent += WINDOW * windows as u32;
+            spent += WINDOW * windows as u32 * if idle.histogram.is_some() { 2 } else { 1 };
             made += 1;
-            let converged = samples.iter().all(|groups| stats::estimate(groups, self.plan.stop.relative_half_width).converged);
-            if self.interrupted() || (made >= allocations && self.enough(spent, samples.iter().flatten().any(|g| !g.is_empty()), converged))
-            {
+            let converged = taken.iter().all(|t| stats::estimate(&t.groups, self.plan.stop.relative_half_width).converged);
+            let sampled = taken.iter().flat_map(|t| &t.groups).any(|g| !g.is_empty());
+            let enough = hops.is_some() || self.enough(spent, sampled, converged);
+            if self.interrupted() || (made >= idle.allocations && enough) {
                 break;
             }
-            if made == allocations {
+            if made == idle.allocations {
                 windows *= 2;
             }
         }
         let noise = self.unwatch(watch, &course.disturbance);
-        for (order, groups) in orders.iter().zip(&samples) {
-            let estimate = stats::estimate(groups, self.plan.stop.relative_half_width);
+        for Taken { order, groups, recorder } in taken {
+            let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
             let prefetch = estimate
                 .value
                 .zip(sequential)
+                .filter(|_| order != ChaseOrder::Sequential)
                 .map(|(random, sequential_ns)| PrefetchEvidence { sequential_ns, random_over_sequential: random / sequential_ns });
             let evidence = Evidence {
                 threads: 1,
                 kernel: "chase".into(),
                 buffer: probe.buffer.bytes,
-                window: Some(if *order == ChaseOrder::WindowLocal { probe.window } else { probe.buffer.bytes }),
+                window: Some(window_of(order, &probe)),
                 stride: Some(probe.stride),
+                hops,
                 allocations: made,
                 pages: combined_pages(pages.iter().map(|(p, bytes)| (p, *bytes))),
                 file: file.clone(),
@@ -103,9 +168,64 @@ impl Session<'_> {
                 noise: noise.clone(),
                 ..Default::default()
             };
-            self.push(experiment, Coordinates { order: Some(*order), ..at.clone() }, Metric::Latency, estimate, evidence);
+            self.push(experiment, Coordinates { order: Some(order), ..at.clone() }, Metric::Latency, estimate, evidence);
+            self.attach(recorder.and_then(Recorder::finish));
         }
         Ok(())
+    }
+
+    /// Chases exactly so many hops: nanoseconds per hop, `None` when interrupted.
+    fn chase_hops(&mut self, cpu: u32, mut chase: Chase, hops: u64, course: &mut Course) -> Result<(Option<f64>, Chase), CellError> {
+        let clock = self.clock();
+        let keepers = self.keepers(&IdSet::one(cpu));
+        let (mut left, mut ticks) = (hops, 0);
+        while left > 0 {
+            if self.interrupted() {
+                return Ok((None, chase));
+            }
+            let leg = left.min(LEG_HOPS);
+            let start = clock.now() + clock.ticks_of(LEAD);
+            let (ended, told) = burst::Ended::new();
+            let mut jobs: Vec<(u32, Job<Leg>)> = vec![(
+                cpu,
+                Box::new(move || {
+                    // Told of when this job ends, or is dropped because it cannot run.
+                    let _ended = ended;
+                    while clock.now() < start {
+                        kernels::spin_hint();
+                    }
+                    Some(chase.exactly(leg, &clock))
+                }),
+            )];
+            for cpu in keepers.iter() {
+                let told = told.clone();
+                jobs.push((
+                    cpu,
+                    Box::new(move || {
+                        burst::keep_awake_until(&told);
+                        None
+                    }),
+                ));
+            }
+            let mut done = self.team.run_most(jobs, 1, PATIENCE)?.into_iter();
+            let Some(Done { value: Some((took, moved_on)), disturbance }) = done.next() else {
+                return Err(CellError::Cannot("the chase left no trace".into()));
+            };
+            course.befell(&disturbance);
+            self.spent(Duration::from_secs_f64(clock.ns(took) / 1e9));
+            (chase, ticks, left) = (moved_on, ticks + took, left - leg);
+        }
+        Ok((Some(clock.ns(ticks) / hops as f64), chase))
+    }
+
+    /// Takes the batches of a burst into a histogram and gives back its chase.
+    pub(crate) fn record(&self, burst: BurstResult, recorder: &mut Recorder) -> Option<Chase> {
+        let (chase, batches) = burst.chase?.1.into_parts();
+        if let Some(batches) = batches {
+            let (ticks, overhead) = batches.ticks();
+            recorder.add(ticks, overhead, self.clock().ns(1));
+        }
+        Some(chase)
     }
 
     /// Writes a chain into the first `bytes` of `buffer`.

@@ -9,8 +9,8 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
-    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Integrity, Measurement, Metric, Noise, Placement, PlacementStatus,
-    QualityLevel, QualityReason, Timing, Trial, Unit,
+    Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Integrity, Measurement, Metric, Noise, Placement,
+    PlacementStatus, QualityLevel, QualityReason, Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
@@ -19,8 +19,11 @@ use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
 use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
+use memgauge_linux::start_signal::{StartSignal, StartSignalError};
 
 use crate::burst::{self, Chase, Schedule, Trace};
+use crate::curve::Manner;
+use crate::latency::Idle;
 use crate::load::Load;
 use crate::team::{Disturbance, Done, Job, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
@@ -34,11 +37,11 @@ pub(crate) const BURST_WINDOWS: usize = 12;
 /// A cell without any sample gets this many times its time before it is given up.
 const WITHOUT_SAMPLE: f64 = 8.0;
 /// A thread woken from sleep arrives within this time on an idle machine; those that come later show as lack of coverage.
-const LEAD: Duration = Duration::from_micros(400);
+pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
 const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
 /// A thread that has not come back this long after its burst should have ended is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -96,6 +99,11 @@ pub(crate) struct Course {
 }
 
 impl Course {
+    /// Adds what befell threads that ran outside of a burst.
+    pub(crate) fn befell(&mut self, disturbance: &Disturbance) {
+        self.disturbance.add(disturbance);
+    }
+
     pub(crate) fn add(&mut self, burst: &BurstResult) {
         self.disturbance.add(&burst.disturbance);
         self.coverage = match (self.coverage, burst.coverage) {
@@ -117,6 +125,8 @@ pub(crate) struct Session<'a> {
     pub(crate) setting: &'a Setting<'a>,
     observer: &'a mut dyn Observer,
     pub(crate) team: Team,
+    /// What each cell waits for, where it is to wait.
+    signal: Option<Result<StartSignal, StartSignalError>>,
     /// Loaders' first and second buffers, kept while the next cell wants the same.
     pub(crate) shelf: BTreeMap<(u32, u8), (BufferPlan, Arc<Buffer>)>,
     /// Kernels that won a trial, by what the trial depended on.
@@ -137,6 +147,7 @@ impl<'a> Session<'a> {
             setting,
             observer,
             team: Team::default(),
+            signal: plan.start_signal.as_deref().map(StartSignal::open),
             shelf: BTreeMap::new(),
             winners: BTreeMap::new(),
             results: Vec::new(),
@@ -182,14 +193,36 @@ impl<'a> Session<'a> {
         if self.interrupted() {
             return Err(CellError::Interrupted);
         }
+        self.await_start()?;
+        let done = self.work(experiment, cell);
+        if let Some(Ok(signal)) = &self.signal {
+            signal.done();
+        }
+        done
+    }
+
+    /// Waits for the start signal, where there is one to wait for.
+    fn await_start(&self) -> Result<(), CellError> {
+        match &self.signal {
+            Some(Err(why)) => Err(CellError::Cannot(why.to_string())),
+            Some(Ok(signal)) if !signal.wait(self.setting.stop) => Err(CellError::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    fn work(&mut self, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
         self.still_allowed(&cell.work)?;
         match &cell.work {
-            Work::Latency { probe, allocations, .. } => {
+            Work::Latency { probe, allocations, orders, hops, histogram } => {
                 self.shelf.clear();
-                self.latency(experiment, &cell.at, probe, *allocations)
+                let idle = Idle { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
+                self.latency(experiment, &cell.at, &idle)
             }
             Work::Bandwidth { loaders, traffic, delay } => self.bandwidth(experiment, &cell.at, loaders, traffic, *delay),
-            Work::Curve { probe, loaders, traffic, delays, .. } => self.curve(experiment, &cell.at, probe, loaders, traffic, delays),
+            Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } => {
+                let manner = Manner { probe, order: *order, hops: *hops, histogram: *histogram };
+                self.curve(experiment, &cell.at, &manner, loaders, traffic, delays)
+            }
             Work::Handoff(handoff) => {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)
@@ -327,8 +360,11 @@ impl<'a> Session<'a> {
         Ok(gather(done))
     }
 
-    /// CPUs to keep busy in packages where nothing is measured.
-    fn keepers(&self, busy: &IdSet) -> IdSet {
+    /// CPUs to keep busy: those that were named, or those in packages where nothing is measured.
+    pub(crate) fn keepers(&self, busy: &IdSet) -> IdSet {
+        if self.plan.keep_awake_named {
+            return self.plan.keep_awake.difference(busy);
+        }
         let topology = &self.setting.machine.topology;
         let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
         let measured: Vec<_> = busy.iter().map(package).collect();
@@ -349,7 +385,15 @@ impl<'a> Session<'a> {
         let quality = judge::quality(&estimate, &evidence);
         let verdict = judge::verdict(metric, &estimate, None);
         let firmware = self.claimed(experiment, &at);
-        self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, evidence, quality, verdict });
+        let distribution = None;
+        self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, distribution, evidence, quality, verdict });
+    }
+
+    /// Adds to the last result how its batches were distributed.
+    pub(crate) fn attach(&mut self, distribution: Option<Distribution>) {
+        if let Some(last) = self.results.last_mut() {
+            last.distribution = distribution;
+        }
     }
 
     /// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.

@@ -136,6 +136,11 @@ impl Clock {
         (duration.as_secs_f64() * self.hz) as u64
     }
 
+    /// Whether a tick of this clock is one of the CPU's counter, which timed loops read themselves.
+    pub fn is_counter(&self) -> bool {
+        matches!(self.source, Source::Counter(_))
+    }
+
     /// Ticks a second.
     pub fn hz(&self) -> f64 {
         self.hz

@@ -6,14 +6,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::check::{check_cpus, check_directory, check_nodes};
 use super::load::{SEARCH_DELAYS, with_delay};
 use super::sizes::Sizes;
-use super::{Cell, Delays, Handoff, KernelRow, LineState, Plan, Probe, Step, StopRule, Work};
+use super::{Cell, Delays, KernelRow, Plan, Probe, Step, StopRule, Work};
 use crate::directory::FileBacking;
 use crate::note::Note;
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
-use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use crate::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
 use crate::traffic::Mix;
-use crate::units::{Bytes, IdSet};
+use crate::units::IdSet;
+
+mod chase;
+mod transfer;
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
@@ -58,12 +61,11 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Latency(shape) => vec![planner.latency(shape)?],
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
-        Task::C2c(shape) => vec![planner.c2c(shape == TransferShape::CpuMatrix)?],
+        Task::C2c(shape) => vec![planner.c2c(shape)?],
     };
     let stop = planner.stop(&steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
-    let packages = machine.topology.packages();
-    let keep_awake = if packages.len() > 1 { planner.first_cpu_of_each_package() } else { IdSet::new() };
+    let keep_awake = planner.keep_awake()?;
     let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
     let mut notes = planner.notes;
     let mut seen = std::collections::BTreeSet::new();
@@ -73,10 +75,11 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         stop,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         keep_awake,
+        keep_awake_named: spec.keep_awake.is_some(),
         directories,
         estimated_s,
         contents: spec.traffic.contents.clone(),
-        start_signal: None,
+        start_signal: spec.start_signal.clone(),
         notes,
     })
 }
@@ -105,6 +108,7 @@ impl<'a> Planner<'a> {
             return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
         }
         check_directory(spec)?;
+        chase::check(spec, machine)?;
         let mut nodes = match &spec.nodes {
             Some(asked) => check_nodes(asked, machine)?,
             None => machine.allowed.nodes.clone(),
@@ -211,7 +215,7 @@ impl<'a> Planner<'a> {
         }
         if self.cpus.len() > 1 {
             steps.extend(self.loaded()?);
-            steps.push(self.c2c(false)?);
+            steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
             self.notes.push(
                 Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two")
@@ -237,6 +241,7 @@ impl<'a> Planner<'a> {
     }
 
     fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
+        let (orders, hops, histogram) = (self.orders(), self.spec.chase.hops, self.spec.chase.histogram);
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let cpus: Vec<u32> = match shape {
             LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect(),
@@ -246,8 +251,9 @@ impl<'a> Planner<'a> {
         };
         let mut pairs = Vec::new();
         for cpu in cpus {
-            let all = self.device.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
-            let nodes = if all { self.nodes.clone() } else { IdSet::one(self.home_of(cpu)) };
+            let all =
+                self.device.is_none() && self.spec.chase.touch.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
+            let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
             pairs.extend(nodes.iter().map(|node| (cpu, node)));
         }
         let table =
@@ -260,6 +266,7 @@ impl<'a> Planner<'a> {
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
+            let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
             let at = Coordinates {
                 table: Some(table),
                 cpu_node: Some(self.node_of(cpu)),
@@ -267,7 +274,7 @@ impl<'a> Planner<'a> {
                 cpu: Some(cpu),
                 ..Default::default()
             };
-            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders: Vec::new(), hops: None, histogram: None } });
+            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders: orders.clone(), hops, histogram } });
         }
         let title = "Idle latency";
         Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
@@ -275,7 +282,10 @@ impl<'a> Planner<'a> {
 
     fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffer.touch = IdSet::one(touch);
+        }
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })
     }
@@ -367,7 +377,7 @@ impl<'a> Planner<'a> {
 
     /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
     fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
-        let chaser = self.cpus.first().unwrap_or(0);
+        let chaser = self.spec.chase.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
@@ -375,22 +385,28 @@ impl<'a> Planner<'a> {
                 "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
             )));
         }
-        let order = self.machine.topology.spread(&others);
+        let loading = self.machine.topology.spread(&others);
         let fixed_node = self.one_node()?;
-        let home = fixed_node.unwrap_or_else(|| self.home_of(chaser));
+        let home = match (self.spec.chase.node, self.spec.chase.touch, fixed_node) {
+            (Some(node), ..) => node,
+            (None, None, Some(node)) => node,
+            _ => self.chase_home(chaser),
+        };
+        let order = self.orders().first().copied();
         let mut cells = Vec::new();
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
         for mix in mixes {
             let probe = self.probe(chaser, home, 0)?;
             let beside = probe.buffer.bytes.0;
-            let loaders = if threads { self.threads(beside, &IdSet::one(chaser))? } else { self.loaders(&order, fixed_node, beside)? };
+            let loaders = if threads { self.threads(beside, &IdSet::one(chaser))? } else { self.loaders(&loading, fixed_node, beside)? };
             let at = Coordinates {
                 table: Some(Table::Curve),
                 cpu: Some(chaser),
                 cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
                 cpu_node: Some(self.node_of(chaser)),
                 memory_node: self.named(home),
+                order,
                 mix: (!threads).then_some(mix),
                 ..Default::default()
             };
@@ -399,89 +415,22 @@ impl<'a> Planner<'a> {
             } else {
                 Delays::Cycles(self.spec.delays.clone())
             };
-            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix)?, delays, histogram: None } });
+            let traffic = self.traffic(mix)?;
+            let ChaseSpec { hops, histogram, .. } = self.spec.chase;
+            let order = order.unwrap_or(ChaseOrder::WindowLocal);
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } });
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
-            Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64 * budget + 0.5,
-            _ => f64::from(CURVE_POINTS) * budget + 0.5,
+            Work::Curve { delays, probe, hops, .. } => {
+                let points = match delays {
+                    Delays::Cycles(list) => list.len() as f64,
+                    Delays::Adaptive { points } => f64::from(*points),
+                };
+                points * hops.map_or(budget, |hops| chase::seconds(hops, probe)) + 0.5
+            }
+            _ => budget,
         });
         Ok(vec![step])
-    }
-
-    fn c2c(&mut self, matrix: bool) -> Result<Step, PlanError> {
-        if self.cpus.len() < 2 {
-            return Err(PlanError::Unavailable(
-                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
-            ));
-        }
-        let pairs = if matrix { all_pairs(&self.cpus) } else { self.representative_pairs() };
-        let mut cells = Vec::new();
-        for (reader, holder) in pairs {
-            let mut homes = vec![self.home_of(reader)];
-            let holders_home = self.home_of(holder);
-            if !matrix && self.spec.nodes.is_none() && holders_home != homes[0] {
-                homes.push(holders_home);
-            }
-            if self.spec.nodes.is_some() {
-                homes = self.nodes.iter().collect();
-            }
-            for home in homes {
-                for state in [LineState::Hit, LineState::Hitm] {
-                    let stride = self.sizes.stride()?;
-                    let window = self.sizes.handoff_window(holder, stride)?;
-                    let buffer = self.sizes.probe_buffer(reader, home, 0, &mut self.notes)?;
-                    let at = Coordinates {
-                        table: Some(if matrix { Table::CpuPairs } else { Table::NodeMatrix }),
-                        cpu_node: Some(self.node_of(reader)),
-                        memory_node: Some(home),
-                        cpu: Some(reader),
-                        holder_cpu: Some(holder),
-                        state: Some(state),
-                        ..Default::default()
-                    };
-                    cells.push(Cell {
-                        at,
-                        work: Work::Handoff(Handoff {
-                            holder,
-                            reader,
-                            state,
-                            buffer,
-                            window,
-                            stride,
-                            order: ChaseOrder::WindowLocal,
-                            sharer: None,
-                            holder_pushes: Bytes(0),
-                            reader_pushes: Bytes(0),
-                        }),
-                    });
-                }
-            }
-        }
-        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells, |_, budget| budget + 0.3))
-    }
-
-    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
-    fn representative_pairs(&self) -> Vec<(u32, u32)> {
-        let topology = &self.machine.topology;
-        let Some(reader) = self.cpus.first() else { return Vec::new() };
-        let mut seen = std::collections::BTreeSet::new();
-        let mut pairs = Vec::new();
-        for holder in self.cpus.iter().filter(|&c| c != reader) {
-            let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
-            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
-            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
-            let relation = match () {
-                () if a.siblings.contains(holder) => (0, 0, 0),
-                () if llc > 2 && shares(2) => (1, 0, 0),
-                () if shares(llc) => (2, 0, 0),
-                () if a.package == b.package => (3, b.die.unwrap_or(0), b.node),
-                () => (4, b.package, b.node),
-            };
-            if seen.insert((relation, b.kind.clone())) {
-                pairs.push((reader, holder));
-            }
-        }
-        pairs
     }
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
@@ -506,12 +455,17 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Two orders a cell, each up to its budget, and set-up at roughly 2 GB/s a fresh allocation.
+/// Each order of a cell up to its budget, or its hops, and set-up at roughly 2 GB/s a fresh allocation.
 fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
     match &cell.work {
-        Work::Latency { probe, allocations, .. } => {
-            let orders = if probe.window < probe.buffer.bytes { 2.0 } else { 1.0 };
-            orders * budget + f64::from(*allocations) * probe.buffer.bytes.0 as f64 / 2e9
+        Work::Latency { probe, allocations, orders, hops, .. } => {
+            let orders = match orders.len() {
+                0 if probe.window < probe.buffer.bytes => 2.0,
+                0 => 1.0,
+                n => n as f64,
+            };
+            let measuring = hops.map_or(budget, |hops| f64::from(*allocations) * chase::seconds(hops, probe));
+            orders * measuring + f64::from(*allocations) * probe.buffer.bytes.0 as f64 / 2e9
         }
         _ => budget,
     }
@@ -522,10 +476,6 @@ fn ramp(n: usize) -> Vec<usize> {
     let mut counts: Vec<usize> = std::iter::successors(Some(1), |c| Some(c * 2)).take_while(|c| *c < n).collect();
     counts.push(n);
     counts
-}
-
-fn all_pairs(cpus: &IdSet) -> Vec<(u32, u32)> {
-    cpus.iter().flat_map(|a| cpus.iter().filter(move |&b| b != a).map(move |b| (a, b))).collect()
 }
 
 /// Fisher and Yates, with a generator whose values do not depend on a library's version of "a random index".

@@ -8,9 +8,9 @@ use memgauge_core::topology::Topology;
 
 use super::evidence::evidence;
 use super::grid::{Cell, Column, blocks, grid};
-use super::latency::without_half;
+use super::latency::{order_name, without_half};
 use super::marks::Marks;
-use super::number::{bounds, middle, number, value_of};
+use super::number::{bounds, human, middle, number, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, node_name};
 
@@ -58,10 +58,27 @@ impl Shared {
     }
 }
 
+/// Reader, holder and home.
 type Pair = (Option<u32>, Option<u32>, Option<u32>);
 
 fn pair(m: &Measurement) -> Pair {
     (m.at.cpu, m.at.holder_cpu, m.at.memory_node)
+}
+
+/// What was done besides holding and reading.
+fn besides(ms: &[&Measurement]) -> Vec<String> {
+    let mut items: BTreeSet<String> = BTreeSet::new();
+    for m in ms {
+        items.extend(m.at.sharer_cpu.map(|cpu| format!("CPU {cpu} loads the lines in between, so that they are shared")));
+        items.extend(m.at.order.map(|order| format!("lines visited {}", order_name(order))));
+        if let Some(pushes) = m.evidence.pushes {
+            let who = [("holder", pushes.holder, "once it has the lines"), ("reader", pushes.reader, "before it reads the lines")];
+            items.extend(
+                who.iter().filter(|w| w.1.0 > 0).map(|(who, bytes, when)| format!("the {who} reads {} elsewhere {when}", human(*bytes))),
+            );
+        }
+    }
+    items.into_iter().collect()
 }
 
 fn by_state<'a>(ms: &[&'a Measurement]) -> BTreeMap<(Pair, Option<LineState>), &'a Measurement> {
@@ -72,15 +89,29 @@ fn by_state<'a>(ms: &[&'a Measurement]) -> BTreeMap<(Pair, Option<LineState>), &
     map
 }
 
+/// The pairs, nearest first.
+pub(super) fn pairs_of(ms: &[&Measurement], context: &Context<'_>) -> Vec<Pair> {
+    let topology = &context.report.machine.topology;
+    let mut pairs: Vec<Pair> = ms.iter().map(|m| pair(m)).collect::<BTreeSet<_>>().into_iter().collect();
+    pairs.sort_by_key(|p| (Shared::between(topology, p.0, p.1), *p));
+    pairs
+}
+
 /// Chosen pairs, one line each.
 pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let about = context.about(ABOUT);
     page.heading(&context.title(ms, "Cache-to-cache transfers"), &about);
     let mut marks = Marks::new(context.report, ms);
-    let cells = by_state(ms);
-    let topology = &context.report.machine.topology;
-    let mut pairs: Vec<Pair> = cells.keys().map(|k| k.0).collect::<BTreeSet<_>>().into_iter().collect();
-    pairs.sort_by_key(|p| (Shared::between(topology, p.0, p.1), *p));
+    let pairs = pairs_of(ms, context);
+    list(page, context, &mut marks, &pairs, ms);
+    marks.print(page, &mut context.advised);
+    explain(page, ms);
+    page.items(Style::Dim, INDENT, &evidence(ms));
+}
+
+/// Pairs one line each, or summed up where they are too many.
+pub(super) fn list(page: &mut Page, context: &Context<'_>, marks: &mut Marks<'_>, pairs: &[Pair], ms: &[&Measurement]) {
+    let (cells, topology) = (by_state(ms), &context.report.machine.topology);
     if pairs.len() > LISTED_PAIRS {
         page.table(&summed_up(ms, topology, page.width));
         page.text(Style::Plain, INDENT, INDENT, "every pair is in the JSON result");
@@ -98,16 +129,14 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
         }
         page.table(&grid(columns, page.width));
     }
-    marks.print(page, &mut context.advised);
-    explain(page);
-    page.items(Style::Dim, INDENT, &evidence(ms));
 }
 
 fn states() -> [(Option<LineState>, &'static str); 3] {
     [(Some(LineState::Hit), "HIT"), (Some(LineState::Hitm), "HITM"), (None, "state not stated")]
 }
 
-fn explain(page: &mut Page) {
+pub(super) fn explain(page: &mut Page, ms: &[&Measurement]) {
+    page.items(Style::Plain, INDENT, &besides(ms));
     let legend = ["HIT: the holder has loaded the lines", "HITM: it has modified them", "home: the node of their memory"];
     page.items(Style::Dim, INDENT, &legend.map(str::to_owned));
 }
@@ -165,7 +194,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
         page.text(Style::Plain, INDENT, INDENT, &text);
     }
     marks.print(page, &mut context.advised);
-    explain(page);
+    explain(page, ms);
     page.items(Style::Dim, INDENT, &evidence(ms));
 }
 

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
 
+use super::distribution::distributions;
 use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};
+use super::latency::order_name;
 use super::marks::Marks;
 use super::number::{bar, bounds, number, value_of};
 use super::page::{INDENT, Page, Style};
@@ -54,6 +56,8 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
         page.width,
     );
     page.table(&lines);
+    let latencies: Vec<&Measurement> = rows.iter().filter_map(|(_, p)| p.0).collect();
+    distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary {
         say(page, summary);
     }
@@ -65,7 +69,8 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
 fn about(at: &Coordinates) -> String {
     let who = at.cpu.map(|c| format!("CPU {c} chases"));
     let place = if at.memory_dir.is_some() { "a file at node" } else { "node" };
-    let home = at.memory_node.map(|n| format!(" in {place} {n}"));
+    let order = at.order.map(|o| format!(" {}", order_name(o))).unwrap_or_default();
+    let home = at.memory_node.map(|n| format!("{order} in {place} {n}"));
     let load = at.cpus.as_ref().map(|c| {
         let verb = if c.len() == 1 { "loads" } else { "load" };
         format!("{} {verb}", cpus_name(c))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::result::{ChaseOrder, Measurement};
 
+use super::distribution::distributions;
 use super::evidence::{evidence, pages, spread};
 use super::grid::{Cell, Column, blocks, grid};
 use super::marks::Marks;
@@ -45,6 +46,10 @@ impl<'a> Cells<'a> {
     fn has(&self, order: ChaseOrder) -> bool {
         self.by_place.keys().any(|k| k.2 == order)
     }
+    /// The order that stands for a cell where there is place for one.
+    fn primary(&self) -> ChaseOrder {
+        ORDERS.into_iter().find(|&order| self.has(order)).unwrap_or(ChaseOrder::WindowLocal)
+    }
     /// Cost of address translation: full-random less window-local.
     fn translation(&self, row: Row, column: Option<u32>) -> Option<f64> {
         Some(self.value(row, column, ChaseOrder::FullRandom)? - self.value(row, column, ChaseOrder::WindowLocal)?)
@@ -56,6 +61,7 @@ impl<'a> Cells<'a> {
 }
 
 const ABOUT: &str = "ns per dependent load";
+const ORDERS: [ChaseOrder; 3] = [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential];
 
 /// By node of the CPU and node of the memory.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -117,9 +123,9 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, marks: &mut Marks<'_>, width: 
 
 fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, marks: &mut Marks<'_>) {
     let detailed = cells.columns.len() <= DETAILED_COLUMNS;
-    for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
+    for order in ORDERS {
         // A second matrix of many columns says nothing that the line on translation does not.
-        if !cells.has(order) || (!detailed && order != ChaseOrder::WindowLocal) {
+        if !cells.has(order) || (!detailed && order != cells.primary()) {
             continue;
         }
         let mut claimed = false;
@@ -205,7 +211,7 @@ fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String
     let mut groups: BTreeMap<(Option<u32>, Option<u32>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
         let group = groups.entry((row.0, memory)).or_default();
-        group.extend(cells.value(row, memory, ChaseOrder::WindowLocal));
+        group.extend(cells.value(row, memory, cells.primary()));
     }
     let number_of = |v: Option<f64>| v.map_or(Cell::Blank, |v| Cell::number(number(v)));
     grid(
@@ -223,7 +229,7 @@ fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String
 
 fn slowest(page: &mut Page, cells: &Cells<'_>) {
     let mut all: Vec<(f64, u32)> =
-        cells.pairs().into_iter().filter_map(|(row, memory)| Some((cells.value(row, memory, ChaseOrder::WindowLocal)?, row.1?))).collect();
+        cells.pairs().into_iter().filter_map(|(row, memory)| Some((cells.value(row, memory, cells.primary())?, row.1?))).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let list: Vec<String> = all.iter().take(8).map(|(v, cpu)| format!("CPU {cpu} {}", number(*v))).collect();
     if !list.is_empty() {
@@ -231,8 +237,22 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
     }
 }
 
+/// The order as the command line and the result call it.
+pub(super) fn order_name(order: ChaseOrder) -> &'static str {
+    match order {
+        ChaseOrder::WindowLocal => "window-local",
+        ChaseOrder::FullRandom => "full-random",
+        ChaseOrder::Sequential => "sequential",
+    }
+}
+
 fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &Cells<'_>, ms: &[&Measurement]) {
     let pairs = cells.pairs();
+    distributions(page, ms, "order", |m| {
+        let order = order_name(m.at.order.unwrap_or(ChaseOrder::WindowLocal)).to_owned();
+        let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), context.memory_name(m.at.memory_node)));
+        if pairs.len() > 1 { order + &place().unwrap_or_default() } else { order }
+    });
     let costs: Vec<f64> = pairs.iter().filter_map(|(row, memory)| cells.translation(*row, *memory)).collect();
     if pairs.len() > 1
         && let Some(cost) = spread(costs, "ns")

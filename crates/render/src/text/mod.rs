@@ -3,11 +3,13 @@
 mod bandwidth;
 mod c2c;
 mod curve;
+mod distribution;
 mod evidence;
 mod grid;
 mod latency;
 mod machine;
 mod marks;
+mod nodes;
 mod notes;
 mod number;
 mod page;
@@ -146,6 +148,7 @@ enum Section {
     BandwidthMatrix,
     Curve,
     CacheToCache,
+    NodePairs,
     CpuPairs,
     Other,
 }
@@ -160,6 +163,7 @@ impl Section {
             (Experiment::Bandwidth, Some(Table::Ramp)) => Self::Ramp,
             (Experiment::Bandwidth, Some(Table::NodeMatrix)) => Self::BandwidthMatrix,
             (Experiment::LoadedLatency, _) => Self::Curve,
+            (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) if m.at.holder_node.is_some() => Self::NodePairs,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
             (Experiment::CacheToCache, Some(Table::CpuPairs)) => Self::CpuPairs,
             _ => Self::Other,
@@ -188,6 +192,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
             Section::Curve => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
+            Section::NodePairs => nodes::pairs(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
@@ -242,6 +247,7 @@ fn place(at: &Coordinates) -> String {
     words.extend(at.holder_cpu.map(|c| format!("from CPU {c}")));
     words.extend(at.cpus.as_ref().map(|c| format!("CPUs {c}")));
     words.extend(at.cpu_node.map(|n| format!("on node {n}")));
+    words.extend(at.sharer_cpu.map(|c| format!("shared by CPU {c}")));
     words.extend(at.memory_node.map(|n| format!("memory of node {n}")));
     words.extend(at.memory_dir.as_ref().map(|d| format!("files in {d}")));
     words.extend(at.mix.map(|m| m.to_string()));

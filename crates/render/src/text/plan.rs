@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{Cell as PlanCell, Delays, LineState, Plan, Step, Work};
+use memgauge_core::result::ChaseOrder;
+use memgauge_core::spec::Hops;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::grid::{Cell, Column, grid};
+use super::latency::order_name;
 use super::number::{count, human, percent, seconds};
 use super::page::{INDENT, Page, Style};
 use super::{evidence, ids, machine, node_name, notes, shortened};
@@ -46,6 +49,9 @@ fn rules(plan: &Plan) -> Vec<String> {
     let mut items = vec![rule, format!("seed {}", plan.seed)];
     if !plan.keep_awake.is_empty() {
         items.push(format!("kept awake meanwhile: {}", super::cpus_name(&plan.keep_awake)));
+    }
+    if let Some(name) = &plan.start_signal {
+        items.push(format!("each cell waits for 1 in the shared memory {name}"));
     }
     items
 }
@@ -131,10 +137,16 @@ fn row(cell: &PlanCell) -> Row {
     };
     let mut buffers = Vec::new();
     match &cell.work {
-        Work::Latency { probe, allocations, .. } => {
+        Work::Latency { probe, allocations, orders, hops, histogram } => {
             row.cpu = Some(probe.cpu);
             buffers.push(&probe.buffer);
-            row.detail = format!("window {}, stride {}, {allocations} allocations", human(probe.window), human(probe.stride));
+            let allocations = count(*allocations as usize, "allocation", "allocations");
+            row.detail = format!("window {}, stride {}, {allocations}", human(probe.window), human(probe.stride));
+            if !orders.is_empty() {
+                let orders: Vec<&str> = orders.iter().map(|o| order_name(*o)).collect();
+                row.detail.push_str(&format!(", {}", orders.join(", ")));
+            }
+            row.detail.push_str(&manner(*hops, *histogram));
         }
         Work::Bandwidth { loaders, traffic, .. } => {
             row.loaders = ids(loaders.iter().map(|l| l.cpu));
@@ -142,7 +154,7 @@ fn row(cell: &PlanCell) -> Row {
             row.mix = Some(traffic.mix.to_string());
             row.kernels.clone_from(&traffic.kernels);
         }
-        Work::Curve { probe, loaders, traffic, delays, .. } => {
+        Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } => {
             row.cpu = Some(probe.cpu);
             row.loaders = ids(loaders.iter().map(|l| l.cpu));
             buffers.push(&probe.buffer);
@@ -153,6 +165,10 @@ fn row(cell: &PlanCell) -> Row {
                 Delays::Adaptive { points } => format!("up to {points} delays, chosen while measuring"),
                 Delays::Cycles(list) => format!("delays {}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
             };
+            if *order != ChaseOrder::WindowLocal {
+                row.detail.push_str(&format!(", {}", order_name(*order)));
+            }
+            row.detail.push_str(&manner(*hops, *histogram));
         }
         Work::Handoff(h) => {
             row.cpu = Some(h.reader);
@@ -160,6 +176,17 @@ fn row(cell: &PlanCell) -> Row {
             row.states.insert(h.state);
             buffers.push(&h.buffer);
             row.detail = format!("window {}, stride {}", human(h.window), human(h.stride));
+            if h.order != ChaseOrder::WindowLocal {
+                row.detail.push_str(&format!(", {}", order_name(h.order)));
+            }
+            if let Some(sharer) = h.sharer {
+                row.detail.push_str(&format!(", shared by CPU {sharer}"));
+            }
+            for (who, bytes) in [("holder", h.holder_pushes), ("reader", h.reader_pushes)] {
+                if bytes.0 > 0 {
+                    row.detail.push_str(&format!(", {who} pushes {}", human(bytes)));
+                }
+            }
         }
     }
     for b in buffers {
@@ -170,6 +197,16 @@ fn row(cell: &PlanCell) -> Row {
     }
     row.own = at.memory_node.is_none() && row.memory.len() > 1;
     row
+}
+
+/// How far a chase goes and what else is timed, where it was asked for.
+fn manner(hops: Option<Hops>, histogram: Option<u32>) -> String {
+    let hops = hops.map(|hops| match hops {
+        Hops::Count(hops) => format!(", {hops} hops each"),
+        Hops::OnePass => ", one pass each".to_owned(),
+    });
+    let batches = histogram.map(|batch| format!(", batches of {batch} timed"));
+    [hops, batches].into_iter().flatten().collect()
 }
 
 fn sizes(sizes: &BTreeSet<Bytes>) -> String {

@@ -124,6 +124,7 @@ impl Lab {
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
             firmware: None,
+            distribution: None,
             experiment,
             at,
             metric,
@@ -336,7 +337,18 @@ impl Lab {
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
         let directories = self.directory.iter().cloned().collect();
-        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, notes: vec![] }
+        Plan {
+            steps,
+            stop,
+            seed: 1,
+            keep_awake,
+            keep_awake_named: false,
+            directories,
+            estimated_s,
+            contents: vec![],
+            start_signal: None,
+            notes: vec![],
+        }
     }
 
     fn work(&self, m: &Measurement) -> Work {
@@ -370,6 +382,8 @@ impl Lab {
                 loaders: loaders(),
                 traffic: traffic(),
                 delays: Delays::Adaptive { points: 12 },
+                order: ChaseOrder::WindowLocal,
+                hops: None,
                 histogram: None,
             },
             Experiment::CacheToCache => Work::Handoff(Handoff {

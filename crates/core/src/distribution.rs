@@ -1,0 +1,213 @@
+//! How the times of short batches of hops are distributed: percentiles, and buckets fine enough to redraw a histogram from.
+//!
+//! A median says what a load usually takes; refresh, row conflicts, TLB misses and interrupts are in the tail. Values are kept in an
+//! HdrHistogram (G. Tene, <https://hdrhistogram.org>) of three decimal digits.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// Batches that can be asked for: a hop alone, a line's worth of pointers, and one turn of the unrolled chase.
+pub const BATCHES: [u32; 3] = [1, 8, 64];
+/// The batch where none is named: the clock's overhead, some ten hops of a first-level cache, is then shared by eight.
+pub const DEFAULT_BATCH: u32 = 8;
+/// Percentiles that a result lists.
+pub const PERCENTS: [f64; 10] = [1.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+/// Decimal digits of a value that the histogram keeps: finer than any clock's step over a batch.
+const DIGITS: u8 = 3;
+/// The longest time of a hop that is told from longer ones, in picoseconds: a second, far beyond any wait for a CPU worth counting.
+const LONGEST_PS: u64 = 1_000_000_000_000;
+/// Buckets of a result are 2^-6 of a power of two wide, at most 1.6 %: below the width that a histogram in steps of four cycles needs at
+/// 100 ns.
+const BUCKET_BITS: u32 = 6;
+
+/// How the times of batches of hops are distributed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Distribution {
+    /// Hops of a batch; every value is a batch's time over this.
+    pub batch_hops: u32,
+    /// Batches timed.
+    pub samples: u64,
+    /// What reading the clock adds to a batch: the median of batches without a hop. Subtracted from each.
+    pub overhead_ns: f64,
+    /// Nanoseconds per hop below which so many percent of the batches are.
+    pub percentiles: Vec<Percentile>,
+    /// Nanoseconds per hop of the slowest batch.
+    pub max_ns: f64,
+    /// How many batches fell where, ascending; buckets without any are left out. A bucket begins where its width, 2^-6 of the power of two at
+    /// or below its begin (in picoseconds, at least one), has it end at `upper_ns`.
+    pub buckets: Vec<Bucket>,
+    /// The histogram as other tools read it: HdrHistogram V2, compressed, base64; values are picoseconds per hop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hdr: Option<String>,
+}
+
+/// A percentile.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Percentile {
+    /// Percent of the batches.
+    pub percent: f64,
+    /// Nanoseconds per hop.
+    pub ns: f64,
+}
+
+/// A bucket of the histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Bucket {
+    /// Where it ends, in nanoseconds per hop; its batches took less.
+    pub upper_ns: f64,
+    /// Batches in it.
+    pub count: u64,
+}
+
+impl Bucket {
+    /// Where it begins, in nanoseconds per hop.
+    pub fn lower_ns(&self) -> f64 {
+        let end = (self.upper_ns * 1e3).round() as u64;
+        bounds(end.saturating_sub(1)).0 as f64 / 1e3
+    }
+}
+
+impl Distribution {
+    /// Nanoseconds per hop at a percentile that is listed.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        self.percentiles.iter().find(|p| p.percent == percent).map(|p| p.ns)
+    }
+
+    /// The histogram in steps of 2^`bucket_log2` cycles of a clock of `hz`: (cycles at which a step begins, batches in it), ascending, steps
+    /// without any left out. A bucket counts where its middle is.
+    pub fn by_cycles(&self, bucket_log2: u32, hz: f64) -> Vec<(u64, u64)> {
+        let width = (1u64 << bucket_log2.min(62)) as f64;
+        let mut steps = BTreeMap::new();
+        for bucket in &self.buckets {
+            let middle = f64::midpoint(bucket.lower_ns(), bucket.upper_ns) * hz / 1e9;
+            *steps.entry((middle / width) as u64).or_insert(0) += bucket.count;
+        }
+        steps.into_iter().map(|(step, count)| (step << bucket_log2.min(62), count)).collect()
+    }
+}
+
+/// First value of the bucket that a value is in, and first value behind it.
+fn bounds(value: u64) -> (u64, u64) {
+    let shift = value.checked_ilog2().map_or(0, |octave| octave.saturating_sub(BUCKET_BITS));
+    let lower = value >> shift << shift;
+    (lower, lower.saturating_add(1 << shift))
+}
+
+/// Collects batches.
+pub struct Recorder {
+    batch_hops: u32,
+    /// Picoseconds per hop.
+    histogram: Histogram<u64>,
+    overheads_ns: Vec<f64>,
+}
+
+impl Recorder {
+    /// For batches of so many hops; `None` when there are none to a batch.
+    pub fn new(batch_hops: u32) -> Option<Self> {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
+        Some(Self { batch_hops, histogram, overheads_ns: Vec::new() })
+    }
+
+    /// Hops of a batch.
+    pub const fn batch_hops(&self) -> u32 {
+        self.batch_hops
+    }
+
+    /// Adds batches that took so many ticks each, of which reading the clock took `overhead`.
+    pub fn add(&mut self, ticks: &[u64], overhead: u64, ns_per_tick: f64) {
+        self.overheads_ns.push(overhead as f64 * ns_per_tick);
+        let ps = ns_per_tick * 1e3 / f64::from(self.batch_hops);
+        for &batch in ticks {
+            // A batch may be shorter than the median reading of the clock; it is then as short as can be told.
+            self.histogram.saturating_record((batch.saturating_sub(overhead) as f64 * ps) as u64);
+        }
+    }
+
+    /// What was collected; `None` when nothing was.
+    pub fn finish(mut self) -> Option<Distribution> {
+        let histogram = &self.histogram;
+        if histogram.is_empty() {
+            return None;
+        }
+        self.overheads_ns.sort_by(f64::total_cmp);
+        let overhead_ns = self.overheads_ns.get(self.overheads_ns.len() / 2).copied().unwrap_or_default();
+        let ns = |ps: u64| ps as f64 / 1e3;
+        let mut buckets = BTreeMap::new();
+        for value in histogram.iter_recorded() {
+            *buckets.entry(bounds(value.value_iterated_to()).1).or_insert(0) += value.count_at_value();
+        }
+        let mut bytes = Vec::new();
+        let written = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+        Some(Distribution {
+            batch_hops: self.batch_hops,
+            samples: histogram.len(),
+            overhead_ns,
+            percentiles: PERCENTS.map(|percent| Percentile { percent, ns: ns(histogram.value_at_quantile(percent / 100.0)) }).to_vec(),
+            max_ns: ns(histogram.max()),
+            buckets: buckets.into_iter().map(|(end, count)| Bucket { upper_ns: ns(end), count }).collect(),
+            hdr: written.is_ok().then(|| base64::engine::general_purpose::STANDARD.encode(&bytes)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+    use proptest::prelude::*;
+
+    fn of(batch: u32, ticks: &[u64], overhead: u64) -> Distribution {
+        let mut recorder = Recorder::new(batch).unwrap();
+        recorder.add(ticks, overhead, 0.5);
+        recorder.finish().unwrap()
+    }
+
+    #[test]
+    fn the_overhead_is_subtracted_and_the_rest_shared_by_the_hops() {
+        // 1,000 batches of 8 hops of 100 ns and one of 1,000 ns; a tick is half a nanosecond, the clock costs 40 of them.
+        let mut ticks = vec![1640; 1000];
+        ticks.push(16_040);
+        let got = of(8, &ticks, 40);
+        assert_eq!((got.samples, got.overhead_ns, got.batch_hops), (1001, 20.0, 8));
+        assert!((got.percentile(50.0).unwrap() - 100.0).abs() < 0.1, "{got:?}");
+        assert!((got.percentile(99.99).unwrap() - 1000.0).abs() < 1.0 && (got.max_ns - 1000.0).abs() < 1.0, "{got:?}");
+        assert_eq!(got.percentiles.iter().map(|p| p.percent).collect::<Vec<_>>(), PERCENTS);
+        assert_eq!(got.buckets.iter().map(|b| b.count).collect::<Vec<_>>(), [1000, 1]);
+        assert!(got.buckets[0].lower_ns() <= 100.0 && 100.0 < got.buckets[0].upper_ns, "{:?}", got.buckets);
+        assert_eq!(of(1, &[10], 40).max_ns, 0.0, "shorter than the clock's own cost");
+        assert!(Recorder::new(0).is_none() && Recorder::new(1).unwrap().finish().is_none());
+    }
+
+    #[test]
+    fn other_tools_read_the_histogram() {
+        let got = of(1, &[200, 200, 400], 0);
+        let bytes = base64::engine::general_purpose::STANDARD.decode(got.hdr.unwrap()).unwrap();
+        let back: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!((back.len(), back.count_at(100_000)), (3, 2));
+    }
+
+    #[test]
+    fn steps_of_cycles() {
+        // 100, 101 and 300 ns at 2 GHz are 200, 202 and 600 cycles.
+        let got = of(1, &[200, 202, 600], 0);
+        assert_eq!(got.by_cycles(5, 2e9), [(192, 2), (576, 1)]);
+        assert_eq!(got.by_cycles(20, 2e9), [(0, 3)]);
+        assert_eq!(got.by_cycles(200, 2e9), [(0, 3)], "steps wider than any time");
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_hold_their_values_and_no_others(value in 0u64..1 << 50) {
+            let (lower, upper) = bounds(value);
+            prop_assert!(lower <= value && value < upper);
+            prop_assert_eq!(bounds(lower), (lower, upper));
+            prop_assert_eq!(bounds(upper - 1), (lower, upper));
+            prop_assert!(bounds(upper).0 == upper);
+            prop_assert!((upper - lower) as f64 <= (lower as f64 / 64.0).max(1.0));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
+
+use super::chase::named;
+use super::{PlanError, Planner};
+use crate::plan::check::check_cpus;
+use crate::plan::{Cell, Handoff, LineState, Step, Work};
+use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::spec::TransferShape;
+use crate::units::IdSet;
+
+/// A transfer to be planned.
+struct Transfer {
+    reader: u32,
+    holder: u32,
+    /// The node that the lines are at home on.
+    home: u32,
+    state: LineState,
+    /// Whether its place in the table is that of the holder's node.
+    by_node: bool,
+}
+
+impl Planner<'_> {
+    pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
+        let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
+        if pair.is_none() && self.cpus.len() < 2 {
+            return Err(PlanError::Unavailable(
+                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
+            ));
+        }
+        let transfers = match (pair, shape) {
+            (Some(pair), _) => self.in_states(&[pair], false),
+            (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs(), false),
+            (None, TransferShape::CpuMatrix) => self.in_states(&all_pairs(&self.cpus), true),
+            (None, TransferShape::NodeMatrix) => self.between_nodes()?,
+        };
+        if transfers.is_empty() {
+            return Err(PlanError::Unavailable("no CPU that may be used is left to hold the lines; name more with --cpu".into()));
+        }
+        let mut cells = Vec::new();
+        for transfer in transfers {
+            if sharer.is_some_and(|s| s == transfer.reader || s == transfer.holder) {
+                return Err(PlanError::Request(format!(
+                    "--sharer names CPU {}, which {}; name a third CPU",
+                    sharer.unwrap_or_default(),
+                    if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
+                )));
+            }
+            cells.push(self.transfer(&transfer, sharer, shape)?);
+        }
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells, |_, budget| budget + 0.3))
+    }
+
+    /// The pair named.
+    fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
+        let request = |text: String| Err(PlanError::Request(text));
+        if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
+            return request("--reader and --holder name one pair, and a matrix is of many; leave them out, or the matrix".into());
+        }
+        let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
+        check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
+        match self.spec.chase.cpu {
+            None => request(format!("--holder {holder} is half of a pair; name the CPU that reads with --reader")),
+            Some(reader) if reader == holder => {
+                request(format!("CPU {reader} would read what it holds itself; name two CPUs with --reader and --holder"))
+            }
+            Some(reader) => Ok(Some((reader, holder))),
+        }
+    }
+
+    fn sharer(&self, shape: TransferShape) -> Result<Option<u32>, PlanError> {
+        let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
+        check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named("--sharer", e))?;
+        if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
+            return Err(PlanError::Request(format!("--sharer {sharer} joins one pair; name that with --reader and --holder")));
+        }
+        Ok(Some(sharer))
+    }
+
+    fn states(&self) -> Vec<LineState> {
+        let asked = &self.spec.transfer.states;
+        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| asked.is_empty() || asked.contains(s)).collect()
+    }
+
+    /// These pairs of reader and holder in every state, lines at home on each node that matters.
+    fn in_states(&mut self, pairs: &[(u32, u32)], matrix: bool) -> Vec<Transfer> {
+        let mut transfers = Vec::new();
+        for &(reader, holder) in pairs {
+            let mut homes = vec![self.chase_home(reader)];
+            if !matrix && self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
+                let holders = self.home_of(holder);
+                homes.extend((holders != homes[0]).then_some(holders));
+            }
+            if self.spec.nodes.is_some() {
+                homes = self.nodes.iter().collect();
+            }
+            for home in homes {
+                transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: false }));
+            }
+        }
+        transfers
+    }
+
+    /// A near pair in every state, and modified lines from every node with CPUs to every other, at home at the holder and at the reader.
+    fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
+        if self.spec.nodes.is_some() {
+            return Err(PlanError::Request("--node-matrix has lines at home at both CPUs of a pair; leave --node out".into()));
+        }
+        let mut transfers = Vec::new();
+        if let Some((reader, holder)) = self.near_pair() {
+            let home = self.home_of(reader);
+            transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: true }));
+        }
+        if !self.states().contains(&LineState::Hitm) {
+            return Ok(transfers);
+        }
+        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_of(node).first()).collect();
+        for &holder in &firsts {
+            for &reader in firsts.iter().filter(|&&reader| reader != holder) {
+                let mut homes = vec![self.home_of(holder), self.home_of(reader)];
+                homes.dedup();
+                transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm, by_node: true }));
+            }
+        }
+        Ok(transfers)
+    }
+
+    /// Reader and holder on two cores of one node; failing that of one package, on one core, or whatever there is.
+    fn near_pair(&self) -> Option<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let reader = topology.cpu(self.cpus.first()?)?;
+        let distance = |holder: u32| {
+            topology.cpu(holder).map(|h| match () {
+                () if reader.siblings.contains(h.id) => 2,
+                () if reader.node == h.node && reader.package == h.package => 0,
+                () if reader.package == h.package => 1,
+                () => 3,
+            })
+        };
+        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(|&c| distance(c))?;
+        Some((reader.id, holder))
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>, shape: TransferShape) -> Result<Cell, PlanError> {
+        let &Transfer { reader, holder, home, state, by_node } = transfer;
+        let asked = &self.spec.transfer;
+        let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
+        let stride = self.sizes.stride()?;
+        let window = self.sizes.handoff_window(holder, stride)?;
+        let beside = holder_pushes.0.saturating_add(reader_pushes.0);
+        let mut buffer = self.sizes.probe_buffer(reader, home, beside, &mut self.notes)?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffer.touch = IdSet::one(touch);
+        }
+        let matrix = shape == TransferShape::CpuMatrix;
+        let at = Coordinates {
+            table: Some(if matrix { Table::CpuPairs } else { Table::NodeMatrix }),
+            cpu_node: Some(self.node_of(reader)),
+            memory_node: Some(home),
+            cpu: Some(reader),
+            holder_cpu: Some(holder),
+            holder_node: by_node.then(|| self.node_of(holder)),
+            sharer_cpu: sharer,
+            state: Some(state),
+            order,
+            ..Default::default()
+        };
+        let order = order.unwrap_or(ChaseOrder::WindowLocal);
+        let work = Handoff { holder, reader, state, buffer, window, stride, order, sharer, holder_pushes, reader_pushes };
+        Ok(Cell { at, work: Work::Handoff(work) })
+    }
+
+    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
+    fn representative_pairs(&self) -> Vec<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let Some(reader) = self.spec.chase.cpu.or_else(|| self.cpus.first()) else { return Vec::new() };
+        let mut seen = std::collections::BTreeSet::new();
+        let mut pairs = Vec::new();
+        for holder in self.cpus.iter().filter(|&c| c != reader) {
+            let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
+            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
+            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
+            let relation = match () {
+                () if a.siblings.contains(holder) => (0, 0, 0),
+                () if llc > 2 && shares(2) => (1, 0, 0),
+                () if shares(llc) => (2, 0, 0),
+                () if a.package == b.package => (3, b.die.unwrap_or(0), b.node),
+                () => (4, b.package, b.node),
+            };
+            if seen.insert((relation, b.kind.clone())) {
+                pairs.push((reader, holder));
+            }
+        }
+        pairs
+    }
+}
+
+fn all_pairs(cpus: &IdSet) -> Vec<(u32, u32)> {
+    cpus.iter().flat_map(|a| cpus.iter().filter(move |&b| b != a).map(move |b| (a, b))).collect()
+}
