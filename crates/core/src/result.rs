@@ -323,6 +323,12 @@ pub struct Evidence {
     /// Slowest thread's bandwidth over the fastest's; `null` with one loader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// Each loader's own bandwidth in GB/s, by CPU.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gbs_by_cpu: BTreeMap<u32, f64>,
+    /// What became of the checksums; absent where none were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<Integrity>,
     /// Bytes by kind; absent for latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficRates>,
@@ -334,6 +340,15 @@ pub struct Evidence {
     pub plateau: Option<Plateau>,
     /// What disturbed.
     pub noise: Noise,
+}
+
+/// Checksums of what loaders read, pass by pass over their buffers, against that of what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Integrity {
+    /// Passes compared.
+    pub passes: u64,
+    /// Passes that read something else.
+    pub mismatches: u64,
 }
 
 /// A kernel tried.
