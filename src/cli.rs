@@ -1,5 +1,6 @@
 //! The native command line → [`Spec`]. One definition an option: name, help and effect side by side.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,6 +53,16 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
+    /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
+    #[command(disable_help_flag = true)]
+    Mlc(MlcArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MlcArgs {
+    /// A mode and letters as mlc takes them, such as --loaded_latency -t5 -W3
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 /// Where to measure.
@@ -550,6 +561,8 @@ pub(crate) enum Asked {
     Info(InfoArgs),
     /// Show a saved result.
     Render(RenderArgs),
+    /// Do what mlc would with these arguments.
+    Mlc(Vec<OsString>),
 }
 
 impl Cli {
@@ -565,6 +578,7 @@ impl Cli {
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
+            Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
         };
         Ok(Asked::Measure(Box::new(request)))
     }

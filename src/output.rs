@@ -104,7 +104,8 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
     }
 }
 
-fn print(bytes: &[u8]) -> anyhow::Result<()> {
+/// Writes to standard output, all of it at once.
+pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
     Ok(stdout.flush()?)

@@ -32,6 +32,15 @@ pub(crate) struct Manner<'a> {
     pub(crate) histogram: Option<u32>,
 }
 
+/// What was measured at one delay.
+struct Point {
+    latency: Estimate,
+    bandwidth: Estimate,
+    evidence: Evidence,
+    deeds: Deeds,
+    distribution: Option<Distribution>,
+}
+
 impl Session<'_> {
     pub(crate) fn curve(
         &mut self,
@@ -66,8 +75,8 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, deeds, moved_on, distribution) =
-                self.point(manner, chase, &crew, &choice, delay, &buffer)?;
+            let (point, moved_on) = self.point(manner, chase, &crew, &choice, delay, &buffer)?;
+            let Point { latency, bandwidth, evidence, deeds, distribution } = point;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
@@ -97,7 +106,7 @@ impl Session<'_> {
         choice: &Choice,
         delay: u32,
         buffer: &Buffer,
-    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase, Option<Distribution>), CellError> {
+    ) -> Result<(Point, Chase), CellError> {
         let probe = manner.probe;
         let (most_hops, mut hops) = (manner.hops.map(|hops| hops_of(hops, probe)), 0);
         let mut recorder = manner.histogram.and_then(Recorder::new);
@@ -159,6 +168,7 @@ impl Session<'_> {
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
         let distribution = recorder.and_then(Recorder::finish);
-        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase, distribution))
+        let (latency, bandwidth) = (stats::estimate(&latencies, target), stats::estimate(&bandwidths, target));
+        Ok((Point { latency, bandwidth, evidence, deeds, distribution }, chase))
     }
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use memgauge_core::plan::LineState;
-use memgauge_core::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, Report, Table};
-use memgauge_core::traffic::Mix;
+use memgauge_core::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, Report, Table, TrafficRates};
+use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 
 use crate::{Format, RenderError};
@@ -48,7 +48,7 @@ impl Format for Mlc {
 }
 
 /// What header lines say of how it was measured.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wording {
     /// One hardware thread of each core was used.
     pub one_thread_per_core: bool,
@@ -56,6 +56,12 @@ pub struct Wording {
     pub large_pages: bool,
     /// Several injection rates were tried for each mix.
     pub searched: bool,
+    /// Only loads were measured where several mixes have rows.
+    pub only_reads: bool,
+    /// Each thread's bandwidth is printed as well.
+    pub per_thread: bool,
+    /// A histogram is printed as well, with buckets of 2 to this power clocks.
+    pub bucket_log2: Option<u32>,
 }
 
 impl Wording {
@@ -98,7 +104,7 @@ pub fn latency_per_cpu(report: &Report) -> String {
     let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency, Table::PerCpu).collect();
     let order = chase_order(&cells);
     let mut text = String::from("Measuring idle latencies from each CPU (in ns)...\n\t\tNuma node\nCPU\t");
-    let columns = columns(report);
+    let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node).collect();
     header(&mut text, &columns);
     let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
     for cpu in cpus.iter() {
@@ -120,7 +126,7 @@ pub fn idle_latency(report: &Report) -> String {
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
 
-/// Bandwidth by mix, of all CPUs to their own nodes.
+/// Bandwidth by mix, of all CPUs to their own nodes. Where a mix was measured with several numbers of CPUs or delays its best counts.
 pub fn peak(report: &Report, wording: Wording) -> String {
     let mut text = String::new();
     if wording.searched {
@@ -132,9 +138,11 @@ pub fn peak(report: &Report, wording: Wording) -> String {
     let threads = wording.threads();
     let _ = writeln!(text, "{MEGABYTES}\n{threads}\nUsing traffic with the following read-write ratios");
     for (i, (mix, name)) in RATIOS.iter().enumerate() {
-        let cell = results(report, Experiment::Bandwidth, Table::PerMix).find(|m| m.at.mix == Some(*mix));
-        if cell.is_some() || i < RATIOS_ALWAYS {
-            let _ = writeln!(text, "{name}\t{}\t", number(cell.and_then(megabytes), 7, if wording.searched { 2 } else { 1 }));
+        let cells = bandwidths(report).filter(|m| m.at.mix.is_some_and(|m| m == *mix || m == mix.with_one_read_stream()));
+        let tried = cells.clone().next().is_some();
+        let best = cells.filter_map(megabytes).max_by(f64::total_cmp);
+        if tried || i < if wording.only_reads { 1 } else { RATIOS_ALWAYS } {
+            let _ = writeln!(text, "{name}\t{}\t", number(best, 7, if wording.searched { 2 } else { 1 }));
         }
     }
     text
@@ -152,27 +160,35 @@ pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
 
 /// Latency under load by injection delay, most load first.
 pub fn loaded(report: &Report, wording: Wording) -> String {
-    let cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency, Table::Curve).collect();
+    // Without a chase (bandwidth only) there are loaders' results alone.
+    let mut cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency, Table::Curve).collect();
+    if cells.is_empty() {
+        cells = bandwidths(report).collect();
+    }
     let threads = wording.threads();
     let mix = cells.first().and_then(|m| m.at.mix);
-    let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{}\n", traffic(mix));
+    let traffic = match mix {
+        None if wording.per_thread => "Using traffic types given for each thread".to_owned(),
+        mix => traffic(mix),
+    };
+    let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{traffic}\n");
     if wording.large_pages {
         text.push_str("Using large pages for buffers\n");
     }
+    if wording.per_thread {
+        text.push_str(&per_thread(&cells));
+    }
     let _ = writeln!(text, "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n{}", "=".repeat(26));
-    // In the order in which they were measured, which is that of the delays asked for; adaptive points are sorted.
+    // In the order in which they were measured, which is that of the delays asked for.
     let mut delays: Vec<u32> = Vec::new();
-    for delay in cells.iter().filter(|m| m.at.mix == mix).filter_map(|m| m.at.delay_cycles) {
+    for delay in cells.iter().filter(|m| m.at.mix == mix).map(|m| delay_of(m)) {
         if !delays.contains(&delay) {
             delays.push(delay);
         }
     }
-    let of = |delay: u32, metric: Metric| {
-        cells.iter().find(|m| m.at.mix == mix && m.at.delay_cycles == Some(delay) && m.metric == metric).copied()
-    };
+    let of = |delay: u32, metric: Metric| cells.iter().find(|m| m.at.mix == mix && delay_of(m) == delay && m.metric == metric).copied();
     for delay in delays {
         let latency = of(delay, Metric::Latency);
-        // Without a chase (bandwidth only) the column is 0.00.
         let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
         let mbs = of(delay, Metric::Bandwidth).and_then(megabytes);
         let _ = writeln!(text, " {delay:05}\t{}\t{}", number(ns, 6, 2), number(mbs, 9, 1));
@@ -180,7 +196,26 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
     text
 }
 
-/// Cache-to-cache transfers: within a package, and between nodes of different packages.
+/// The cell's injection delay in cycles; without one, bursts follow each other at once.
+fn delay_of(m: &Measurement) -> u32 {
+    m.at.delay_cycles.unwrap_or(0)
+}
+
+/// What each loader moved, by CPU, at each delay. Nothing may follow a table, so this stands before it; delays have no leading zeros, which are
+/// the rows' own.
+fn per_thread(cells: &[&Measurement]) -> String {
+    let mut text = String::from("Bandwidth of each thread (in MB/sec)\n");
+    for m in cells.iter().filter(|m| m.metric == Metric::Bandwidth) {
+        // The loaders' bytes at the memory are to their own bytes as the table's are.
+        let counted = m.evidence.traffic.map_or(1.0, |t| moved(m, t) / (t.app_read_gbs + t.app_write_gbs));
+        for (cpu, gbs) in &m.evidence.gbs_by_cpu {
+            let _ = writeln!(text, "CPU {cpu}, delay {}:\t{:.1}", delay_of(m), gbs * counted * 1e3);
+        }
+    }
+    text
+}
+
+/// Cache-to-cache transfers: within a package, and between nodes.
 pub fn cache_to_cache(report: &Report) -> String {
     let cells: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::CacheToCache && !m.at.repeat).collect();
     let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
@@ -191,10 +226,12 @@ pub fn cache_to_cache(report: &Report) -> String {
         }
     }
     let topology = &report.machine.topology;
-    let package = |cpu: Option<u32>| cpu.and_then(|c| topology.cpu(c)).map(|c| c.package);
     let node = |cpu: Option<u32>| cpu.and_then(|c| topology.cpu(c)).map(|c| c.node);
+    // Modified lines, or clean ones where only these were asked for.
+    let modified = cells.iter().any(|m| m.at.state == Some(LineState::Hitm));
+    let (state, name_of_state) = if modified { (LineState::Hitm, "HITM") } else { (LineState::Hit, "HIT") };
     for (homed, name) in [(true, "writer"), (false, "reader")] {
-        let remote = cells.iter().filter(|m| m.at.state == Some(LineState::Hitm) && package(m.at.cpu) != package(m.at.holder_cpu));
+        let remote = cells.iter().filter(|m| m.at.state == Some(state) && node(m.at.cpu) != node(m.at.holder_cpu));
         let mut ns: BTreeMap<(u32, u32), Option<f64>> = BTreeMap::new();
         for m in remote {
             let (Some(writer), Some(reader)) = (node(m.at.holder_cpu), node(m.at.cpu)) else { continue };
@@ -205,7 +242,8 @@ pub fn cache_to_cache(report: &Report) -> String {
         if ns.is_empty() {
             continue;
         }
-        let _ = writeln!(text, "Remote Socket L2->L2 HITM latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
+        let _ =
+            writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
         text.push_str("Writer Numa Node ");
         let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
         for node in nodes.iter() {
@@ -258,12 +296,28 @@ fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
     [ChaseOrder::Sequential, ChaseOrder::WindowLocal, ChaseOrder::FullRandom].into_iter().find(|&order| has(order))
 }
 
-/// MB/s at the memory, plain stores counted as a read and a write.
+/// Results of loaders alone, but for those between nodes.
+fn bandwidths(report: &Report) -> impl Iterator<Item = &Measurement> + Clone {
+    report.results.iter().filter(|m| m.experiment == Experiment::Bandwidth && m.at.table != Some(Table::NodeMatrix) && !m.at.repeat)
+}
+
+/// MB/s at the memory, plain stores counted as a read and a write. A chase's share, which the value has and the loaders' rates have not, are reads.
 fn megabytes(m: &Measurement) -> Option<f64> {
-    let mix = m.at.mix?;
-    let stored = m.evidence.traffic.map_or(0.0, |t| t.app_write_gbs);
-    let read_for_stores = if mix.non_temporal() { 0.0 } else { stored };
-    Some((m.estimate.value? + read_for_stores) * 1e3)
+    let value = m.estimate.value?;
+    let Some(rates) = m.evidence.traffic else { return Some(value * 1e3) };
+    Some((value - rates.app_read_gbs - rates.app_write_gbs + moved(m, rates)) * 1e3)
+}
+
+/// GB/s that loaders move at the memory.
+fn moved(m: &Measurement, rates: TrafficRates) -> f64 {
+    let plain_stores = m.at.mix.map_or(rates.rfo != Rfo::No, |mix| !mix.non_temporal()) && rates.app_write_gbs > 0.0;
+    match rates.bus_estimate_gbs {
+        // Cores that need not read what they overwrite: the original counts that read all the same.
+        Some(_) if plain_stores && rates.rfo == Rfo::No => rates.app_read_gbs + 2.0 * rates.app_write_gbs,
+        Some(bus) => bus,
+        None if plain_stores => rates.app_read_gbs + 2.0 * rates.app_write_gbs,
+        None => rates.app_read_gbs + rates.app_write_gbs,
+    }
 }
 
 /// Clocks of the CPU's base frequency (the TSC's) in so many ns.

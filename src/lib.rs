@@ -1,6 +1,7 @@
-//! memgauge: parse, plan, run, render.
+//! memgauge: parse, plan, run, render. Two programs share it: `memgauge` and the drop-in `mlc`.
 
 mod cli;
+mod mlc;
 mod output;
 mod progress;
 mod signals;
@@ -13,7 +14,7 @@ use anyhow::Context;
 use clap::Parser;
 use memgauge_core::advise;
 use memgauge_core::note::Note;
-use memgauge_core::plan::{self, PlanError};
+use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
 use memgauge_engine::Setting;
@@ -34,7 +35,17 @@ mod exit {
 /// A suspension shorter than this is the jitter of reading two clocks.
 const SUSPENSION: Duration = Duration::from_millis(10);
 
-fn main() -> ExitCode {
+/// The drop-in under its own name.
+pub fn mlc_main() -> ExitCode {
+    mlc::main(std::env::args_os().skip(1))
+}
+
+/// The native program; a link or copy of it that is called `mlc` is the drop-in.
+pub fn main() -> ExitCode {
+    let called = std::env::args_os().next();
+    if called.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc")) {
+        return mlc_main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error, exit::USAGE),
@@ -50,6 +61,7 @@ fn main() -> ExitCode {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
         Asked::Render(args) => render(args),
+        Asked::Mlc(args) => return mlc::main(args.into_iter()),
     };
     match done {
         Ok(code) => code,
@@ -81,12 +93,27 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let sinks = output::Sinks::open(&output)?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
+    let report = measured(plan, machine, Clock::calibrate(root), root, &stop, output.quiet);
+    sinks.write(&report)?;
+    if stop.reason().is_none() && !report.complete {
+        output::complain_of_notes(&report.notes);
+    }
+    let measured = report.results.iter().any(|m| m.estimate.value.is_some());
+    Ok(match (stop.reason(), report.complete, measured) {
+        (Some(_), ..) => ExitCode::from(exit::INTERRUPTED),
+        (None, true, _) => ExitCode::SUCCESS,
+        (None, false, true) => ExitCode::from(exit::MEASURED_IN_PART),
+        (None, false, false) => ExitCode::from(exit::COULD_NOT_MEASURE),
+    })
+}
+
+/// Carries out a plan on this machine; everything that any output needs.
+fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &signals::Stop, quiet: bool) -> Report {
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
-    let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag() };
-    let mut progress = progress::Progress::new(&plan, output.quiet);
+    let mut progress = progress::Progress::new(&plan, quiet);
     let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
     progress.finish();
     report.results = outcome.results;
@@ -108,17 +135,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     report.ended = clock::moment();
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
-    sinks.write(&report)?;
-    if stop.reason().is_none() && !report.complete {
-        output::complain_of_notes(&report.notes);
-    }
-    let measured = report.results.iter().any(|m| m.estimate.value.is_some());
-    Ok(match (stop.reason(), report.complete, measured) {
-        (Some(_), ..) => ExitCode::from(exit::INTERRUPTED),
-        (None, true, _) => ExitCode::SUCCESS,
-        (None, false, true) => ExitCode::from(exit::MEASURED_IN_PART),
-        (None, false, false) => ExitCode::from(exit::COULD_NOT_MEASURE),
-    })
+    report
 }
 
 fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {

@@ -1,0 +1,426 @@
+//! The modes and letters: what each takes, what it means, where it has an effect. Parsing, usage and the tests read this one table.
+//!
+//! An argument is one option, its value attached (`-t5`, `-k0-3,8`); modes and letters come in any order and the last one wins.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memgauge_core::spec::PageRequest;
+use memgauge_core::traffic::{Mix, Width};
+use memgauge_core::units::{Bytes, IdSet};
+
+/// What is measured and printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Full,
+    LatencyMatrix,
+    BandwidthMatrix,
+    Peak,
+    Max,
+    Idle,
+    Loaded,
+    C2c,
+    Scan,
+}
+
+/// The modes by their options, with their help lines. `--peak_bandwidth` is what versions up to 3.4 called peak injection.
+pub(crate) const MODES: [(&str, Mode, &str); 9] = [
+    ("--latency_matrix", Mode::LatencyMatrix, "idle latency from each node with CPUs to each node with memory"),
+    ("--bandwidth_matrix", Mode::BandwidthMatrix, "bandwidth from each node with CPUs to each node with memory"),
+    ("--peak_injection_bandwidth", Mode::Peak, "bandwidth of all CPUs to their own nodes, five mixes of reads and writes"),
+    ("--peak_bandwidth", Mode::Peak, "the older name of --peak_injection_bandwidth"),
+    ("--max_bandwidth", Mode::Max, "the same, the best of several numbers of CPUs and injection rates; takes minutes"),
+    ("--idle_latency", Mode::Idle, "idle latency of one CPU to one node"),
+    ("--loaded_latency", Mode::Loaded, "latency of one CPU while the others load memory, by injection delay"),
+    ("--c2c_latency", Mode::C2c, "transfers from one CPU's cache to another's"),
+    ("--memory_bandwidth_scan", Mode::Scan, "bandwidth of every GiB of a node"),
+];
+
+impl Mode {
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+
+    /// The option that chooses it; without one everything is measured.
+    pub(crate) fn option(self) -> &'static str {
+        MODES.iter().find(|(_, mode, _)| *mode == self).map_or("a full run", |(name, ..)| name)
+    }
+}
+
+const FULL: u16 = Mode::Full.bit();
+const LATENCY_MATRIX: u16 = Mode::LatencyMatrix.bit();
+const IDLE: u16 = Mode::Idle.bit();
+const LOADED: u16 = Mode::Loaded.bit();
+const C2C: u16 = Mode::C2c.bit();
+const SCAN: u16 = Mode::Scan.bit();
+const MAX: u16 = Mode::Max.bit();
+const BANDWIDTH_MATRIX: u16 = Mode::BandwidthMatrix.bit();
+const PEAK_AND_MAX: u16 = Mode::Peak.bit() | MAX;
+const BANDWIDTH: u16 = BANDWIDTH_MATRIX | PEAK_AND_MAX | LOADED;
+const ALL: u16 = FULL | LATENCY_MATRIX | IDLE | C2C | BANDWIDTH | SCAN;
+const MEASURING: u16 = ALL & !SCAN;
+
+/// What an option's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// No value.
+    Nothing,
+    /// No value, or 0 for "off" and anything else for "on".
+    Switch,
+    /// A whole number up to this.
+    Number(u32),
+    /// KiB, or a number with k, m or g.
+    Size,
+    /// Seconds, whole or with a fraction.
+    Seconds,
+    /// A traffic code.
+    Ratio,
+    /// CPUs as a list.
+    List,
+    /// CPUs as a hexadecimal mask.
+    Mask,
+    /// A name or path.
+    Text,
+}
+
+/// A value as it was given; only the field of its kind means something.
+#[derive(Default)]
+struct Given {
+    on: bool,
+    number: u32,
+    size: Bytes,
+    seconds: f64,
+    mix: Mix,
+    list: IdSet,
+    text: OsString,
+}
+
+/// Everything said by letters that have an effect in the mode.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Letters {
+    pub(crate) every_cpu: bool,
+    pub(crate) buffer: Option<Bytes>,
+    pub(crate) per_thread: bool,
+    pub(crate) cpu: Option<u32>,
+    pub(crate) transfer_window: Option<Bytes>,
+    pub(crate) delay: Option<u32>,
+    pub(crate) delay_file: Option<PathBuf>,
+    pub(crate) chase_window_lines: Option<u32>,
+    pub(crate) leave_prefetchers: bool,
+    pub(crate) writer_pushes: Bytes,
+    pub(crate) reader_pushes: Bytes,
+    pub(crate) histogram_log2: Option<u32>,
+    pub(crate) pages: PageRequest,
+    pub(crate) clean: bool,
+    pub(crate) touch: Option<u32>,
+    pub(crate) checked: bool,
+    pub(crate) node: Option<u32>,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) loaders: Option<IdSet>,
+    pub(crate) part_of_line: bool,
+    pub(crate) stride: Option<u32>,
+    pub(crate) contents: Option<PathBuf>,
+    pub(crate) lines_or_node: Option<u32>,
+    pub(crate) threads: Option<PathBuf>,
+    pub(crate) keep_awake: Option<IdSet>,
+    pub(crate) flush_pmem: bool,
+    pub(crate) flush: bool,
+    pub(crate) passes: Option<u32>,
+    pub(crate) random_chase: bool,
+    pub(crate) signal: Option<String>,
+    pub(crate) sharer_or_bucket: Option<u32>,
+    pub(crate) seconds_or_threads: Option<f64>,
+    pub(crate) bandwidth_only: bool,
+    pub(crate) shared: bool,
+    pub(crate) random_traffic: bool,
+    pub(crate) verbose: bool,
+    pub(crate) writer: Option<u32>,
+    pub(crate) mix: Option<Mix>,
+    pub(crate) million_hops: Option<u32>,
+    pub(crate) one_thread_per_core: bool,
+    pub(crate) width: Option<Width>,
+}
+
+/// A row of the table.
+pub(crate) struct Letter {
+    pub(crate) letter: char,
+    pub(crate) takes: Takes,
+    /// How its value is called in the usage.
+    pub(crate) value: &'static str,
+    modes: u16,
+    pub(crate) help: &'static str,
+    set: fn(&mut Letters, Given),
+}
+
+impl Letter {
+    pub(crate) fn applies(&self, mode: Mode) -> bool {
+        self.modes & mode.bit() != 0
+    }
+}
+
+const fn letter(letter: char, takes: Takes, value: &'static str, modes: u16, help: &'static str, set: fn(&mut Letters, Given)) -> Letter {
+    Letter { letter, takes, value, modes, help, set }
+}
+
+use Takes::{List, Mask, Nothing, Number, Ratio, Seconds, Size, Switch, Text};
+
+/// No machine has a CPU or node of a higher number.
+const ID: Takes = Number((1 << 20) - 1);
+/// The longest delay: some milliseconds between bursts, below which nothing measures as load.
+pub(crate) const MOST_CYCLES: u32 = 10_000_000;
+const COUNT: Takes = Number(u32::MAX);
+
+/// Every letter.
+#[rustfmt::skip]
+pub(crate) const LETTERS: [Letter; 45] = [
+    letter('a', Nothing, "", LATENCY_MATRIX | IDLE, "idle latency from every CPU; with -X from one of each core", |l, _| l.every_cpu = true),
+    letter('b', Size, "SIZE", MEASURING, "buffer of each thread in KiB, or with k, m, g; mixes with writes take as much again", |l, v| l.buffer = Some(v.size)),
+    letter('B', Nothing, "", LOADED, "print each thread's bandwidth too, before the table", |l, _| l.per_thread = true),
+    letter('c', ID, "CPU", IDLE | LOADED | C2C, "CPU that measures latency; c2c: that reads", |l, v| l.cpu = Some(v.number)),
+    letter('C', Size, "SIZE", C2C, "window handed over at a time in KiB, or with k, m, g", |l, v| l.transfer_window = Some(v.size)),
+    letter('d', Number(MOST_CYCLES), "CYCLES", LOADED, "this injection delay only", |l, v| (l.delay, l.delay_file) = (Some(v.number), None)),
+    letter('D', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "window of the random chase: N blocks of 128 B", |l, v| l.chase_window_lines = Some(v.number)),
+    letter('e', Switch, "", ALL, "leave prefetchers as they are, which memgauge always does; the chase is sequential unless -r", |l, v| l.leave_prefetchers = v.on),
+    letter('E', Size, "SIZE", C2C, "KiB that the writer reads elsewhere after writing, so that lines move outwards", |l, v| l.writer_pushes = v.size),
+    letter('f', Number(40), "N", IDLE | LOADED, "histogram of latencies, buckets of 2^N cycles", |l, v| l.histogram_log2 = Some(v.number)),
+    letter('g', Text, "FILE", LOADED, "injection delays, a number a line", |l, v| (l.delay, l.delay_file) = (None, Some(v.text.into()))),
+    letter('G', Size, "SIZE", C2C, "KiB that the reader reads elsewhere before it reads", |l, v| l.reader_pushes = v.size),
+    letter('h', Nothing, "", MEASURING & !FULL, "1 GiB pages of the pool; without a mode: this help", |l, _| l.pages = PageRequest::Huge1G),
+    letter('H', Nothing, "", C2C, "clean lines (HIT) only", |l, _| l.clean = true),
+    letter('i', ID, "CPU", IDLE | LOADED | C2C, "CPU that touches the latency buffer first, and so places it", |l, v| l.touch = Some(v.number)),
+    letter('I', Nothing, "", LOADED, "check that what is read is what was written; reads only", |l, _| l.checked = true),
+    letter('j', ID, "NODE", IDLE | LOADED | SCAN, "memory of this node", |l, v| l.node = Some(v.number)),
+    letter('J', Text, "DIR", IDLE, "latency buffer is a file in this directory, such as one of a DAX file system", |l, v| l.directory = Some(v.text.into())),
+    letter('k', List, "LIST", PEAK_AND_MAX | LOADED, "CPUs that make traffic, such as 1-7,12", |l, v| l.loaders = Some(v.list)),
+    letter('K', Number(1), "N", PEAK_AND_MAX | LOADED, "N=1: touch a part of each line only", |l, v| l.part_of_line = v.number == 1),
+    letter('l', Number(1 << 30), "BYTES", MEASURING & !C2C, "stride in bytes", |l, v| l.stride = Some(v.number)),
+    letter('L', Nothing, "", MEASURING, "2 MiB pages of the pool", |l, _| l.pages = PageRequest::Huge2M),
+    letter('m', Mask, "MASK", PEAK_AND_MAX | LOADED, "CPUs that make traffic, as a hexadecimal mask", |l, v| l.loaders = Some(v.list)),
+    letter('M', Text, "FILE", BANDWIDTH, "content of memory: lines of 128 hexadecimal digits", |l, v| l.contents = Some(v.text.into())),
+    letter('n', COUNT, "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| l.lines_or_node = Some(v.number)),
+    letter('o', Text, "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| l.threads = Some(v.text.into())),
+    letter('p', List, "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| l.keep_awake = Some(v.list)),
+    letter('P', Nothing, "", LOADED, "write stored lines back at once where they are persistent memory", |l, _| l.flush_pmem = true),
+    letter('q', COUNT, "N", SCAN, "passes over each GiB", |l, v| l.passes = Some(v.number)),
+    letter('Q', Nothing, "", LOADED, "write stored lines back at once, whatever memory they are", |l, _| l.flush = true),
+    letter('r', Nothing, "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, _| l.random_chase = true),
+    letter('R', Nothing, "", BANDWIDTH_MATRIX | LOADED, "reads only", |l, _| l.mix = Some(Mix::AllReads)),
+    letter('s', Text, "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before each point", |l, v| l.signal = v.text.into_string().ok()),
+    letter('S', COUNT, "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| l.sharer_or_bucket = Some(v.number)),
+    letter('t', Seconds, "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| l.seconds_or_threads = Some(v.seconds)),
+    letter('T', Nothing, "", LOADED, "bandwidth only", |l, _| l.bandwidth_only = true),
+    letter('u', Nothing, "", LOADED | MAX, "all threads read one buffer", |l, _| l.shared = true),
+    letter('U', Nothing, "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, _| l.random_traffic = true),
+    letter('v', Switch, "", ALL, "say more on standard error: plan, kernels, pages, placement, intervals", |l, v| l.verbose = v.on),
+    letter('w', ID, "CPU", C2C, "CPU that writes", |l, v| l.writer = Some(v.number)),
+    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: a row more where N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
+    letter('x', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| l.million_hops = Some(v.number)),
+    letter('X', Nothing, "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, _| l.one_thread_per_core = true),
+    letter('Y', Nothing, "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, _| l.width = Some(Width::Avx2)),
+    letter('Z', Nothing, "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, _| l.width = Some(Width::Avx512)),
+];
+
+/// What a command line asks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Asked {
+    /// The usage, because it was asked for.
+    Usage,
+    /// A measurement.
+    Measure {
+        /// Which.
+        mode: Mode,
+        /// With what.
+        letters: Box<Letters>,
+        /// Options that were given and have no effect.
+        ignored: Vec<String>,
+    },
+}
+
+/// Why a command line means nothing.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+}
+
+fn refuse<T>(message: String) -> Result<T, Refusal> {
+    Err(Refusal { message })
+}
+
+/// What the arguments ask.
+///
+/// # Errors
+/// When one is no option, or its value is none of its kind.
+pub(crate) fn parse(args: &[OsString]) -> Result<Asked, Refusal> {
+    let mut mode = Mode::Full;
+    let mut chosen: Option<&str> = None;
+    let mut usage = false;
+    let mut ignored = Vec::new();
+    let mut given: Vec<(&Letter, Given, String)> = Vec::new();
+    for arg in args {
+        let shown = arg.to_string_lossy();
+        let bytes = arg.as_bytes();
+        if let Some(rest) = shown.strip_prefix(['\u{2013}', '\u{2014}', '\u{2212}']) {
+            return refuse(pasted_dash(&shown, rest));
+        }
+        if let Some(&(name, this, _)) = MODES.iter().find(|(name, ..)| bytes == name.as_bytes()) {
+            if let Some(before) = chosen.filter(|before| *before != name) {
+                ignored.push(format!("{before}: {name} comes later"));
+            }
+            (mode, chosen) = (this, Some(name));
+        } else if shown == "--help" || shown == "--version" {
+            usage = true;
+        } else {
+            let row = shown.strip_prefix('-').and_then(|rest| rest.chars().next()).and_then(|c| LETTERS.iter().find(|l| l.letter == c));
+            let Some(row) = row else { return refuse(format!("there is no option {shown}")) };
+            let value = OsStr::from_bytes(bytes.get(2..).unwrap_or_default());
+            given.push((row, row.takes.read(value).map_err(|why| Refusal { message: format!("{shown}: {why}") })?, shown.into_owned()));
+        }
+    }
+    if usage || (mode == Mode::Full && given.iter().any(|(row, ..)| row.letter == 'h')) {
+        return Ok(Asked::Usage);
+    }
+    let mut letters = Box::<Letters>::default();
+    for (row, value, shown) in given {
+        if row.applies(mode) {
+            (row.set)(&mut letters, value);
+        } else {
+            ignored.push(format!("{shown}: no effect with {}", mode.option()));
+        }
+    }
+    Ok(Asked::Measure { mode, letters, ignored })
+}
+
+/// Pages that typeset two hyphens as one dash are where such arguments come from.
+fn pasted_dash(shown: &str, rest: &str) -> String {
+    let name = rest.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
+    let hyphens = if name.chars().count() > 1 && MODES.iter().any(|(mode, ..)| mode.trim_start_matches('-') == name) { "--" } else { "-" };
+    format!(
+        "{shown} begins with a dash (U+{:04X}) and not with a hyphen, as text pasted from web pages does; type {hyphens}{name}",
+        shown.chars().next().map_or(0, u32::from)
+    )
+}
+
+impl Takes {
+    fn read(self, value: &OsStr) -> Result<Given, String> {
+        let text = value.to_str();
+        let known = |text: Option<&str>| text.filter(|t| !t.is_empty()).map(str::to_owned);
+        let needs = |what: &str| format!("needs {what}, attached");
+        let mut given = Given { on: true, ..Given::default() };
+        match self {
+            Nothing if value.is_empty() => {}
+            Nothing => return Err("takes no value".into()),
+            Switch if value.is_empty() => {}
+            Switch => {
+                let n: u32 = text.and_then(whole).ok_or("takes no value but 0 or 1")?;
+                given.on = n != 0;
+            }
+            Number(most) => {
+                let n: u32 = text.and_then(whole).ok_or_else(|| needs("a whole number"))?;
+                if n > most {
+                    return Err(format!("is more than {most}"));
+                }
+                given.number = n;
+            }
+            Size => given.size = text.and_then(size).ok_or_else(|| needs("a size in KiB or with k, m or g"))?,
+            Seconds => {
+                let digits = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+                let seconds: f64 = digits.and_then(|t| t.parse().ok()).ok_or_else(|| needs("a time in seconds"))?;
+                if seconds <= 0.0 || Duration::try_from_secs_f64(seconds).is_err() || seconds > MOST_SECONDS {
+                    return Err("is no time to measure for".into());
+                }
+                given.seconds = seconds;
+            }
+            Ratio => {
+                let code = text.and_then(whole).ok_or_else(|| needs("a traffic code"))?;
+                given.mix = mix(code).ok_or_else(|| match code {
+                    21 | 23 | 27 => "two address streams are for the file of -o".to_owned(),
+                    _ => "is no traffic code; there are 2 to 12 and 19".to_owned(),
+                })?;
+            }
+            List => given.list = list(text).ok_or_else(|| needs("CPUs such as 1-7,12"))?,
+            Mask => given.list = text.and_then(mask).ok_or_else(|| needs("a hexadecimal mask of CPUs"))?,
+            Text => {
+                given.text =
+                    known(text).map(OsString::from).or_else(|| (!value.is_empty()).then(|| value.into())).ok_or_else(|| needs("a name"))?
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// A day a point.
+const MOST_SECONDS: f64 = 86_400.0;
+
+/// A whole number without sign.
+pub(crate) fn whole(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// KiB, or a number with `k`, `m` or `g`.
+pub(crate) fn size(text: &str) -> Option<Bytes> {
+    let (digits, shift) = match text.as_bytes().last()?.to_ascii_lowercase() {
+        b'k' => (&text[..text.len() - 1], 10),
+        b'm' => (&text[..text.len() - 1], 20),
+        b'g' => (&text[..text.len() - 1], 30),
+        _ => (text, 10),
+    };
+    let n: u64 = digits.parse().ok().filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))?;
+    // A quarter of the address space: sums of a few buffers stay in range.
+    n.checked_mul(1 << shift).filter(|&n| n > 0 && n <= u64::MAX / 4).map(Bytes)
+}
+
+/// CPUs as a list.
+pub(crate) fn list(text: Option<&str>) -> Option<IdSet> {
+    text?.parse::<IdSet>().ok().filter(|l| !l.is_empty())
+}
+
+/// CPUs as a hexadecimal mask, lowest digit last, in groups or not, with or without `0x`.
+fn mask(text: &str) -> Option<IdSet> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    let mut cpus = IdSet::new();
+    let mut first = 0;
+    for digit in digits.chars().rev().filter(|c| *c != ',') {
+        let bits = digit.to_digit(16)?;
+        (0..4).filter(|bit| bits & (1 << bit) != 0).for_each(|bit| cpus.insert(first + bit));
+        first += 4;
+    }
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// The mix of a traffic code. Ratios are those at the memory: a plain store is a read and a write. 4 is not documented by anybody; sweeps
+/// over 2 to 12 pass it, and get three loads to a store as with 12.
+pub(crate) fn mix(code: u32) -> Option<Mix> {
+    Some(match code {
+        2 => Mix::R2W1,
+        3 => Mix::R3W1,
+        4 | 12 => Mix::R4W1,
+        5 => Mix::R1W1,
+        6 => Mix::NtWrite,
+        7 => Mix::R2W1NtX1,
+        8 => Mix::R1W1Nt,
+        9 => Mix::R3W1Nt,
+        10 => Mix::R2W1Nt,
+        11 => Mix::R3W1X2,
+        19 => Mix::R9W1,
+        _ => return None,
+    })
+}
+
+/// The usage. No line begins with a digit, so that no parser takes one for a row.
+pub(crate) fn usage() -> String {
+    let mut text = String::from(
+        "Usage: mlc [MODE] [OPTION]...\n\nWithout a mode: latency matrix, peak injection bandwidth, bandwidth matrix, loaded latency, cache to cache.\n\nModes:\n",
+    );
+    for (name, _, help) in MODES {
+        text.push_str(&format!("  {name:<27} {help}\n"));
+    }
+    text.push_str("\nOptions, with the value attached (-t5, -b2g, -W3); the last one wins:\n");
+    for row in &LETTERS {
+        text.push_str(&format!("  -{:<27} {}\n", format!("{}{}", row.letter, row.value), row.help));
+    }
+    text.push_str("\nman mlc has the codes of -W, the files of -g, -M and -o, and what differs from the original.\n");
+    text
+}

@@ -1,0 +1,477 @@
+//! Letters → sections: what is printed under one heading, and the [`Spec`] of each measurement behind it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use memgauge_core::directory::MemoryDir;
+use memgauge_core::plan::{KernelRow, LineState};
+use memgauge_core::result::ChaseOrder;
+use memgauge_core::spec::{BandwidthShape, Hops, LatencyShape, Place, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::topology::Machine;
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_render::mlc::Wording;
+
+use super::files;
+use super::letters::{Letters, Mode};
+
+/// Seconds of a point where `-t` does not say: what scripts are used to.
+const DEFAULT_SECONDS: f64 = 2.0;
+/// The delays of a curve where neither `-d` nor `-g` says.
+pub(crate) const DELAYS: [u32; 19] = [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000, 9000, 20000];
+/// Mixes of the peak table, in the order of its rows.
+const PEAK: [Mix; 5] = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
+/// Mixes that have a row of the peak table when asked for.
+const PEAK_MORE: [Mix; 2] = [Mix::NtWrite, Mix::R4W1];
+/// Bytes of the blocks that `-D` counts.
+const WINDOW_BLOCK: u64 = 128;
+/// Bytes of a line, as `-n` counts.
+const LINE: u64 = 64;
+/// A scan's passes and the width of its buckets where nothing says.
+const PASSES: u32 = 10;
+const BUCKET_MBS: u32 = 5000;
+
+/// What stands under one heading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    LatencyMatrix,
+    LatencyPerCpu,
+    Idle,
+    Peak,
+    BandwidthMatrix,
+    Loaded,
+    C2c,
+    OneTransfer,
+}
+
+/// What is printed at once.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Section {
+    pub(crate) kind: Kind,
+    /// What is measured for it: mostly one; a spec for each mix where a buffer's size depends on the mix.
+    pub(crate) specs: Vec<Spec>,
+    pub(crate) wording: Wording,
+}
+
+/// A scan of a node's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// Node scanned; the first where it is not said.
+    pub(crate) node: Option<u32>,
+    /// Node of the CPUs that scan; that of the memory where it is not said.
+    pub(crate) cpu_node: Option<u32>,
+    /// How many threads; all CPUs of the node where it is not said.
+    pub(crate) threads: Option<u32>,
+    /// Passes over each GiB.
+    pub(crate) passes: u32,
+    /// Width of the histogram's buckets in MB/s.
+    pub(crate) bucket_mbs: u32,
+}
+
+/// What will be done.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Request {
+    pub(crate) sections: Vec<Section>,
+    pub(crate) scan: Option<Scan>,
+    /// The two lines about prefetchers are printed: the chase is random because they could not be disabled.
+    pub(crate) prefetchers_on: bool,
+    /// What to tell on standard error.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What the letters meet.
+pub(crate) struct Here<'a> {
+    pub(crate) machine: &'a Machine,
+    /// Kernels of this CPU; empty where they are not known.
+    pub(crate) kernels: &'a [KernelRow],
+    pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
+    pub(crate) directory: &'a dyn Fn(&Path) -> Result<MemoryDir, String>,
+}
+
+impl Here<'_> {
+    fn line(&self) -> u64 {
+        self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
+    }
+
+    /// CPU 0 as the original has it, or the first that may be used.
+    fn first_cpu(&self) -> u32 {
+        self.machine.allowed.cpus.first().unwrap_or(0)
+    }
+}
+
+/// What `letters` mean in `mode`.
+///
+/// # Errors
+/// When a file cannot be read or does not say what it should.
+pub(crate) fn request(mode: Mode, letters: &Letters, here: &Here<'_>) -> Result<Request, String> {
+    let mut asker = Asker { letters, here, notes: Vec::new() };
+    let one = |section| vec![section];
+    let sections = match mode {
+        Mode::LatencyMatrix => one(asker.latency_matrix()),
+        Mode::Idle => one(asker.idle()?),
+        Mode::Peak => one(asker.peak(false)?),
+        Mode::Max => one(asker.peak(true)?),
+        Mode::BandwidthMatrix => one(asker.bandwidth_matrix()?),
+        Mode::Loaded => one(asker.loaded()?),
+        Mode::C2c => one(asker.c2c()),
+        Mode::Full => {
+            vec![asker.latency_matrix(), asker.peak(false)?, asker.bandwidth_matrix()?, asker.loaded()?, asker.c2c()]
+        }
+        Mode::Scan => Vec::new(),
+    };
+    let scan = (mode == Mode::Scan).then(|| Scan {
+        node: letters.node,
+        cpu_node: letters.lines_or_node,
+        threads: letters.seconds_or_threads.map(|n| n as u32),
+        passes: letters.passes.unwrap_or(PASSES).max(1),
+        bucket_mbs: letters.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1),
+    });
+    let chases = matches!(mode, Mode::Full | Mode::LatencyMatrix | Mode::Idle) || (mode == Mode::Loaded && !letters.bandwidth_only);
+    Ok(Request { sections, scan, prefetchers_on: chases && !letters.leave_prefetchers, notes: asker.notes })
+}
+
+struct Asker<'a> {
+    letters: &'a Letters,
+    here: &'a Here<'a>,
+    notes: Vec<String>,
+}
+
+impl Asker<'_> {
+    fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    fn spec(&self, task: Task) -> Spec {
+        let l = self.letters;
+        let mut spec = Spec::new(task);
+        spec.time = Some(Duration::from_secs_f64(l.seconds_or_threads.unwrap_or(DEFAULT_SECONDS)));
+        spec.pages = l.pages;
+        spec.one_thread_per_core = l.one_thread_per_core;
+        spec.size = l.buffer;
+        spec
+    }
+
+    fn section(&self, kind: Kind, specs: Vec<Spec>) -> Section {
+        let l = self.letters;
+        let wording = Wording {
+            one_thread_per_core: l.one_thread_per_core,
+            large_pages: specs.iter().any(|s| s.pages != memgauge_core::spec::PageRequest::Auto),
+            searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
+            only_reads: l.shared,
+            per_thread: l.per_thread || specs.iter().any(|s| !s.traffic.threads.is_empty()),
+            bucket_log2: l.histogram_log2,
+        };
+        Section { kind, specs, wording }
+    }
+
+    /// The random order is the default because prefetchers cannot be disabled: it defeats them.
+    fn random(&self) -> bool {
+        self.letters.random_chase || !self.letters.leave_prefetchers
+    }
+
+    fn chase(&mut self, spec: &mut Spec) {
+        let l = self.letters;
+        let random = self.random();
+        spec.chase.orders = vec![if random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential }];
+        let line = self.here.line();
+        let asked = l.stride.map_or(if random { 2 * LINE } else { LINE }, u64::from);
+        let stride = asked.max(1).next_multiple_of(line);
+        if l.stride.is_some() && stride != asked {
+            self.note(format!("-l{asked}: the chase visits whole lines of {line} B; its stride is {stride}"));
+        }
+        spec.stride = Some(Bytes(stride));
+        match l.chase_window_lines {
+            Some(blocks) if random => {
+                let window = (u64::from(blocks) * WINDOW_BLOCK / stride).max(2) * stride;
+                let most = spec.size.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
+                spec.window = Some(Bytes(window.min(most)));
+            }
+            Some(_) => self.note("-D: no effect on a sequential chase; give -r"),
+            None => {}
+        }
+        match l.million_hops {
+            Some(0) => (spec.chase.hops, spec.time) = (Some(Hops::OnePass), None),
+            Some(n) => (spec.chase.hops, spec.time) = (Some(Hops::Count(u64::from(n) * 1_000_000)), None),
+            None => {}
+        }
+        spec.chase.touch = l.touch;
+        // A histogram of single loads: buckets finer than a batch would show averages.
+        spec.chase.histogram = l.histogram_log2.map(|_| 1);
+    }
+
+    fn latency_matrix(&mut self) -> Section {
+        if self.letters.every_cpu {
+            let mut spec = self.spec(Task::Latency(LatencyShape::PerCpu));
+            self.chase(&mut spec);
+            spec.nodes = Some(self.here.machine.allowed.nodes.clone());
+            return self.section(Kind::LatencyPerCpu, vec![spec]);
+        }
+        let mut spec = self.spec(Task::Latency(LatencyShape::Matrix));
+        self.chase(&mut spec);
+        self.section(Kind::LatencyMatrix, vec![spec])
+    }
+
+    fn idle(&mut self) -> Result<Section, String> {
+        let l = self.letters;
+        let mut spec = self.spec(Task::Latency(if l.every_cpu { LatencyShape::PerCpu } else { LatencyShape::One }));
+        self.chase(&mut spec);
+        spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
+        spec.keep_awake = l.keep_awake.clone();
+        spec.memory_dir = l.directory.as_deref().map(self.here.directory).transpose()?;
+        if spec.memory_dir.is_some() && spec.pages != memgauge_core::spec::PageRequest::Auto {
+            self.note("-L, -h: no effect with -J: the file system chooses the pages of its files");
+            spec.pages = memgauge_core::spec::PageRequest::Auto;
+        }
+        match l.node {
+            Some(_) if l.directory.is_some() => self.note("-j: no effect with -J"),
+            Some(node) => {
+                spec.nodes = Some(IdSet::one(node));
+                if spec.chase.touch.take().is_some() {
+                    self.note("-i: no effect with -j");
+                }
+            }
+            None => {}
+        }
+        Ok(self.section(if l.every_cpu { Kind::LatencyPerCpu } else { Kind::Idle }, vec![spec]))
+    }
+
+    /// The buffer of a thread with this mix: `-b` for what it reads, and as much for what it writes.
+    fn buffer(&self, mix: Mix) -> Option<Bytes> {
+        let (loads, stores) = mix.lines();
+        self.letters.buffer.map(|b| if loads > 0 && stores > 0 { Bytes(b.0 * 2) } else { b })
+    }
+
+    /// A spec for all mixes, or one for each where their buffers differ.
+    fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
+        let groups: Vec<Vec<Mix>> =
+            if self.letters.buffer.is_none() { vec![mixes.to_vec()] } else { mixes.iter().map(|m| vec![*m]).collect() };
+        let mut specs = Vec::new();
+        for group in groups {
+            let mut spec = Spec { size: group.first().and_then(|m| self.buffer(*m)), mixes: group, ..spec.clone() };
+            self.traffic(&mut spec)?;
+            specs.push(spec);
+        }
+        Ok(specs)
+    }
+
+    fn peak(&mut self, search: bool) -> Result<Section, String> {
+        let l = self.letters;
+        let mut spec = self.spec(Task::Bandwidth(if search { BandwidthShape::Search } else { BandwidthShape::Peak }));
+        spec.cpus = l.loaders.clone();
+        let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
+        match l.mix {
+            Some(mix) if PEAK_MORE.contains(&mix) && !l.shared => mixes.push(mix),
+            Some(_) => self.note("-W: no effect here: the table has its own mixes, and rows more for 4, 6 and 12 only"),
+            None => {}
+        }
+        let specs = self.by_mix(spec, &mixes)?;
+        Ok(self.section(Kind::Peak, specs))
+    }
+
+    fn bandwidth_matrix(&mut self) -> Result<Section, String> {
+        let spec = self.spec(Task::Bandwidth(BandwidthShape::Matrix));
+        let specs = self.by_mix(spec, &[self.letters.mix.unwrap_or_default()])?;
+        Ok(self.section(Kind::BandwidthMatrix, specs))
+    }
+
+    fn loaded(&mut self) -> Result<Section, String> {
+        let l = self.letters;
+        let mut spec = self.spec(if l.bandwidth_only { Task::Bandwidth(BandwidthShape::One) } else { Task::Loaded });
+        spec.delays = match (l.delay, &l.delay_file) {
+            (Some(delay), _) => vec![delay],
+            (None, Some(path)) => files::delays(&(self.here.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?,
+            (None, None) => DELAYS.to_vec(),
+        };
+        spec.cpus = l.loaders.clone();
+        let mut mix = l.mix.unwrap_or_default();
+        if mix != Mix::AllReads && (l.shared || l.checked) {
+            self.note("-W: no effect with -u or -I, which only read");
+            mix = Mix::AllReads;
+        }
+        spec.mixes = vec![mix];
+        spec.size = self.buffer(mix);
+        spec.nodes = l.node.map(IdSet::one);
+        spec.start_signal = l.signal.clone();
+        let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.here.first_cpu()));
+        if l.bandwidth_only {
+            for (given, letter) in
+                [(l.cpu.is_some(), "-c"), (l.touch.is_some(), "-i"), (l.histogram_log2.is_some(), "-f"), (l.random_chase, "-r")]
+            {
+                if given {
+                    self.note(format!("{letter}: no effect with -T, which measures no latency"));
+                }
+            }
+        } else {
+            self.chase(&mut spec);
+            if l.node.is_some() && spec.chase.touch.take().is_some() {
+                self.note("-i: no effect with -j");
+            }
+            if l.cpu.is_some() || l.loaders.is_some() || l.threads.is_some() {
+                spec.chase.cpu = latency_cpu;
+            }
+        }
+        let mut pmem = false;
+        if let Some(path) = &l.threads {
+            let text = (self.here.read)(path)?;
+            let threads = files::threads(&text, latency_cpu, self.here.directory).map_err(|why| format!("{}: {why}", path.display()))?;
+            pmem = threads.pmem;
+            spec.cpus = None;
+            match threads.latency {
+                Some((size, place)) => {
+                    spec.size = Some(size);
+                    match place {
+                        Place::Local => {}
+                        Place::Node(node) => spec.chase.node = Some(node),
+                        Place::Directory(dir) => spec.memory_dir = Some(*dir),
+                    }
+                }
+                None => spec.size = l.buffer,
+            }
+            spec.traffic.threads = threads.traffic;
+        }
+        self.traffic(&mut spec)?;
+        self.flush(&mut spec, pmem);
+        Ok(self.section(Kind::Loaded, vec![spec]))
+    }
+
+    /// `-P` and `-Q`: stores are written back where there are stores, and for `-P` persistent memory.
+    fn flush(&mut self, spec: &mut Spec, pmem: bool) {
+        let l = self.letters;
+        let stores = spec.mixes.iter().chain(spec.traffic.threads.iter().map(|t| &t.mix)).any(|m| m.lines().1 > 0);
+        match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
+            (true, _) if stores && spec.traffic.access != Access::Sequential => {
+                self.note("-P, -Q: no effect on traffic that is not sequential");
+            }
+            (true, _) if stores => {
+                spec.traffic.line = LineUse::WrittenBack;
+                self.fit(spec);
+            }
+            (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores"),
+            (false, true) => self.note("-P: no effect: no buffer is persistent memory"),
+            _ => {}
+        }
+    }
+
+    /// What letters say of traffic, as far as this CPU has kernels for it.
+    fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
+        let l = self.letters;
+        spec.traffic.shared = l.shared;
+        if let Some(path) = &l.contents {
+            spec.traffic.contents = files::contents(&(self.here.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+        }
+        let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.here.line());
+        if l.random_traffic {
+            spec.traffic.access = Access::Random;
+            spec.traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| Bytes(u64::from(n) * LINE));
+        } else {
+            if l.lines_or_node.is_some() {
+                self.note("-n: no effect without -U");
+            }
+            if stride > self.here.line() {
+                spec.traffic.access = Access::Strided;
+                spec.traffic.stride = Some(Bytes(stride));
+            }
+        }
+        let ordered = spec.traffic.access == Access::Sequential;
+        if (l.checked || l.part_of_line) && !ordered {
+            self.note("-K, -I: no effect on traffic that is not sequential");
+        } else if l.checked {
+            spec.traffic.line = LineUse::Checked;
+        } else if l.part_of_line {
+            spec.traffic.line = LineUse::Part;
+        }
+        self.fit(spec);
+        Ok(())
+    }
+
+    /// Takes back what no kernel of this CPU does, and chooses the width: 16 bytes on x86-64 as the original, or what `-Y` and `-Z` say.
+    fn fit(&mut self, spec: &mut Spec) {
+        let asked = self.letters.width.unwrap_or(Width::Sse2);
+        if spec.traffic.access == Access::Random {
+            spec.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
+        }
+        let kernels = self.here.kernels;
+        if kernels.is_empty() {
+            spec.width = WidthRequest::Is(asked);
+            return;
+        }
+        let has = |spec: &Spec, width: Option<Width>| {
+            let one = |mix: Mix, access: Access| {
+                let form = form_of(mix, access, spec.traffic.line);
+                kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
+            };
+            // What single threads do takes the place of the mixes.
+            match spec.traffic.threads.as_slice() {
+                [] => spec.mixes.iter().all(|m| one(*m, spec.traffic.access)),
+                threads => threads.iter().all(|t| one(t.mix, t.access)),
+            }
+        };
+        if !has(spec, None) && spec.traffic.line != LineUse::Whole {
+            self.note("-K, -I, -P, -Q: no kernel of this CPU does that with this traffic; whole lines are loaded and stored");
+            spec.traffic.line = LineUse::Whole;
+        }
+        if !has(spec, None) && spec.traffic.access != Access::Sequential {
+            self.note("-U, -l: no kernel of this CPU does that with this mix; lines are visited in order");
+            (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
+        }
+        let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];
+        let from = widths.iter().position(|w| *w == asked).unwrap_or(0);
+        let found = widths[from..].iter().copied().find(|w| has(spec, Some(*w)));
+        spec.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
+        if self.letters.width.is_some() && found != Some(asked) {
+            let letter = if asked == Width::Avx512 { 'Z' } else { 'Y' };
+            let instead = found.map_or("the fastest there is".to_owned(), |w| w.to_string());
+            self.note(format!("-{letter}: this CPU has no {asked} kernel for this traffic; {instead} is used"));
+        }
+    }
+
+    fn c2c(&mut self) -> Section {
+        let l = self.letters;
+        let pair = l.cpu.is_some() || l.writer.is_some();
+        let mut spec = self.spec(Task::C2c(if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix }));
+        // One hardware thread of each core says nothing of a pair; the matrix's pairs are of different cores anyway.
+        spec.one_thread_per_core = false;
+        spec.window = l.transfer_window.map(|w| {
+            let stride = 2 * self.here.line();
+            Bytes((w.0 / stride).max(2) * stride)
+        });
+        spec.chase.touch = l.touch;
+        let transfer = &mut spec.transfer;
+        transfer.holder_pushes = l.writer_pushes;
+        transfer.reader_pushes = l.reader_pushes;
+        transfer.sharer = l.sharer_or_bucket;
+        transfer.order = l.random_chase.then_some(ChaseOrder::FullRandom);
+        if l.clean {
+            transfer.states = vec![LineState::Hit];
+        } else if pair {
+            transfer.states = vec![LineState::Hitm];
+        }
+        if pair {
+            let allowed = &self.here.machine.allowed.cpus;
+            let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
+            let reader = l.cpu.unwrap_or_else(|| {
+                if l.writer == Some(self.here.first_cpu()) { other(self.here.first_cpu()) } else { self.here.first_cpu() }
+            });
+            let writer = l.writer.unwrap_or_else(|| other(reader));
+            spec.chase.cpu = Some(reader);
+            spec.transfer.holder = Some(writer);
+            spec.cpus = Some([reader, writer].into_iter().collect());
+        }
+        self.section(if pair { Kind::OneTransfer } else { Kind::C2c }, vec![spec])
+    }
+}
+
+/// The form of the kernels that do this: the table of kernels has parts of lines as strided ones, and neither loads nor non-temporal stores
+/// leave anything to write back.
+fn form_of(mix: Mix, access: Access, line: LineUse) -> Form {
+    let plain_stores = mix.lines().1 > 0 && !mix.non_temporal();
+    match (access, line) {
+        (Access::Random, _) => Form { access, line: LineUse::Whole },
+        (_, LineUse::Part) => Form { access: Access::Strided, line },
+        (_, LineUse::WrittenBack) if !plain_stores => Form { access, line: LineUse::Whole },
+        _ => Form { access, line },
+    }
+}
