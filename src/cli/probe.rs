@@ -59,7 +59,7 @@ pub(super) struct Beside {
     #[arg(long, value_name = "N", conflicts_with = "touch_cpu")]
     probe_node: Option<u32>,
     /// Order of the chase
-    #[arg(long, value_name = "ORDER", default_value = "window-local", hide_default_value = false)]
+    #[arg(long, value_name = "ORDER", default_value = "window-local")]
     order: OrderArg,
     #[command(flatten)]
     timing: Timing,
@@ -69,7 +69,7 @@ pub(super) struct Beside {
 
 /// For the commands whose cells another program may start.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Precision")]
+#[command(next_help_heading = "Start")]
 pub(super) struct Signal {
     /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
     #[arg(long, value_name = "NAME")]
@@ -105,7 +105,7 @@ pub(super) struct Transfer {
     #[arg(long, value_name = "SIZE", default_value = "0", hide_default_value = true)]
     reader_pushes: Bytes,
     /// Order in which the lines are visited
-    #[arg(long, value_name = "ORDER", default_value = "window-local", hide_default_value = false)]
+    #[arg(long, value_name = "ORDER", default_value = "window-local")]
     order: OrderArg,
     #[command(flatten)]
     touch: Touch,
@@ -114,11 +114,8 @@ pub(super) struct Transfer {
 /// Which order, on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OrderArg {
-    /// Random in a window, windows in random order: translation mostly hidden
     WindowLocal,
-    /// Random over the whole buffer: translation included
     FullRandom,
-    /// Ascending: what prefetchers make of it
     Sequential,
 }
 
@@ -142,9 +139,7 @@ impl OrderArg {
 /// Which state, on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum StateArg {
-    /// Loaded and unmodified
     Hit,
-    /// Modified
     Hitm,
 }
 
