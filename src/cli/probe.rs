@@ -11,8 +11,8 @@ use memgauge_core::units::{Bytes, IdSet, ParseError};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Chase")]
 struct Timing {
-    /// Chase exactly N hops instead of for a time: for each point of a curve, or once in each of several buffers; pass = every line of the
-    /// buffer once
+    /// Chase N hops instead of for a time: exactly so many in each of several fresh buffers; beside loaders at least so many for each point.
+    /// pass = as many as the buffer has lines
     #[arg(long, value_name = "N|pass", value_parser = parse_hops, conflicts_with_all = ["time", "budget"])]
     hops: Option<Hops>,
     /// Also time single batches of BATCH hops (1, 8 or 64) and show how they are distributed [default BATCH: 8]
