@@ -141,6 +141,12 @@ impl Chase {
         Self { position: buffer.as_ptr() as usize + offset, batches: None, _buffer: buffer }
     }
 
+    /// Where it is.
+    #[cfg(test)]
+    pub(crate) fn position(&self) -> *const u8 {
+        self.position as *const u8
+    }
+
     /// The same chase, timing batches of `hops` in its next burst.
     pub(crate) fn timing(self, hops: u32) -> Self {
         // Not zeros: those would be mapped only when they are written, in the midst of measuring.

@@ -107,6 +107,9 @@ mod tests {
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::spec::PageRequest;
     use memgauge_kernels as kernels;
+    use memgauge_linux::clock::Clock;
+
+    use crate::burst::{Chase, Schedule};
 
     #[test]
     fn the_chain_in_memory_is_one_cycle_over_all_lines() {
@@ -133,5 +136,71 @@ mod tests {
             // SAFETY: as above.
             assert_eq!(unsafe { kernels::chase(start, slots) }, start, "the unrolled chase agrees");
         }
+    }
+
+    fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
+        let cpus = cpu::process_affinity().unwrap();
+        let plan = BufferPlan {
+            bytes: Bytes::mib(4),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: cpus.clone(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok();
+        if buffer.is_none() {
+            eprintln!("skipped: no memory on node 0");
+        }
+        Some((std::sync::Arc::new(buffer?), cpus))
+    }
+
+    #[test]
+    fn an_exact_chase_makes_as_many_hops_as_asked() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let order = Order {
+            bytes: Bytes::kib(64),
+            window: Bytes::kib(16),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::WindowLocal,
+            seed: 5,
+        };
+        let start = write(&buffer, &order, &cpus).unwrap();
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let chase = Chase::new(buffer.clone(), start);
+        for hops in [1, 63, 64, 65, 511, 512, 1000] {
+            let (ticks, after) = chase.clone().exactly(hops, &clock);
+            // SAFETY: a line of the chain just written.
+            let expected = unsafe { kernels::chase_exact(buffer.as_ptr().wrapping_add(start), hops as usize) };
+            assert_eq!(after.position(), expected, "{hops} hops");
+            assert!(hops < 512 || ticks > 0);
+        }
+    }
+
+    #[test]
+    fn batches_are_timed_one_by_one() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let order = Order {
+            bytes: Bytes::mib(4),
+            window: Bytes::mib(4),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::FullRandom,
+            seed: 5,
+        };
+        let start = write(&buffer, &order, &cpus).unwrap();
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let window = clock.ticks_of(std::time::Duration::from_millis(5));
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 4 };
+        let (trace, chase) = Chase::new(buffer, start).timing(64).run(&schedule);
+        let (_, batches) = chase.into_parts();
+        let batches = batches.unwrap();
+        let (ticks, overhead) = batches.ticks();
+        let (all, units) = trace.whole().unwrap();
+        assert!(ticks.len() > 10 && ticks.len() as u64 >= units, "{} batches timed, {units} done", ticks.len());
+        assert!(ticks.iter().sum::<u64>() <= all + all / 2, "batches do not overlap");
+        assert!(overhead < clock.ticks_of(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
     }
 }

@@ -250,3 +250,91 @@ fn protocol(plan: &Handoff) -> String {
     let steps = [Some(held), push(plan.holder_pushes), plan.sharer.map(|_| "share"), push(plan.reader_pushes), Some("chase")];
     steps.into_iter().flatten().collect::<Vec<_>>().join("-then-")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::{self, Order};
+    use memgauge_core::result::ChaseOrder;
+    use memgauge_core::spec::PageRequest;
+
+    #[test]
+    fn three_parties_take_turns_and_push() {
+        let cpus = memgauge_linux::cpu::process_affinity().unwrap();
+        let plan = BufferPlan {
+            bytes: Bytes::mib(1),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: cpus.clone(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
+        let (Ok(buffer), Ok(other)) = (allocate(), allocate()) else {
+            eprintln!("skipped: no memory on node 0");
+            return;
+        };
+        let order = Order {
+            bytes: plan.bytes,
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::WindowLocal,
+            seed: 1,
+        };
+        let start = chain::write(&buffer, &order, &cpus).unwrap();
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        for parties in [2, 3] {
+            let baton = Arc::new(Baton { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) });
+            let end = clock.now() + clock.ticks_of(Duration::from_millis(300));
+            let track = Track { parties, other: None, buffer: buffer.clone(), start, hops: 512, clock, end, baton: baton.clone() };
+            let holder = Track { other: Some((other.clone(), 4096)), ..track.clone() };
+            let samples = std::thread::scope(|scope| {
+                let reader = scope.spawn({
+                    let track = track.clone();
+                    || track.read()
+                });
+                if parties == 3 {
+                    scope.spawn(|| track.share());
+                }
+                scope.spawn(|| holder.hold(LineState::Hitm));
+                reader.join().unwrap()
+            });
+            assert!(!samples.is_empty() && samples.iter().all(|ns| *ns > 0.0), "{} windows", samples.len());
+            // Whoever noticed the end first, every window that was read had been through all hands.
+            let turns = baton.turn.load(Ordering::Acquire);
+            assert_eq!(turns / parties, samples.len() as u64, "{turns} turns of {parties} parties");
+        }
+    }
+
+    #[test]
+    fn the_protocol_is_named_by_its_steps() {
+        let buffer = BufferPlan {
+            bytes: Bytes::mib(1),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(0),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let mut plan = Handoff {
+            holder: 0,
+            reader: 1,
+            state: LineState::Hit,
+            buffer,
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            order: ChaseOrder::WindowLocal,
+            sharer: None,
+            holder_pushes: Bytes(0),
+            reader_pushes: Bytes(0),
+        };
+        assert_eq!(protocol(&plan), "load-then-chase");
+        (plan.state, plan.sharer) = (LineState::Hitm, Some(2));
+        assert_eq!(protocol(&plan), "store-then-share-then-chase");
+        (plan.holder_pushes, plan.reader_pushes) = (Bytes(64), Bytes(64));
+        assert_eq!(protocol(&plan), "store-then-push-then-share-then-push-then-chase");
+    }
+}

@@ -260,13 +260,17 @@ fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &
         page.text(Style::Plain, INDENT, INDENT, &format!("translation costs {cost} (full-random less window-local) on {}", pages(ms)));
     }
     marks.print(page, &mut context.advised);
-    if pairs.len() == 1 && cells.has(ChaseOrder::FullRandom) {
-        let window = ms.iter().find_map(|m| m.evidence.window).map_or("a window".to_owned(), human);
+    if pairs.len() == 1 && (cells.has(ChaseOrder::FullRandom) || cells.has(ChaseOrder::Sequential)) {
+        let local = ms.iter().find(|m| m.at.order.is_none_or(|o| o == ChaseOrder::WindowLocal));
+        let window = local.and_then(|m| m.evidence.window).map_or("a window".to_owned(), human);
+        let both = cells.has(ChaseOrder::WindowLocal) && cells.has(ChaseOrder::FullRandom);
         let legend = [
-            format!("window-local: random within {window}, translation mostly hidden"),
-            "full-random: over the whole buffer".to_owned(),
-            "translation: their difference".to_owned(),
+            (cells.has(ChaseOrder::WindowLocal), format!("window-local: random within {window}, translation mostly hidden")),
+            (cells.has(ChaseOrder::FullRandom), "full-random: over the whole buffer".to_owned()),
+            (both, "translation: their difference".to_owned()),
+            (cells.has(ChaseOrder::Sequential), "sequential: ascending, what prefetchers make of it".to_owned()),
         ];
+        let legend: Vec<String> = legend.into_iter().filter(|(shown, _)| *shown).map(|(_, text)| text).collect();
         page.items(Style::Dim, INDENT, &legend);
     }
     let mut items = evidence(ms);

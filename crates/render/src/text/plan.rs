@@ -41,7 +41,10 @@ pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
 fn rules(plan: &Plan) -> Vec<String> {
     let stop = &plan.stop;
     let width = percent(stop.relative_half_width);
-    let rule = if stop.fixed_time {
+    let counted = |c: &PlanCell| matches!(c.work, Work::Latency { hops: Some(_), .. } | Work::Curve { hops: Some(_), .. });
+    let rule = if plan.steps.iter().flat_map(|s| &s.cells).any(counted) {
+        "each chase for the hops asked".to_owned()
+    } else if stop.fixed_time {
         format!("each cell for {}", seconds(stop.budget_s))
     } else {
         format!("each cell until its 95 % interval is within ±{width}, at most {}", seconds(stop.budget_s))
