@@ -9,6 +9,9 @@ use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task,
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+mod threads;
+mod traffic;
+
 const SUITE_EXAMPLES: &str = "\
 Examples:
   memgauge                                   measure everything, in under a minute on a small machine
@@ -45,6 +48,8 @@ pub(crate) enum Command {
     Loaded(LoadedArgs),
     /// Measure transfers from one CPU's cache to another's.
     C2c(C2cArgs),
+    /// Measure what a file tells each CPU to do.
+    Run(RunArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -112,7 +117,7 @@ struct Chase {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 struct Load {
-    /// Mix of traffic: all-reads, 4:1, 3:1, 2:1, 1:1, nt-write, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated
+    /// Mix of traffic: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill; may be repeated
     #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
     mixes: Vec<Mix>,
     /// Width of loads and stores; best = what measures fastest here
@@ -225,6 +230,9 @@ pub(crate) struct LatencyArgs {
   memgauge bandwidth --peak               every mix of reads and writes
   memgauge bandwidth --matrix             every node with CPUs to every node with memory
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
+  memgauge bandwidth --search             the highest bandwidth of each mix
+  memgauge bandwidth --access random --mix all-reads,2:1
+  memgauge bandwidth --line check --time 60s
   memgauge bandwidth --cpu 0 --mix triad --width avx2")]
 pub(crate) struct BandwidthArgs {
     /// Every node with CPUs to every node with memory
@@ -236,8 +244,16 @@ pub(crate) struct BandwidthArgs {
     /// 1, 2, 4 ... all CPUs
     #[arg(long, group = "shape")]
     ramp: bool,
+    /// The highest of each mix over several numbers of CPUs and injection delays: requests that crowd a controller can cost bandwidth
+    #[arg(long, group = "shape", conflicts_with = "delays")]
+    search: bool,
+    /// Injection delays in core cycles between bursts of four lines, a result for each [default: none]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    delays: Vec<u32>,
     #[command(flatten)]
     load: Load,
+    #[command(flatten)]
+    shape: traffic::Shape,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -260,9 +276,42 @@ pub(crate) struct LoadedArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
+    shape: traffic::Shape,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "A file of threads is TOML:
+
+  delays = [0, 200]                 # optional: a result for each
+  [chase]                           # optional: a chase beside the threads
+  cpu = 0
+  [[threads]]                       # what some CPUs do, each with a buffer of its own
+  cpus = \"1-7\"
+  mix = \"2:1\"                       # all-reads where it is not said
+  access = \"random\"                 # sequential where it is not said
+  size = \"256M\"                     # of each CPU's buffer
+  node = 1                          # or: directory = \"/mnt/pmem\"; local where neither is said
+  delay = 100                       # instead of the delays above
+  [[threads]]
+  cpus = \"8-15\"
+  second = { node = 2, percent = 25 }  # a second buffer, and its part of the accesses")]
+pub(crate) struct RunArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    stop: Stop,
+    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pages: Pages,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
 }
 
 #[derive(Debug, Args)]
@@ -444,26 +493,39 @@ impl LatencyArgs {
 }
 
 impl BandwidthArgs {
-    fn request(self) -> Request {
-        let shape = match (self.matrix, self.peak, self.ramp) {
+    fn request(self) -> anyhow::Result<Request> {
+        let shape = match (self.matrix, self.peak, self.ramp, self.search) {
             (true, ..) => BandwidthShape::Matrix,
-            (_, true, _) => BandwidthShape::Peak,
-            (_, _, true) => BandwidthShape::Ramp,
+            (_, true, ..) => BandwidthShape::Peak,
+            (_, _, true, _) => BandwidthShape::Ramp,
+            (.., true) => BandwidthShape::Search,
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
         self.load.apply(&mut spec);
-        self.files.apply(self.common.request(spec))
+        self.shape.apply(&mut spec.traffic)?;
+        spec.delays = self.delays;
+        Ok(self.files.apply(self.common.request(spec)))
+    }
+}
+
+impl RunArgs {
+    fn request(self) -> anyhow::Result<Request> {
+        let mut spec = threads::read(&self.file)?;
+        spec.pages = self.pages.into();
+        self.stop.apply(&mut spec);
+        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning })
     }
 }
 
 impl LoadedArgs {
-    fn request(self) -> Request {
+    fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
         self.chase.apply(&mut spec);
         self.load.apply(&mut spec);
+        self.shape.apply(&mut spec.traffic)?;
         spec.delays = self.delays;
-        self.files.apply(self.common.request(spec))
+        Ok(self.files.apply(self.common.request(spec)))
     }
 }
 
@@ -488,18 +550,21 @@ pub(crate) enum Asked {
 }
 
 impl Cli {
-    pub(crate) fn asked(self) -> Asked {
+    /// # Errors
+    /// When a file that the command line names cannot be read or is wrong.
+    pub(crate) fn asked(self) -> anyhow::Result<Asked> {
         let request = match self.command {
             None => self.suite.request(),
             Some(Command::Latency(args)) => args.request(),
-            Some(Command::Bandwidth(args)) => args.request(),
-            Some(Command::Loaded(args)) => args.request(),
+            Some(Command::Bandwidth(args)) => args.request()?,
+            Some(Command::Loaded(args)) => args.request()?,
+            Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
-            Some(Command::Info(args)) => return Asked::Info(args),
-            Some(Command::Render(args)) => return Asked::Render(args),
-            Some(Command::Mlc(args)) => return Asked::Mlc(args.arguments),
+            Some(Command::Info(args)) => return Ok(Asked::Info(args)),
+            Some(Command::Render(args)) => return Ok(Asked::Render(args)),
+            Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
         };
-        Asked::Measure(Box::new(request))
+        Ok(Asked::Measure(Box::new(request)))
     }
 }
 
@@ -508,7 +573,7 @@ mod tests {
     use super::*;
 
     fn spec(line: &str) -> Spec {
-        match Cli::try_parse_from(line.split(' ')).unwrap().asked() {
+        match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
             Asked::Measure(request) => request.spec,
             _ => panic!("{line} measures"),
         }
@@ -545,7 +610,7 @@ mod tests {
     #[test]
     fn files_are_for_the_commands_that_can_use_them() {
         let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
-            Ok(Asked::Measure(request)) => Some(request.memory_dir),
+            Ok(Ok(Asked::Measure(request))) => Some(request.memory_dir),
             _ => None,
         };
         for command in ["latency", "bandwidth", "loaded"] {

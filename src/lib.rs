@@ -50,7 +50,14 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error, exit::USAGE),
     };
-    let done = match cli.asked() {
+    let asked = match cli.asked() {
+        Ok(asked) => asked,
+        Err(error) => {
+            output::complain(&error);
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let done = match asked {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
         Asked::Render(args) => render(args),

@@ -396,3 +396,60 @@ fn directories_that_cannot_be_memory_are_refused() {
     assert!(refused("c2c --memory-dir /dev/shm", 64).contains("unexpected argument"));
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn traffic_of_other_forms_is_named_by_its_kernel() {
+    for (options, kernel, passes) in [
+        ("--access random --random-window 1M --mix 2:1", "-random", false),
+        ("--line-stride 256", "-strided", false),
+        ("--line part --mix 1:1", "-part", false),
+        ("--line check", "xor", true),
+        ("--shared-buffer", "load-", false),
+    ] {
+        let report = report(&format!("bandwidth {options} --size 4M --time 60ms"));
+        let [m] = &report.results[..] else { panic!("{options}: one result expected") };
+        assert!(m.evidence.kernel.contains(kernel), "{options}: {}", m.evidence.kernel);
+        assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.01), "{options}: {:?}", m.estimate);
+        assert_eq!(m.evidence.gbs_by_cpu.len(), m.evidence.threads as usize, "{options}");
+        let buffers = if options == "--shared-buffer" { 1 } else { m.evidence.threads };
+        assert_eq!(m.evidence.buffer.0, u64::from(buffers) * (4 << 20), "{options}");
+        assert_eq!(m.evidence.integrity.is_some_and(|i| i.passes > 0 && i.mismatches == 0), passes, "{options}");
+    }
+    assert!(refused("bandwidth --line check --mix 1:1", 64).contains("nobody changes"));
+    assert!(refused("bandwidth --contents /does/not/exist", 64).contains("/does/not/exist"));
+}
+
+#[test]
+fn longer_delays_give_less_bandwidth() {
+    let report = report("bandwidth --cpu 0 --delay 0,2000 --size 16M --time 60ms");
+    let gbs = |delay| report.results.iter().find(|m| m.at.delay_cycles == Some(delay)).and_then(|m| m.estimate.value).unwrap();
+    // Four lines every 2,000 cycles at 1 to 6 GHz are 0.13 to 0.77 GB/s.
+    assert!(gbs(2000) < 0.8 && gbs(0) > 2.0 * gbs(2000), "{} {}", gbs(0), gbs(2000));
+}
+
+#[test]
+fn a_search_shows_the_highest_of_each_mix() {
+    let output = run("bandwidth --search --mix all-reads --size 4M --time 20ms");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("Highest bandwidth by mix") && shown.matches("all-reads").count() == 1, "{shown}");
+}
+
+#[test]
+fn a_file_says_what_each_cpu_does() {
+    let cpus = allowed_cpus();
+    let first = cpus.first().unwrap();
+    let folder = temporary("threads");
+    let file = folder.join("plan.toml");
+    let thread = format!(
+        "[[threads]]\ncpus = {first}\nmix = '1:1'\nsize = '4M'\ndelay = 100\nsecond = {{ directory = '/dev/shm', percent = 25 }}\n"
+    );
+    std::fs::write(&file, &thread).unwrap();
+    let report = report(&format!("run {} --time 60ms", file.display()));
+    let [m] = &report.results[..] else { panic!("one result expected") };
+    assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.01) && m.evidence.buffer.0 == 8 << 20, "{m:?}");
+    assert!(m.at.mix.is_none() && m.at.cpus == Some(IdSet::one(first)), "{:?}", m.at);
+    std::fs::write(&file, thread.replace("mix", "mux")).unwrap();
+    assert!(refused(&format!("run {}", file.display()), 64).contains("unknown field `mux`"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}

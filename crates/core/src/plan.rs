@@ -13,6 +13,7 @@ use crate::units::{Bytes, IdSet};
 
 mod check;
 mod decide;
+mod load;
 mod sizes;
 pub use decide::{PlanError, plan};
 

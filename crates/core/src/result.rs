@@ -153,6 +153,8 @@ pub enum Table {
     Curve,
     /// By pair of CPUs.
     CpuPairs,
+    /// By mix, number of CPUs and injection delay, to find the highest.
+    Search,
 }
 
 /// Where in its table a result stands; what does not apply is absent.

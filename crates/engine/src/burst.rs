@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use memgauge_kernels::{self as kernels, Kernel, MAX_STREAMS};
+use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
@@ -75,7 +75,7 @@ impl Trace {
 
 /// Runs `block` until the schedule's end. `block(units)` does that many units of work; units double from 1 until a block takes [`BLOCK_NS`],
 /// whatever the speed of the memory. The trace counts units.
-fn keep_count(schedule: &Schedule, mut block: impl FnMut(usize)) -> Trace {
+pub(crate) fn keep_count(schedule: &Schedule, mut block: impl FnMut(usize)) -> Trace {
     let clock = &schedule.clock;
     let mut trace = Trace::new(schedule.windows);
     let (mut work, mut units, end) = (0, 1, schedule.end());
@@ -128,81 +128,6 @@ impl Chase {
         });
         self.position = position as usize;
         (trace, self)
-    }
-}
-
-/// A loader: a kernel over the streams of its buffer, again and again.
-#[derive(Clone)]
-pub(crate) struct Load {
-    kernel: &'static Kernel,
-    /// Where each stream begins.
-    bases: [usize; MAX_STREAMS],
-    /// Bytes that each stream advances a step.
-    advance: [usize; MAX_STREAMS],
-    /// Steps in one pass over the buffer.
-    steps: usize,
-    /// The step to go on with.
-    next: usize,
-    delay: u32,
-    /// Keeps the memory that `bases` point to.
-    _buffer: Arc<Buffer>,
-}
-
-/// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
-/// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
-const STAGGER: usize = 768;
-const PAGE: usize = 4096;
-
-impl Load {
-    /// Lays the kernel's streams out in the first `bytes` of `buffer`; `index` is the loader's place in its team.
-    pub(crate) fn new(kernel: &'static Kernel, buffer: Arc<Buffer>, bytes: usize, delay: u32, index: usize) -> Self {
-        let mut advance = [0; MAX_STREAMS];
-        for (to, stream) in advance.iter_mut().zip(kernel.streams) {
-            *to = stream.read.max(stream.write) as usize;
-        }
-        let per_step: usize = advance.iter().sum();
-        let small = bytes < 4 * MAX_STREAMS * PAGE;
-        // In a small buffer, meant to sit in a cache, the gaps would cost a good part of it.
-        let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
-        let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
-        let steps = (bytes.saturating_sub(slack) / per_step).max(1);
-        let mut bases = [0; MAX_STREAMS];
-        let mut at = buffer.as_ptr() as usize;
-        for (i, base) in bases.iter_mut().enumerate().take(kernel.streams.len()) {
-            *base = at + i * stagger;
-            at = (*base + steps * advance[i]).next_multiple_of(align);
-        }
-        assert!(steps * per_step + slack <= buffer.len() || steps == 1 && per_step <= buffer.len(), "the buffer holds the streams");
-        // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
-        let next = (index as f64 * 0.618_033_988_75).fract() * steps as f64;
-        Self { kernel, bases, advance, steps, next: next as usize % steps, delay, _buffer: buffer }
-    }
-
-    /// Loads for the whole burst; the trace's work is steps.
-    pub(crate) fn run(mut self, schedule: &Schedule) -> Trace {
-        // The delay that was asked for is between bursts of four lines.
-        let delay = self.delay * self.kernel.burst_lines / 4;
-        keep_count(schedule, |units| {
-            let mut left = units;
-            while left > 0 {
-                let run = left.min(self.steps - self.next);
-                let mut at = [std::ptr::null_mut(); MAX_STREAMS];
-                for (i, pointer) in at.iter_mut().enumerate().take(self.kernel.streams.len()) {
-                    *pointer = (self.bases[i] + self.next * self.advance[i]) as *mut u8;
-                }
-                // SAFETY: `new` laid out `steps` steps of every stream inside the buffer, which lives as long as `self`; next + run does not
-                // exceed them. The kernel is one of those available on this CPU, and no other thread uses the buffer.
-                unsafe {
-                    if self.delay == 0 {
-                        self.kernel.run(&at, run);
-                    } else {
-                        self.kernel.run_paced(&at, run, delay);
-                    }
-                }
-                self.next = (self.next + run) % self.steps;
-                left -= run;
-            }
-        })
     }
 }
 

@@ -10,8 +10,8 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use memgauge_linux::memory::Buffer;
 
-use crate::bandwidth::{Choice, Crew, crew_evidence, traffic_rates, window_gbs};
 use crate::burst::Chase;
+use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::hop_ns;
 use crate::pages::combined_pages;
 use crate::session::{CellError, Course, Session, WINDOW, combined};
@@ -30,8 +30,8 @@ impl Session<'_> {
         traffic: &Traffic,
         delays: &Delays,
     ) -> Result<(), CellError> {
-        let crew = self.crew(loaders)?;
-        let choice = self.choose(&crew, traffic)?;
+        let crew = self.crew(loaders, traffic)?;
+        let choice = self.choose(&crew)?;
         let buffer = self.allocate(&probe.buffer)?;
         let mut chase = self.chain(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer, 0)?;
         let mut points: Vec<CurvePoint> = Vec::new();
@@ -53,14 +53,15 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
+            let (latency, bandwidth, evidence, deeds, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
             }
             // The chase's own line a hop is in the bandwidth and not in its loaders' traffic.
             let line = self.line().0 as f64;
-            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| traffic_rates(choice.kernel, all - line / ns));
+            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns));
+            self.tell_of_corruption(&evidence, &here);
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
         }
@@ -81,18 +82,21 @@ impl Session<'_> {
         choice: &Choice,
         delay: u32,
         buffer: &Buffer,
-    ) -> Result<(Estimate, Estimate, Evidence, Chase), CellError> {
+    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase), CellError> {
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
-        let mut course = Course::default();
+        let (mut course, mut deeds) = (Course::default(), Deeds::default());
+        let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
         loop {
-            let burst = self.burst(Some((probe.cpu, chase)), crew.loads(choice.kernel, delay), windows)?;
+            let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
             course.add(&burst);
-            let loads = window_gbs(&burst, choice.kernel, |t| clock.ns(t), windows);
+            deeds.add(&burst);
+            let loads = window_gbs(&burst, |t| clock.ns(t), windows);
+            going = burst.take_loads();
             let Some((trace, moved_on)) = burst.chase else {
                 return Err(CellError::Cannot("the chase left no trace".into()));
             };
@@ -111,17 +115,18 @@ impl Session<'_> {
                 break;
             }
         }
-        let mut evidence = crew_evidence(crew, choice.kernel, choice.tried.clone());
-        evidence.kernel = format!("chase beside {}", choice.kernel.name);
+        let mut evidence = deeds.evidence(crew, choice, |t| clock.ns(t));
+        evidence.kernel = format!("chase beside {}", evidence.kernel);
         evidence.threads += 1;
         evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
         evidence.window = Some(probe.window);
         evidence.stride = Some(probe.stride);
-        let loaders = crew.members.iter().map(|(_, buffer, bytes)| (buffer.pages(), *bytes));
+        let loaders = crew.buffers();
+        let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
         evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
-        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, chase))
+        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase))
     }
 }

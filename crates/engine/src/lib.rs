@@ -7,9 +7,11 @@
 mod bandwidth;
 mod burst;
 mod chain;
+mod crew;
 mod curve;
 mod handoff;
 mod latency;
+mod load;
 mod pages;
 mod session;
 mod team;

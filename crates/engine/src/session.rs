@@ -9,17 +9,19 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
-    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement, PlacementStatus, QualityLevel,
-    QualityReason, Timing, Unit,
+    Coordinates, CurveSummary, Estimate, Evidence, Experiment, Integrity, Measurement, Metric, Noise, Placement, PlacementStatus,
+    QualityLevel, QualityReason, Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
+use memgauge_kernels::Kernel;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
 use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
 
-use crate::burst::{self, Chase, Load, Schedule, Trace};
+use crate::burst::{self, Chase, Schedule, Trace};
+use crate::load::Load;
 use crate::team::{Disturbance, Done, Job, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
 
@@ -57,16 +59,31 @@ pub(crate) enum CellError {
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
     pub(crate) chase: Option<(Trace, Chase)>,
-    /// The loaders' traces, in their order.
-    pub(crate) loads: Vec<Trace>,
+    /// What the loaders did, in their order.
+    pub(crate) loads: Vec<Loaded>,
     pub(crate) disturbance: Disturbance,
     /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
     pub(crate) coverage: Option<f64>,
 }
 
+/// A loader after a burst.
+pub(crate) struct Loaded {
+    pub(crate) cpu: u32,
+    pub(crate) trace: Trace,
+    /// To go on with.
+    pub(crate) load: Load,
+}
+
+impl BurstResult {
+    /// The loads, to go on with.
+    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
+        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
+    }
+}
+
 enum Left {
     Chased(Trace, Chase),
-    Loaded(Trace),
+    Loaded(Box<Loaded>),
     Kept,
 }
 
@@ -100,10 +117,10 @@ pub(crate) struct Session<'a> {
     pub(crate) setting: &'a Setting<'a>,
     observer: &'a mut dyn Observer,
     pub(crate) team: Team,
-    /// Loaders' buffers, kept while the next cell wants the same.
-    pub(crate) shelf: BTreeMap<u32, (BufferPlan, Arc<Buffer>)>,
+    /// Loaders' first and second buffers, kept while the next cell wants the same.
+    pub(crate) shelf: BTreeMap<(u32, u8), (BufferPlan, Arc<Buffer>)>,
     /// Kernels that won a trial, by what the trial depended on.
-    pub(crate) winners: BTreeMap<String, crate::bandwidth::Choice>,
+    pub(crate) winners: BTreeMap<String, (&'static Kernel, Vec<Trial>)>,
     pub(crate) results: Vec<Measurement>,
     pub(crate) curves: Vec<CurveSummary>,
     notes: Vec<Note>,
@@ -171,7 +188,7 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.latency(experiment, &cell.at, probe, *allocations)
             }
-            Work::Bandwidth { loaders, traffic, .. } => self.bandwidth(experiment, &cell.at, loaders, traffic),
+            Work::Bandwidth { loaders, traffic, delay } => self.bandwidth(experiment, &cell.at, loaders, traffic, *delay),
             Work::Curve { probe, loaders, traffic, delays, .. } => self.curve(experiment, &cell.at, probe, loaders, traffic, delays),
             Work::Handoff(handoff) => {
                 self.shelf.clear();
@@ -231,6 +248,15 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Data that was not what was written is worth more than a line in a table.
+    pub(crate) fn tell_of_corruption(&mut self, evidence: &Evidence, at: &Coordinates) {
+        let Some(Integrity { passes, mismatches }) = evidence.integrity.filter(|i| i.mismatches > 0) else { return };
+        self.note(
+            Note::error("data-corrupted", format!("{}: {mismatches} of {passes} passes read other data than was written", place(at)))
+                .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
+        );
+    }
+
     pub(crate) fn allocate(&self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
         Ok(Arc::new(Buffer::allocate(plan, &self.setting.root)?))
     }
@@ -277,7 +303,13 @@ impl<'a> Session<'a> {
             ));
         }
         for (cpu, load) in loads {
-            jobs.push((cpu, Box::new(move || Left::Loaded(load.run(&schedule)))));
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    let (trace, load) = load.run(&schedule);
+                    Left::Loaded(Box::new(Loaded { cpu, trace, load }))
+                }),
+            ));
         }
         for cpu in keepers.iter() {
             jobs.push((
@@ -378,9 +410,9 @@ fn gather(done: Vec<Done<Left>>) -> BurstResult {
                 spans.push((trace.began(), trace.ended()));
                 result.chase = Some((trace, chase));
             }
-            Left::Loaded(trace) => {
-                spans.push((trace.began(), trace.ended()));
-                result.loads.push(trace);
+            Left::Loaded(loaded) => {
+                spans.push((loaded.trace.began(), loaded.trace.ended()));
+                result.loads.push(*loaded);
             }
             // What befalls a thread that only keeps a package awake does not bear on the numbers.
             Left::Kept => continue,

@@ -4,14 +4,15 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::check::{check_cpus, check_directory, check_nodes};
+use super::load::{SEARCH_DELAYS, with_delay};
 use super::sizes::Sizes;
-use super::{Cell, Delays, Handoff, KernelRow, LineState, Loader, Plan, Probe, Step, StopRule, Traffic, Work};
+use super::{Cell, Delays, Handoff, KernelRow, LineState, Plan, Probe, Step, StopRule, Work};
 use crate::directory::FileBacking;
 use crate::note::Note;
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
-use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape, WidthRequest};
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
-use crate::traffic::{Form, Mix, Width};
+use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
@@ -51,6 +52,7 @@ pub enum PlanError {
 /// process may not use, or needs more memory or CPUs than there are.
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
     let mut planner = Planner::new(spec, machine, kernels)?;
+    planner.check_traffic()?;
     let steps = match spec.task {
         Task::Suite => planner.suite()?,
         Task::Latency(shape) => vec![planner.latency(shape)?],
@@ -62,10 +64,10 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let packages = machine.topology.packages();
     let keep_awake = if packages.len() > 1 { planner.first_cpu_of_each_package() } else { IdSet::new() };
+    let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
     let mut notes = planner.notes;
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
-    let directories = spec.memory_dir.iter().cloned().collect();
     Ok(Plan {
         steps,
         stop,
@@ -73,24 +75,24 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         keep_awake,
         directories,
         estimated_s,
-        contents: Vec::new(),
+        contents: spec.traffic.contents.clone(),
         start_signal: None,
         notes,
     })
 }
 
-struct Planner<'a> {
-    spec: &'a Spec,
-    machine: &'a Machine,
-    kernels: &'a [KernelRow],
+pub(super) struct Planner<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) machine: &'a Machine,
+    pub(super) kernels: &'a [KernelRow],
     /// CPUs to measure from.
-    cpus: IdSet,
+    pub(super) cpus: IdSet,
     /// Memory nodes to measure.
     nodes: IdSet,
     /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
     device: Option<Option<u32>>,
-    sizes: Sizes<'a>,
-    notes: Vec<Note>,
+    pub(super) sizes: Sizes<'a>,
+    pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Planner<'a> {
@@ -164,7 +166,7 @@ impl<'a> Planner<'a> {
         self.cpus.iter().map(|c| self.node_of(c)).collect()
     }
 
-    fn node_of(&self, cpu: u32) -> u32 {
+    pub(super) fn node_of(&self, cpu: u32) -> u32 {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
@@ -173,7 +175,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
-    fn home_of(&mut self, cpu: u32) -> u32 {
+    pub(super) fn home_of(&mut self, cpu: u32) -> u32 {
         let own = self.node_of(cpu);
         if let Some(device) = self.device {
             return device.unwrap_or(own);
@@ -193,7 +195,7 @@ impl<'a> Planner<'a> {
     }
 
     /// A buffer's node as a coordinate: a device that does not state its node has none.
-    fn named(&self, node: u32) -> Option<u32> {
+    pub(super) fn named(&self, node: u32) -> Option<u32> {
         self.device.unwrap_or(Some(node))
     }
 
@@ -279,7 +281,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The node asked for, where a measurement has place for one only.
-    fn one_node(&self) -> Result<Option<u32>, PlanError> {
+    pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
         if let Some(device) = self.device {
             return Ok(device);
         }
@@ -293,63 +295,25 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The mixes asked for, or these.
-    fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
-        let asked = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
-        let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m).is_empty();
-        let mixes: Vec<Mix> = asked.iter().copied().filter(runnable).collect();
-        match asked.iter().find(|m| !runnable(m)) {
-            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => Err(PlanError::Request(self.no_kernel(*missing))),
-            _ => Ok(mixes),
-        }
-    }
-
-    fn no_kernel(&self, mix: Mix) -> String {
-        let widths: std::collections::BTreeSet<&str> = self.kernels_of(mix).map(|k| k.width.name()).collect();
-        match self.spec.width {
-            WidthRequest::Is(width) if !widths.is_empty() => {
-                let widths: Vec<&str> = widths.into_iter().collect();
-                format!("this CPU has no {width} kernel for the mix {mix}; it has {}: use one of these or --width best", widths.join(", "))
-            }
-            _ => format!("this CPU has no kernel for the mix {mix}; 'memgauge bandwidth --peak --plan' lists what it has"),
-        }
-    }
-
-    /// Kernels of other forms are other measurements.
-    fn kernels_of(&self, mix: Mix) -> impl Iterator<Item = &KernelRow> {
-        self.kernels.iter().filter(move |k| k.mix == mix && k.form == Form::default())
-    }
-
-    fn candidates(&self, mix: Mix) -> Vec<String> {
-        self.kernels_of(mix)
-            .filter(|k| match self.spec.width {
-                WidthRequest::Best => true,
-                // The fill mix exists only as a string instruction; a width asked for beside it means the other mixes.
-                WidthRequest::Is(width) => k.width == width || (mix == Mix::Fill && k.width == Width::String),
-            })
-            .map(|k| k.name.clone())
-            .collect()
-    }
-
-    fn traffic(&self, mix: Mix) -> Traffic {
-        Traffic { mix, kernels: self.candidates(mix), ..Traffic::default() }
-    }
-
-    /// Loaders on `cpus` with memory on `node`, or each on its own node.
-    fn loaders(&mut self, cpus: &[u32], node: Option<u32>, beside: u64) -> Result<Vec<Loader>, PlanError> {
-        let homes: Vec<(u32, u32)> = cpus.iter().map(|&cpu| (cpu, node.unwrap_or_else(|| self.home_of(cpu)))).collect();
-        self.sizes.loader_buffers(&homes, beside, &mut self.notes)
-    }
-
     fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         let order = self.machine.topology.spread(&self.cpus);
         let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
         let mut cells = Vec::new();
         match shape {
+            _ if !self.spec.traffic.threads.is_empty() => cells = self.threads_alone()?,
             BandwidthShape::One | BandwidthShape::Peak => {
                 let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::PEAK } else { &[Mix::AllReads] };
                 for mix in self.mixes(default)? {
-                    cells.push(self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?);
+                    let cell = self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?;
+                    cells.extend(self.delayed(cell));
+                }
+            }
+            BandwidthShape::Search => {
+                for mix in self.mixes(&Mix::PEAK)? {
+                    for cpus in self.crews_to_try(&order) {
+                        let cell = self.bandwidth_cell(Table::Search, &cpus, None, fixed_node, mix)?;
+                        cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
+                    }
                 }
             }
             BandwidthShape::Matrix => {
@@ -362,7 +326,7 @@ impl<'a> Planner<'a> {
                     }
                 }
             }
-            BandwidthShape::Search | BandwidthShape::Ramp => {
+            BandwidthShape::Ramp => {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for n in ramp(order.len()) {
                         cells.push(self.bandwidth_cell(Table::Ramp, &order[..n], None, fixed_node, mix)?);
@@ -371,16 +335,24 @@ impl<'a> Planner<'a> {
             }
         }
         let title = match shape {
+            _ if !self.spec.traffic.threads.is_empty() => "Bandwidth of given threads",
             BandwidthShape::One => "Bandwidth",
             BandwidthShape::Peak => "Peak bandwidth by mix",
             BandwidthShape::Matrix => "Bandwidth by node",
             BandwidthShape::Ramp => "Bandwidth by number of CPUs",
             BandwidthShape::Search => "Highest bandwidth by mix",
         };
-        Ok(self.step(title, Experiment::Bandwidth, cells, |_, budget| budget + 0.5))
+        Ok(self.step(&self.titled(title), Experiment::Bandwidth, cells, |_, budget| budget + 0.5))
     }
 
-    fn bandwidth_cell(&mut self, table: Table, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
+    pub(super) fn bandwidth_cell(
+        &mut self,
+        table: Table,
+        cpus: &[u32],
+        row: Option<u32>,
+        node: Option<u32>,
+        mix: Mix,
+    ) -> Result<Cell, PlanError> {
         let loaders = self.loaders(cpus, node, 0)?;
         let at = Coordinates {
             table: Some(table),
@@ -390,7 +362,7 @@ impl<'a> Planner<'a> {
             mix: Some(mix),
             ..Default::default()
         };
-        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix), delay: 0 } })
+        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 } })
     }
 
     /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
@@ -398,7 +370,7 @@ impl<'a> Planner<'a> {
         let chaser = self.cpus.first().unwrap_or(0);
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
-        if others.is_empty() {
+        if others.is_empty() && self.spec.traffic.threads.is_empty() {
             return Err(PlanError::Unavailable(format!(
                 "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
             )));
@@ -407,16 +379,19 @@ impl<'a> Planner<'a> {
         let fixed_node = self.one_node()?;
         let home = fixed_node.unwrap_or_else(|| self.home_of(chaser));
         let mut cells = Vec::new();
-        for mix in self.mixes(&[Mix::AllReads])? {
+        let threads = !self.spec.traffic.threads.is_empty();
+        let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
+        for mix in mixes {
             let probe = self.probe(chaser, home, 0)?;
-            let loaders = self.loaders(&order, fixed_node, probe.buffer.bytes.0)?;
+            let beside = probe.buffer.bytes.0;
+            let loaders = if threads { self.threads(beside, &IdSet::one(chaser))? } else { self.loaders(&order, fixed_node, beside)? };
             let at = Coordinates {
                 table: Some(Table::Curve),
                 cpu: Some(chaser),
-                cpus: Some(others.clone()),
+                cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
                 cpu_node: Some(self.node_of(chaser)),
                 memory_node: self.named(home),
-                mix: Some(mix),
+                mix: (!threads).then_some(mix),
                 ..Default::default()
             };
             let delays = if self.spec.delays.is_empty() {
@@ -424,9 +399,9 @@ impl<'a> Planner<'a> {
             } else {
                 Delays::Cycles(self.spec.delays.clone())
             };
-            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix), delays, histogram: None } });
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic: self.traffic(mix)?, delays, histogram: None } });
         }
-        let step = self.step("Latency under load", Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
+        let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
             Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64 * budget + 0.5,
             _ => f64::from(CURVE_POINTS) * budget + 0.5,
         });
@@ -510,7 +485,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
-    fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
+    pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
         let mut title = title.to_owned();
         if let Some(dir) = &self.spec.memory_dir {
             title = format!("{title}, files in {}", dir.file.path);

@@ -253,6 +253,31 @@ impl<'a> Sizes<'a> {
             .collect()
     }
 
+    /// A buffer of a thread that was given what to do.
+    pub(super) fn thread_buffer(
+        &self,
+        cpu: u32,
+        node: u32,
+        size: Option<Bytes>,
+        directory: Option<&MemoryDir>,
+        beside: u64,
+    ) -> Result<BufferPlan, PlanError> {
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_LOADER).next_multiple_of(4 << 20);
+        let bytes = size.map_or(wanted, |s| s.0);
+        let room = match directory {
+            Some(dir) => Room { bytes: dir.most(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
+            None => self.room(node, beside, 1, 1),
+        };
+        if bytes > room.bytes {
+            return Err(self.too_much(bytes, "a thread's buffer", &room));
+        }
+        if bytes < self.least_loader() {
+            return Err(PlanError::Request(format!("a thread's buffer of {} is less than {}", Bytes(bytes), Bytes(self.least_loader()))));
+        }
+        let directory = directory.map(|dir| dir.file.path.clone());
+        Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })
+    }
+
     /// The smallest buffer in which every stream of every kernel has whole steps.
     fn least_loader(&self) -> u64 {
         16 << 10

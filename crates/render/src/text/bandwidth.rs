@@ -22,11 +22,38 @@ const BAR: usize = 20;
 /// One line a mix.
 pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node, m.at.mix));
-    let single = ms.len() == 1;
+    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node, m.at.mix, m.at.delay_cycles));
+    let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
+    let title = match (ms.len(), mixes.len()) {
+        (1, _) => "Bandwidth",
+        (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
+        _ => "Peak bandwidth by mix",
+    };
     let about = context.about(ABOUT);
-    page.heading(&context.title(&ms, if single { "Bandwidth" } else { "Peak bandwidth by mix" }), &about);
-    let mut marks = Marks::new(context.report, &ms);
+    page.heading(&context.title(&ms, title), &about);
+    mixes_table(page, context, &ms);
+}
+
+/// The best of each mix that a search found.
+pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let mut best: BTreeMap<Option<Mix>, &Measurement> = BTreeMap::new();
+    for m in ms {
+        let known = best.entry(m.at.mix).or_insert(m);
+        if value_of(&m.estimate).unwrap_or(f64::MIN) > value_of(&known.estimate).unwrap_or(f64::MIN) {
+            *known = m;
+        }
+    }
+    let best: Vec<&Measurement> = best.into_values().collect();
+    let about = context.about(ABOUT);
+    page.heading(&context.title(&best, "Highest bandwidth by mix"), &about);
+    mixes_table(page, context, &best);
+    let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
+    let text = format!("the highest of {} numbers of CPUs and delays each; all are in the JSON", tried.len());
+    page.text(Style::Dim, INDENT, INDENT, &text);
+}
+
+fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    let mut marks = Marks::new(context.report, ms);
     let several = |f: fn(&Measurement) -> String| ms.iter().map(|m| f(m)).collect::<BTreeSet<_>>().len() > 1;
     let mut columns = Vec::new();
     if several(loaders) {
@@ -35,7 +62,11 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     if several(|m| node_name(m.at.memory_node)) {
         columns.push(Column::words("memory").with(ms.iter().map(|m| Cell::text(node_name(m.at.memory_node)))));
     }
-    columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
+    columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
+    if ms.iter().any(|m| m.at.delay_cycles.is_some()) {
+        let delays = ms.iter().map(|m| Cell::text(m.at.delay_cycles.map(|d| d.to_string()).unwrap_or_default()));
+        columns.push(Column::numbers("delay").with(delays));
+    }
     columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| marks.cell(Some(m)))));
     columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
     let rates = |f: fn(&Measurement) -> Cell| ms.iter().map(move |m| f(m));
@@ -48,8 +79,13 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     let what = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
     columns.push(Column::words("what").optional().with(what));
     page.table(&grid(columns, page.width));
-    limits(page, &ms);
+    limits(page, ms);
     marks.print(page, &mut context.advised);
+    if let Some(passes) = ms.iter().filter_map(|m| m.evidence.integrity).map(|i| i.passes).reduce(|a, b| a + b) {
+        let wrong: u64 = ms.iter().filter_map(|m| m.evidence.integrity).map(|i| i.mismatches).sum();
+        let text = format!("checksums compared: {passes} passes over buffers, {wrong} wrong");
+        page.text(if wrong > 0 { Style::Error } else { Style::Dim }, INDENT, INDENT, &text);
+    }
     if ms.iter().any(|m| m.evidence.traffic.is_some()) {
         let unknown = ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_none()));
         let text = "bus: estimate of what crossed the memory bus, reads caused by stores included";
@@ -68,7 +104,7 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
             None => (!on_device(m)).then(|| "each CPU on its own node".into()),
         }));
     }
-    items.extend(evidence(&ms));
+    items.extend(evidence(ms));
     page.items(Style::Dim, INDENT, &items);
 }
 

@@ -1,0 +1,365 @@
+//! The loaders of a cell: their memory, the kernels that short trials found fastest for them, and what their bursts say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memgauge_core::plan::{BufferPlan, Loader, Traffic};
+use memgauge_core::result::{Evidence, Integrity, TrafficRates, Trial};
+use memgauge_core::stats;
+use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels::{self as kernels, Kernel, LINE};
+use memgauge_linux::memory::Buffer;
+
+use crate::load::{Checked, Load};
+use crate::pages::combined_pages;
+use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
+
+/// Rounds of a trial; each kernel runs once a round, so that a slow moment does not decide against one of them.
+const TRIAL_ROUNDS: usize = 3;
+/// Counted windows of a kernel in a round.
+const TRIAL_WINDOWS: usize = 3;
+
+/// A loader with its memory.
+pub(crate) struct Member {
+    pub(crate) cpu: u32,
+    buffer: Arc<Buffer>,
+    bytes: Bytes,
+    traffic: Traffic,
+    /// Instead of the cell's.
+    delay: Option<u32>,
+    /// A second buffer, and the percent of the accesses that go there.
+    second: Option<(Arc<Buffer>, u32)>,
+}
+
+/// Loaders with their memory.
+pub(crate) struct Crew {
+    members: Vec<Member>,
+}
+
+/// The kernels that won trials.
+#[derive(Clone)]
+pub(crate) struct Choice {
+    /// Each member's.
+    pub(crate) kernels: Vec<&'static Kernel>,
+    /// What else was tried for the first member's traffic.
+    pub(crate) tried: Vec<Trial>,
+}
+
+impl Choice {
+    /// Names of the kernels, each once.
+    pub(crate) fn name(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for kernel in &self.kernels {
+            if !names.contains(&kernel.name) {
+                names.push(kernel.name);
+            }
+        }
+        names.join(" + ")
+    }
+}
+
+impl Crew {
+    pub(crate) fn cpus(&self) -> IdSet {
+        self.members.iter().map(|m| m.cpu).collect()
+    }
+
+    pub(crate) fn first_cpu(&self) -> u32 {
+        self.members.first().map_or(0, |m| m.cpu)
+    }
+
+    /// Buffers, each once.
+    pub(crate) fn buffers(&self) -> Vec<(&Arc<Buffer>, Bytes)> {
+        let mut all: Vec<(&Arc<Buffer>, Bytes)> = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for member in &self.members {
+            for buffer in [&member.buffer].into_iter().chain(member.second.iter().map(|(b, _)| b)) {
+                if seen.insert(Arc::as_ptr(buffer)) {
+                    all.push((buffer, member.bytes));
+                }
+            }
+        }
+        all
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.buffers().iter().map(|(_, bytes)| bytes.0).sum()
+    }
+}
+
+/// GB/s of all loaders in each counted window in which every one of them looked at the clock. Where CPUs are shared with others (a
+/// host with fewer CPUs than its guests) there may be none: the whole burst is then the one sample, and its coverage says how much it is worth.
+pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, windows: usize) -> Vec<f64> {
+    let rate = |load: &Load, (ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes_per_step(load.kernel()) / ns(ticks));
+    // Bytes per nanosecond are GB/s.
+    let common: Vec<f64> = (SETTLE_WINDOWS..SETTLE_WINDOWS + windows)
+        .filter_map(|w| burst.loads.iter().map(|l| l.trace.window(w).and_then(|t| rate(&l.load, t))).sum::<Option<f64>>())
+        .collect();
+    if !common.is_empty() {
+        return common;
+    }
+    burst.loads.iter().map(|l| l.trace.whole().and_then(|t| rate(&l.load, t))).sum::<Option<f64>>().into_iter().collect()
+}
+
+/// Bytes of the lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+fn bytes_per_step(kernel: &Kernel) -> f64 {
+    ((kernel.lines_read_per_step() + kernel.lines_written_per_step()) * u64::from(LINE)) as f64
+}
+
+impl Session<'_> {
+    /// Memory for loaders: what the last cell used where it is what this one wants.
+    pub(crate) fn crew(&mut self, loaders: &[Loader], traffic: &Traffic) -> Result<Crew, CellError> {
+        self.shelf.retain(|(cpu, _), (plan, _)| loaders.iter().any(|l| l.cpu == *cpu && l.buffers().any(|b| b == plan)));
+        let mut members: Vec<Member> = Vec::new();
+        for loader in loaders {
+            let buffer = self.shelved(loader.cpu, 0, &loader.buffer)?;
+            let own = loader.own.as_deref();
+            let second = match own.and_then(|own| own.second.as_ref().map(|plan| (plan, own.second_percent))) {
+                Some((plan, percent)) => Some((self.shelved(loader.cpu, 1, plan)?, percent)),
+                None => None,
+            };
+            members.push(Member {
+                cpu: loader.cpu,
+                buffer,
+                bytes: loader.buffer.bytes,
+                traffic: own.map_or(traffic, |own| &own.traffic).clone(),
+                delay: own.and_then(|own| own.delay),
+                second,
+            });
+        }
+        Ok(Crew { members })
+    }
+
+    /// A loader's first or second buffer.
+    fn shelved(&mut self, cpu: u32, place: u8, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+        if let Some((_, buffer)) = self.shelf.get(&(cpu, place)).filter(|(on_shelf, _)| on_shelf == plan) {
+            return Ok(buffer.clone());
+        }
+        let shared = self.shelf.values().find(|(on_shelf, _)| plan.shared && on_shelf == plan).map(|(_, buffer)| buffer.clone());
+        let buffer = match shared {
+            Some(buffer) => buffer,
+            None => {
+                let buffer = self.allocate(plan)?;
+                self.fill(&buffer);
+                buffer
+            }
+        };
+        self.shelf.insert((cpu, place), (plan.clone(), buffer.clone()));
+        Ok(buffer)
+    }
+
+    /// Writes the plan's contents, again and again.
+    fn fill(&self, buffer: &Buffer) {
+        let contents = &self.plan.contents;
+        if contents.is_empty() {
+            return;
+        }
+        for (at, line) in (0..buffer.len() / LINE as usize).zip(contents.iter().cycle()) {
+            // SAFETY: line `at` lies inside the buffer, which is mapped and writable, and no thread uses it yet.
+            unsafe { buffer.as_ptr().add(at * LINE as usize).copy_from_nonoverlapping(line.0.as_ptr(), line.0.len()) };
+        }
+    }
+
+    /// Fresh loads of all members, or of those chosen by `which`.
+    fn loads_of(
+        &self,
+        crew: &Crew,
+        kernel: impl Fn(usize) -> &'static Kernel,
+        which: impl Fn(&Member) -> bool,
+        delay: u32,
+    ) -> Result<Vec<(u32, Load)>, CellError> {
+        let stored = self.plan.contents.first();
+        let members = crew.members.iter().enumerate().filter(|(_, m)| which(m));
+        members
+            .map(|(index, m)| {
+                let load = Load::new(kernel(index), &m.traffic, &m.buffer, m.bytes.0 as usize, index, stored);
+                let load = load.map_err(|why| CellError::Cannot(format!("CPU {}: {why}", m.cpu)))?;
+                let load = load.with_delay(m.delay.unwrap_or(delay));
+                Ok((m.cpu, if let Some((buffer, percent)) = &m.second { load.with_second(buffer, *percent) } else { load }))
+            })
+            .collect()
+    }
+
+    /// Fresh loads of all members.
+    pub(crate) fn loads(&self, crew: &Crew, choice: &Choice, delay: u32) -> Result<Vec<(u32, Load)>, CellError> {
+        self.loads_of(crew, |index| choice.kernels[index], |_| true, delay)
+    }
+
+    /// The fastest of the plan's kernels for each traffic, by all members that do it.
+    pub(crate) fn choose(&mut self, crew: &Crew) -> Result<Choice, CellError> {
+        let mut winners: Vec<(&Traffic, &'static Kernel)> = Vec::new();
+        let mut choice = Choice { kernels: Vec::new(), tried: Vec::new() };
+        for member in &crew.members {
+            let known = winners.iter().find(|(traffic, _)| **traffic == member.traffic).map(|(_, kernel)| *kernel);
+            let kernel = match known {
+                Some(kernel) => kernel,
+                None => {
+                    let (kernel, tried) = self.fastest(crew, &member.traffic)?;
+                    if winners.is_empty() {
+                        choice.tried = tried;
+                    }
+                    winners.push((&member.traffic, kernel));
+                    kernel
+                }
+            };
+            choice.kernels.push(kernel);
+        }
+        Ok(choice)
+    }
+
+    fn fastest(&mut self, crew: &Crew, traffic: &Traffic) -> Result<(&'static Kernel, Vec<Trial>), CellError> {
+        let candidates: Vec<&'static Kernel> =
+            traffic.kernels.iter().filter_map(|name| kernels::find(name)).filter(|k| k.supported()).collect();
+        let cpus: IdSet = crew.members.iter().filter(|m| m.traffic == *traffic).map(|m| m.cpu).collect();
+        let key = format!("{traffic:?} {cpus} {}", crew.bytes());
+        if let Some(known) = self.winners.get(&key) {
+            return Ok(known.clone());
+        }
+        let clock = self.clock();
+        let mut rates = vec![Vec::new(); candidates.len()];
+        let rounds = if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 };
+        for _ in 0..rounds {
+            for (kernel, rates) in candidates.iter().zip(&mut rates) {
+                let loads = self.loads_of(crew, |_| kernel, |m| m.traffic == *traffic, 0)?;
+                let burst = self.burst(None, loads, TRIAL_WINDOWS)?;
+                rates.extend(stats::median(&window_gbs(&burst, |t| clock.ns(t), TRIAL_WINDOWS)));
+                if self.interrupted() {
+                    return Err(CellError::Interrupted);
+                }
+            }
+        }
+        let tried: Vec<Trial> = candidates
+            .iter()
+            .zip(&rates)
+            .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
+            .collect();
+        let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.clone());
+        let kernel = candidates.iter().find(|k| best.as_deref().is_none_or(|name| k.name == name)).copied();
+        let kernel =
+            kernel.ok_or_else(|| CellError::Cannot(format!("this CPU runs none of the kernels planned for the mix {}", traffic.mix)))?;
+        self.winners.insert(key, (kernel, tried.clone()));
+        Ok((kernel, tried))
+    }
+}
+
+/// What the members did in all bursts of a cell, member by member.
+#[derive(Default)]
+pub(crate) struct Deeds {
+    /// CPU, kernel, ticks, steps.
+    members: Vec<(u32, &'static Kernel, u64, u64)>,
+    checked: Option<Checked>,
+}
+
+impl Deeds {
+    pub(crate) fn add(&mut self, burst: &BurstResult) {
+        if self.members.is_empty() {
+            self.members = burst.loads.iter().map(|l| (l.cpu, l.load.kernel(), 0, 0)).collect();
+        }
+        for (member, loaded) in self.members.iter_mut().zip(&burst.loads) {
+            let (ticks, steps) = loaded.trace.whole().unwrap_or_default();
+            (member.2, member.3) = (member.2 + ticks, member.3 + steps);
+        }
+        // Loads count for as long as they live, which is all bursts of a cell.
+        let sum = burst.loads.iter().filter_map(|l| l.load.checked());
+        self.checked = sum.reduce(|a, b| Checked { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
+    }
+
+    /// Slowest loader's rate over the fastest's.
+    fn fairness(&self) -> Option<f64> {
+        if self.members.len() < 2 || self.members.iter().any(|m| m.2 == 0) {
+            return None;
+        }
+        let rates = self.members.iter().map(|(_, kernel, ticks, steps)| *steps as f64 * bytes_per_step(kernel) / *ticks as f64);
+        let (least, most) = rates.fold((f64::MAX, 0.0f64), |(least, most), r| (least.min(r), most.max(r)));
+        (most > 0.0).then(|| least / most)
+    }
+
+    /// Splits a bandwidth of all members by what they read and wrote.
+    pub(crate) fn traffic(&self, gbs: f64) -> TrafficRates {
+        let lines = |count: fn(&Kernel) -> u64| self.members.iter().map(|m| (count(m.1) * m.3) as f64).sum::<f64>();
+        let (read, written) = (lines(Kernel::lines_read_per_step), lines(Kernel::lines_written_per_step));
+        let share = if read + written > 0.0 { read / (read + written) } else { 0.0 };
+        // Whether a plain store of a whole line, or a string instruction, reads the line first depends on the core and is not known here.
+        let none = self.members.iter().all(|m| m.1.mix == Mix::AllReads || m.1.mix.non_temporal());
+        let rfo = if none { Rfo::No } else { Rfo::Unknown };
+        let bus_estimate_gbs = (rfo == Rfo::No).then_some(gbs);
+        TrafficRates { app_read_gbs: gbs * share, app_write_gbs: gbs * (1.0 - share), bus_estimate_gbs, rfo }
+    }
+
+    /// What a crew's results have in common, once it has measured.
+    pub(crate) fn evidence(&self, crew: &Crew, choice: &Choice, ns: impl Fn(u64) -> f64) -> Evidence {
+        let buffers = crew.buffers();
+        let rate = |(cpu, kernel, ticks, steps): &(u32, &Kernel, u64, u64)| {
+            (*ticks > 0).then(|| (*cpu, *steps as f64 * bytes_per_step(kernel) / ns(*ticks)))
+        };
+        Evidence {
+            threads: crew.members.len() as u32,
+            kernel: choice.name(),
+            kernels_tried: choice.tried.clone(),
+            buffer: Bytes(crew.bytes()),
+            allocations: 1,
+            pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
+            file: buffers.first().and_then(|(b, _)| b.file().cloned()),
+            placement: combined(buffers.iter().map(|(b, _)| b.placement_now())),
+            fairness: self.fairness(),
+            gbs_by_cpu: self.members.iter().filter_map(rate).collect::<BTreeMap<u32, f64>>(),
+            integrity: self.checked.map(|c| Integrity { passes: c.passes, mismatches: c.mismatches }),
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::burst::Trace;
+    use crate::session::Loaded;
+    use crate::team::Disturbance;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::spec::PageRequest;
+
+    fn load() -> Load {
+        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
+        let plan = BufferPlan {
+            bytes: Bytes::mib(1),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: IdSet::new(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let buffer = Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap());
+        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
+    }
+
+    fn rates(traces: Vec<Trace>) -> Vec<f64> {
+        let load = load();
+        let bytes = bytes_per_step(load.kernel());
+        let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
+        let burst = BurstResult { chase: None, loads, disturbance: Disturbance::default(), coverage: None };
+        window_gbs(&burst, |ticks| ticks as f64, 2).iter().map(|gbs| gbs / bytes).collect()
+    }
+
+    /// Ten steps a tick; windows of 100 ticks.
+    fn steady() -> Vec<Option<(u64, u64)>> {
+        (0..4).map(|w| Some((w * 100, w * 1000))).collect()
+    }
+
+    #[test]
+    fn windows_in_which_all_looked_count() {
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(steady())]), [20.0, 20.0]);
+        let mut late = steady();
+        late[3] = None;
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(late)]), [20.0]);
+    }
+
+    #[test]
+    fn threads_that_never_looked_together_leave_one_sample() {
+        // On a host with fewer CPUs than its guest a thread may look only when it starts and when all is over.
+        let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
+        assert_eq!(rates(vec![Trace::of(steady()), Trace::of(rare)]), [12.5]);
+        let never = vec![None, None, None, Some((400, 0))];
+        assert!(rates(vec![Trace::of(steady()), Trace::of(never)]).is_empty());
+    }
+}

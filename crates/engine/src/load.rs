@@ -1,0 +1,363 @@
+//! A loader: a kernel over the streams of its buffer, again and again.
+
+use std::sync::Arc;
+
+use memgauge_core::plan::Traffic;
+use memgauge_core::spec::LineContent;
+use memgauge_core::traffic::{Access, LineUse};
+use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
+use memgauge_linux::memory::Buffer;
+
+use crate::burst::{Schedule, Trace, keep_count};
+
+/// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
+/// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
+const STAGGER: usize = 768;
+const PAGE: usize = 4096;
+/// Steps on one buffer before the next turn of a thread with two: some 100 to 300 lines, long enough for prefetchers to follow, short
+/// enough that both buffers' memory is busy at once.
+const STEPS_A_TURN: usize = 8;
+
+/// What one CPU does in bursts; goes on where it stopped.
+#[derive(Clone)]
+pub(crate) struct Load {
+    lane: Lane,
+    /// A second buffer, and the percent of turns that it gets.
+    second: Option<(Box<Lane>, u32)>,
+    /// Core cycles between bursts of four lines.
+    delay: u32,
+    /// Percent of a turn of the second buffer that are due.
+    due: u32,
+}
+
+/// A kernel's way through one buffer.
+#[derive(Clone)]
+struct Lane {
+    kernel: &'static Kernel,
+    /// Where each stream begins.
+    bases: [usize; MAX_STREAMS],
+    /// Bytes that each stream advances a step.
+    advance: [usize; MAX_STREAMS],
+    /// Steps in one pass over the streams, or over the window of a random order.
+    steps: usize,
+    /// Random access: the order in a window, and how many windows the buffer has; 1 otherwise.
+    order: Option<Arc<Order>>,
+    windows: usize,
+    stride: usize,
+    /// The step to go on with, of all windows.
+    next: usize,
+    stored: Line,
+    check: Option<Check>,
+    /// Keeps the memory that `bases` point to.
+    buffer: Arc<Buffer>,
+}
+
+/// The checksum of what a pass loads.
+#[derive(Clone)]
+struct Check {
+    expected: u64,
+    sum: Line,
+    /// Steps since the sum was begun.
+    done: usize,
+    passes: u64,
+    mismatches: u64,
+}
+
+/// Completed passes whose checksum was compared, and how many were wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Checked {
+    pub(crate) passes: u64,
+    pub(crate) mismatches: u64,
+}
+
+impl Load {
+    /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its team. Stores write `stored`, or
+    /// what kernels store unless told otherwise.
+    ///
+    /// # Errors
+    /// In words, when the buffer is too small for the traffic.
+    pub(crate) fn new(
+        kernel: &'static Kernel,
+        traffic: &Traffic,
+        buffer: &Arc<Buffer>,
+        bytes: usize,
+        index: usize,
+        stored: Option<&LineContent>,
+    ) -> Result<Self, String> {
+        Ok(Self { lane: Lane::new(kernel, traffic, buffer, bytes, index, stored)?, second: None, delay: 0, due: 0 })
+    }
+
+    /// The same, with `percent` of the accesses to a second buffer of the same size.
+    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
+        self.second = Some((Box::new(self.lane.over(buffer)), percent));
+        self
+    }
+
+    /// The same, with so many core cycles between bursts of four lines.
+    pub(crate) fn with_delay(mut self, cycles: u32) -> Self {
+        self.delay = cycles;
+        self
+    }
+
+    pub(crate) fn kernel(&self) -> &'static Kernel {
+        self.lane.kernel
+    }
+
+    /// What became of the checksums; `None` for kernels that keep none.
+    pub(crate) fn checked(&self) -> Option<Checked> {
+        let of = |lane: &Lane| lane.check.as_ref().map(|c| Checked { passes: c.passes, mismatches: c.mismatches });
+        let mut all = of(&self.lane)?;
+        if let Some(second) = self.second.as_ref().and_then(|(lane, _)| of(lane)) {
+            all.passes += second.passes;
+            all.mismatches += second.mismatches;
+        }
+        Some(all)
+    }
+
+    /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
+    pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
+        let kernel = self.lane.kernel;
+        // The delay that was asked for is between bursts of four lines.
+        let delay = (self.delay > 0).then_some(self.delay * kernel.burst_lines / 4);
+        let trace = keep_count(schedule, |units| self.turns(units, delay));
+        (trace, self)
+    }
+
+    /// So many steps, some of them on the second buffer.
+    fn turns(&mut self, units: usize, delay: Option<u32>) {
+        let Some((second, percent)) = &mut self.second else { return self.lane.run(units, delay) };
+        let mut left = units;
+        while left > 0 {
+            let steps = left.min(STEPS_A_TURN);
+            self.due += *percent;
+            if self.due >= 100 {
+                self.due -= 100;
+                second.run(steps, delay);
+            } else {
+                self.lane.run(steps, delay);
+            }
+            left -= steps;
+        }
+    }
+}
+
+impl Lane {
+    fn new(
+        kernel: &'static Kernel,
+        traffic: &Traffic,
+        buffer: &Arc<Buffer>,
+        bytes: usize,
+        index: usize,
+        stored: Option<&LineContent>,
+    ) -> Result<Self, String> {
+        let stored = stored.map_or(Line::STORED, |line| Line(line.0));
+        let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
+        let (mut advance, mut order, mut windows) = ([0; MAX_STREAMS], None, 1);
+        for (to, stream) in advance.iter_mut().zip(kernel.streams) {
+            *to = match kernel.form.access {
+                Access::Sequential => stream.advance(),
+                Access::Strided => kernel.lines_per_step(stream) * stride,
+                Access::Random => kernel.lines_per_step(stream) * LINE as usize,
+            };
+        }
+        let per_step: usize = advance.iter().sum();
+        let small = bytes < 4 * MAX_STREAMS * PAGE;
+        // In a small buffer, meant to sit in a cache, the gaps would cost a good part of it.
+        let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
+        let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
+        let steps = if kernel.form.access == Access::Random {
+            let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
+            // Every thread's order is its own, so that threads that share a buffer do not follow one another.
+            let made = Order::new(window / LINE as usize, index as u64);
+            let made = made.ok_or_else(|| format!("a random window of {window} bytes has less than {} lines", Order::FEWEST_LINES))?;
+            windows = (bytes / LINE as usize / made.lines()).max(1);
+            let steps = made.lines() * LINE as usize / per_step;
+            order = Some(Arc::new(made));
+            advance = [0; MAX_STREAMS];
+            steps.max(1)
+        } else {
+            bytes.saturating_sub(slack) / per_step
+        };
+        if steps == 0 {
+            return Err(format!("{bytes} bytes are less than one step of {} takes: {}", kernel.name, per_step + slack));
+        }
+        let mut bases = [0; MAX_STREAMS];
+        let mut at = buffer.as_ptr() as usize;
+        for (i, base) in bases.iter_mut().enumerate().take(kernel.streams.len()) {
+            *base = at + i * stagger;
+            at = (*base + steps * advance[i]).next_multiple_of(align);
+        }
+        assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
+        // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
+        let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
+        let check = (kernel.form.line == LineUse::Checked).then(|| Check::new(bases[0], steps * advance[0]));
+        let next = next as usize % (steps * windows);
+        Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
+    }
+
+    /// The same way through another buffer of the same size.
+    fn over(&self, buffer: &Arc<Buffer>) -> Self {
+        let (from, to) = (self.buffer.as_ptr() as usize, buffer.as_ptr() as usize);
+        assert!(buffer.len() >= self.buffer.len(), "the buffer holds the streams");
+        let mut lane = Self { buffer: buffer.clone(), ..self.clone() };
+        for base in lane.bases.iter_mut().take(self.kernel.streams.len()) {
+            *base = *base - from + to;
+        }
+        lane.check = lane.check.map(|_| Check::new(lane.bases[0], lane.steps * lane.advance[0]));
+        lane
+    }
+
+    fn run(&mut self, units: usize, delay: Option<u32>) {
+        let mut left = units;
+        while left > 0 {
+            let (window, step) = (self.next / self.steps, self.next % self.steps);
+            let mut run = left.min(self.steps - step);
+            if let Some(check) = &self.check {
+                run = run.min(self.steps - check.done);
+            }
+            let mut at = [std::ptr::null_mut(); MAX_STREAMS];
+            for (i, pointer) in at.iter_mut().enumerate().take(self.kernel.streams.len()) {
+                *pointer = (self.bases[i] + step * self.advance[i]) as *mut u8;
+            }
+            let mut walk = Walk::new(at).with_stride(self.stride).storing(&self.stored);
+            if let Some(order) = &self.order {
+                walk.streams[0] = (self.bases[0] + window * order.lines() * LINE as usize) as *mut u8;
+                walk = walk.with_order(order, step * self.kernel.lines_per_step(&self.kernel.streams[0]));
+            }
+            if let Some(check) = &self.check {
+                walk.sum = check.sum;
+            }
+            // SAFETY: `new` laid out `steps` steps of every stream, or `windows` windows of the order, inside the buffer, which lives as long
+            // as `self`; step + run does not exceed them. The kernel is one of those available on this CPU. No other thread uses the buffer,
+            // or all only read it.
+            unsafe { self.kernel.walk(&mut walk, run, delay) };
+            if let Some(check) = &mut self.check {
+                check.sum = walk.sum;
+                check.done += run;
+                check.compare(self.steps);
+            }
+            self.next = (self.next + run) % (self.steps * self.windows);
+            left -= run;
+        }
+    }
+}
+
+impl Check {
+    /// The sum that every pass over these bytes must have.
+    fn new(start: usize, bytes: usize) -> Self {
+        // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
+        let expected = unsafe { kernels::checksum_xor(start as *const u8, bytes) };
+        Self { expected, sum: Line::ZERO, done: 0, passes: 0, mismatches: 0 }
+    }
+
+    /// Steps may begin anywhere: so many of them in a row, around the end, are one pass.
+    fn compare(&mut self, steps: usize) {
+        if self.done < steps {
+            return;
+        }
+        self.passes += 1;
+        self.mismatches += u64::from(self.sum.xor_of_words() != self.expected);
+        (self.sum, self.done) = (Line::ZERO, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::spec::PageRequest;
+    use memgauge_core::traffic::{Form, Mix};
+    use memgauge_core::units::{Bytes, IdSet};
+
+    use super::*;
+
+    fn buffer(bytes: usize) -> Arc<Buffer> {
+        let plan = BufferPlan {
+            bytes: Bytes(bytes as u64),
+            node: 0,
+            pages: PageRequest::Base,
+            touch: IdSet::new(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
+    }
+
+    fn kernel(mix: Mix, access: Access, line: LineUse) -> &'static Kernel {
+        let form = Form { access, line };
+        kernels::available().find(|k| k.mix == mix && k.form == form).unwrap()
+    }
+
+    fn lane(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Lane {
+        let content = LineContent([7; 64]);
+        Lane::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap()
+    }
+
+    /// Lines of `buffer` that were stored.
+    fn stored(buffer: &Buffer) -> usize {
+        // SAFETY: the whole buffer is mapped and was touched; no thread uses it now.
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) };
+        bytes.chunks_exact(64).filter(|line| line.iter().all(|b| *b == 7)).count()
+    }
+
+    #[test]
+    fn a_pass_in_windows_of_random_order_visits_nearly_every_line_once() {
+        let buffer = buffer(1 << 20);
+        let traffic = Traffic { window: Some(Bytes::kib(64)), ..Traffic::default() };
+        let mut lane = lane(kernel(Mix::R1W1, Access::Random, LineUse::Whole), &traffic, &buffer, 3);
+        assert!(lane.windows >= 15, "{}", lane.windows);
+        lane.run(lane.steps * lane.windows, None);
+        assert_eq!(stored(&buffer), lane.windows * lane.order.as_ref().unwrap().lines());
+        assert!(stored(&buffer) > 15 * 1024 * 15 / 16, "{}", stored(&buffer));
+    }
+
+    #[test]
+    fn strides_leave_lines_out() {
+        let buffer = buffer(1 << 20);
+        let traffic = Traffic { stride: Some(Bytes(256)), ..Traffic::default() };
+        let mut lane = lane(kernel(Mix::R1W1, Access::Strided, LineUse::Whole), &traffic, &buffer, 0);
+        lane.run(lane.steps, None);
+        assert_eq!(stored(&buffer), (1 << 20) / 256);
+    }
+
+    #[test]
+    fn a_changed_bit_is_a_mismatch_of_each_later_pass() {
+        let buffer = buffer(1 << 18);
+        let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
+        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None).unwrap();
+        let steps = load.lane.steps;
+        // In pieces that do not divide a pass, beginning in the middle.
+        for _ in 0..7 {
+            load.lane.run(steps * 3 / 7 + 1, None);
+        }
+        assert_eq!(load.checked(), Some(Checked { passes: 3, mismatches: 0 }));
+        // SAFETY: within the buffer, which no thread uses now.
+        unsafe { *buffer.as_ptr().add(12345) ^= 0x10 };
+        load.lane.run(2 * steps, None);
+        let Checked { passes, mismatches } = load.checked().unwrap();
+        assert!(passes == 5 && mismatches >= 1, "{passes} {mismatches}");
+    }
+
+    #[test]
+    fn a_second_buffer_gets_its_part() {
+        let buffers = [buffer(1 << 20), buffer(1 << 20)];
+        let plain = kernel(Mix::R1W1, Access::Sequential, LineUse::Whole);
+        let content = LineContent([7; 64]);
+        let load = Load::new(plain, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
+        let mut load = load.with_second(&buffers[1], 25);
+        load.turns(load.lane.steps / 2, None);
+        let [first, second] = [stored(&buffers[0]), stored(&buffers[1])];
+        let share = second as f64 / (first + second) as f64;
+        assert!((0.23..0.27).contains(&share), "{first} {second}");
+    }
+
+    #[test]
+    fn a_buffer_that_is_too_small_is_refused() {
+        let small = buffer(4096);
+        for access in [Access::Sequential, Access::Random] {
+            let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
+            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None).err().unwrap();
+            assert!(error.contains("less than"), "{error}");
+        }
+    }
+}
