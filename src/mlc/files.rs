@@ -81,11 +81,7 @@ pub(crate) struct Threads {
 ///
 /// # Errors
 /// Names the line and the field that is wrong.
-pub(crate) fn threads(
-    text: &str,
-    latency: Option<u32>,
-    directory: &dyn Fn(&Path) -> Result<MemoryDir, String>,
-) -> Result<Threads, String> {
+pub(crate) fn threads(text: &str, latency: Option<u32>, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Threads, String> {
     let mut all = Threads::default();
     for (n, line) in lines(text) {
         let words: Vec<&str> = line.split_whitespace().collect();

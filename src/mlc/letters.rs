@@ -342,7 +342,10 @@ impl Takes {
             }
             List => given.list = list(text).ok_or_else(|| needs("CPUs such as 1-7,12"))?,
             Mask => given.list = text.and_then(mask).ok_or_else(|| needs("a hexadecimal mask of CPUs"))?,
-            Text => given.text = known(text).map(OsString::from).or_else(|| (!value.is_empty()).then(|| value.into())).ok_or_else(|| needs("a name"))?,
+            Text => {
+                given.text =
+                    known(text).map(OsString::from).or_else(|| (!value.is_empty()).then(|| value.into())).ok_or_else(|| needs("a name"))?
+            }
         }
         Ok(given)
     }
@@ -408,7 +411,9 @@ pub(crate) fn mix(code: u32) -> Option<Mix> {
 
 /// The usage. No line begins with a digit, so that no parser takes one for a row.
 pub(crate) fn usage() -> String {
-    let mut text = String::from("Usage: mlc [MODE] [OPTION]...\n\nWithout a mode: latency matrix, peak injection bandwidth, bandwidth matrix, loaded latency, cache to cache.\n\nModes:\n");
+    let mut text = String::from(
+        "Usage: mlc [MODE] [OPTION]...\n\nWithout a mode: latency matrix, peak injection bandwidth, bandwidth matrix, loaded latency, cache to cache.\n\nModes:\n",
+    );
     for (name, _, help) in MODES {
         text.push_str(&format!("  {name:<27} {help}\n"));
     }

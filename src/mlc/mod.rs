@@ -183,7 +183,9 @@ impl Runner<'_> {
         let mut specs = section.specs.clone();
         let pooled = specs.iter().any(|s| s.pages != PageRequest::Auto);
         let (plans, machine) = match self.plans(&specs) {
-            Err(error) if pooled && matches!(error.downcast_ref(), Some(PlanError::Unavailable(_))) => self.without_pool(&mut specs, &error)?,
+            Err(error) if pooled && matches!(error.downcast_ref(), Some(PlanError::Unavailable(_))) => {
+                self.without_pool(&mut specs, &error)?
+            }
             planned => planned?,
         };
         output::print(header(&plans).as_bytes())?;
@@ -298,7 +300,11 @@ fn header(kind: Kind, request: &Request, plans: &[Plan]) -> String {
                 }
             }
             let blank = if kind == Kind::BandwidthMatrix { "" } else { "\n" };
-            format!("Using buffer size of {}/thread for reads and an additional {}/thread for writes\n{prefetchers}{blank}", mib(reads), mib(writes))
+            format!(
+                "Using buffer size of {}/thread for reads and an additional {}/thread for writes\n{prefetchers}{blank}",
+                mib(reads),
+                mib(writes)
+            )
         }
         Kind::C2c | Kind::OneTransfer => String::new(),
     }
@@ -306,7 +312,11 @@ fn header(kind: Kind, request: &Request, plans: &[Plan]) -> String {
 
 fn body(section: &Section, report: &Report) -> String {
     let pooled = report.plan.as_ref().is_some_and(|p| {
-        p.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).any(|b| matches!(b.pages, PageRequest::Huge2M | PageRequest::Huge1G))
+        p.steps
+            .iter()
+            .flat_map(|s| &s.cells)
+            .flat_map(|c| c.work.buffers())
+            .any(|b| matches!(b.pages, PageRequest::Huge2M | PageRequest::Huge1G))
     });
     let wording = text::Wording { large_pages: section.wording.large_pages && pooled, ..section.wording };
     match section.kind {

@@ -161,6 +161,7 @@ impl Asker<'_> {
             large_pages: specs.iter().any(|s| s.pages != memgauge_core::spec::PageRequest::Auto),
             searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
             only_reads: l.shared,
+            more_mixes: true,
             per_thread: l.per_thread || specs.iter().any(|s| !s.traffic.threads.is_empty()),
             bucket_log2: l.histogram_log2,
         };
@@ -246,7 +247,8 @@ impl Asker<'_> {
 
     /// A spec for all mixes, or one for each where their buffers differ.
     fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
-        let groups: Vec<Vec<Mix>> = if self.letters.buffer.is_none() { vec![mixes.to_vec()] } else { mixes.iter().map(|m| vec![*m]).collect() };
+        let groups: Vec<Vec<Mix>> =
+            if self.letters.buffer.is_none() { vec![mixes.to_vec()] } else { mixes.iter().map(|m| vec![*m]).collect() };
         let mut specs = Vec::new();
         for group in groups {
             let mut spec = Spec { size: group.first().and_then(|m| self.buffer(*m)), mixes: group, ..spec.clone() };
@@ -296,7 +298,9 @@ impl Asker<'_> {
         spec.start_signal = l.signal.clone();
         let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.here.first_cpu()));
         if l.bandwidth_only {
-            for (given, letter) in [(l.cpu.is_some(), "-c"), (l.touch.is_some(), "-i"), (l.histogram_log2.is_some(), "-f"), (l.random_chase, "-r")] {
+            for (given, letter) in
+                [(l.cpu.is_some(), "-c"), (l.touch.is_some(), "-i"), (l.histogram_log2.is_some(), "-f"), (l.random_chase, "-r")]
+            {
                 if given {
                     self.note(format!("{letter}: no effect with -T, which measures no latency"));
                 }
@@ -449,7 +453,9 @@ impl Asker<'_> {
         if pair {
             let allowed = &self.here.machine.allowed.cpus;
             let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
-            let reader = l.cpu.unwrap_or_else(|| if l.writer == Some(self.here.first_cpu()) { other(self.here.first_cpu()) } else { self.here.first_cpu() });
+            let reader = l.cpu.unwrap_or_else(|| {
+                if l.writer == Some(self.here.first_cpu()) { other(self.here.first_cpu()) } else { self.here.first_cpu() }
+            });
             let writer = l.writer.unwrap_or_else(|| other(reader));
             spec.chase.cpu = Some(reader);
             spec.transfer.holder = Some(writer);

@@ -76,7 +76,9 @@ fn files(path: &Path) -> Result<String, String> {
     Ok(match path.to_str() {
         Some("delays") => "0\n300\n".into(),
         Some("pattern") => format!("{}\n", "5a".repeat(64)),
-        Some("threads") => "0 R seq 1m dram 1\n1-3 W5 rand 2m dram 0 100\n4-5 W6 seq 2m pmem /pmemfs0\n6 W21 seq 1m dram 0 dram 1 25\n".into(),
+        Some("threads") => {
+            "0 R seq 1m dram 1\n1-3 W5 rand 2m dram 0 100\n4-5 W6 seq 2m pmem /pmemfs0\n6 W21 seq 1m dram 0 dram 1 25\n".into()
+        }
         _ => return Err(format!("{}: not there", path.display())),
     })
 }
@@ -273,8 +275,18 @@ fn every_letter_is_in_the_table_of_tests_or_is_no_part_of_a_spec() {
 #[test]
 fn every_ratio_has_its_mix() {
     let table = [
-        (2, Mix::R2W1), (3, Mix::R3W1), (4, Mix::R4W1), (5, Mix::R1W1), (6, Mix::NtWrite), (7, Mix::R2W1NtX1), (8, Mix::R1W1Nt),
-        (9, Mix::R3W1Nt), (10, Mix::R2W1Nt), (11, Mix::R3W1X2), (12, Mix::R4W1), (19, Mix::R9W1),
+        (2, Mix::R2W1),
+        (3, Mix::R3W1),
+        (4, Mix::R4W1),
+        (5, Mix::R1W1),
+        (6, Mix::NtWrite),
+        (7, Mix::R2W1NtX1),
+        (8, Mix::R1W1Nt),
+        (9, Mix::R3W1Nt),
+        (10, Mix::R2W1Nt),
+        (11, Mix::R3W1X2),
+        (12, Mix::R4W1),
+        (19, Mix::R9W1),
     ];
     for (code, mix) in table {
         for mode in ["--loaded_latency", "--bandwidth_matrix"] {
@@ -380,7 +392,9 @@ fn what_has_no_effect_is_told_and_nothing_more() {
         let (_, _, ignored) = letters_of(line);
         assert!(ignored.len() == 1 && ignored[0].starts_with(option), "{line}: {ignored:?}");
     }
-    for line in ["--idle_latency -j1 -i3", "--loaded_latency -n8", "--loaded_latency -e -D64", "--loaded_latency -P", "--loaded_latency -T -c1"] {
+    for line in
+        ["--idle_latency -j1 -i3", "--loaded_latency -n8", "--loaded_latency -e -D64", "--loaded_latency -P", "--loaded_latency -T -c1"]
+    {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }
 }
@@ -394,9 +408,49 @@ fn refusal(arg: &str) -> Refusal {
 
 #[test]
 fn what_is_no_option_is_refused() {
-    for bad in ["--bandwidth", "-N3", "-y", "5", "", "-", "--", "mlc", "-t", "-t0", "-tx", "-t1e3", "-t-1", "-t99999999", "-b", "-b0", "-b5x",
-        "-b-5", "-b99999999999g", "-c", "-c-1", "-c+1", "-c9999999", "-k", "-k3-1", "-kx", "-m", "-m0", "-mxyz", "-K2", "-W", "-Wx", "-d99999999",
-        "-g", "-o", "-J", "-X1", "-ex", "-L2", "-f99", "--Idle_latency"] {
+    for bad in [
+        "--bandwidth",
+        "-N3",
+        "-y",
+        "5",
+        "",
+        "-",
+        "--",
+        "mlc",
+        "-t",
+        "-t0",
+        "-tx",
+        "-t1e3",
+        "-t-1",
+        "-t99999999",
+        "-b",
+        "-b0",
+        "-b5x",
+        "-b-5",
+        "-b99999999999g",
+        "-c",
+        "-c-1",
+        "-c+1",
+        "-c9999999",
+        "-k",
+        "-k3-1",
+        "-kx",
+        "-m",
+        "-m0",
+        "-mxyz",
+        "-K2",
+        "-W",
+        "-Wx",
+        "-d99999999",
+        "-g",
+        "-o",
+        "-J",
+        "-X1",
+        "-ex",
+        "-L2",
+        "-f99",
+        "--Idle_latency",
+    ] {
         assert!(parse(&[OsString::from(bad)]).is_err(), "{bad}");
     }
     assert!(refusal("--nothing").message.contains("--nothing"));
@@ -404,7 +458,12 @@ fn what_is_no_option_is_refused() {
 
 #[test]
 fn dashes_of_web_pages_have_their_own_message() {
-    for (arg, fixed) in [("\u{2013}t5", "-t5"), ("\u{2013}loaded_latency", "--loaded_latency"), ("\u{2013}\u{2013}idle_latency", "--idle_latency"), ("\u{2014}b2g", "-b2g")] {
+    for (arg, fixed) in [
+        ("\u{2013}t5", "-t5"),
+        ("\u{2013}loaded_latency", "--loaded_latency"),
+        ("\u{2013}\u{2013}idle_latency", "--idle_latency"),
+        ("\u{2014}b2g", "-b2g"),
+    ] {
         let message = refusal(arg).message;
         assert!(message.contains("U+201") && message.ends_with(fixed), "{message}");
     }
