@@ -48,6 +48,7 @@ fn kernels(widths: &[Width]) -> Vec<KernelRow> {
                 (Access::Random, _) => mix == mix.with_one_read_stream(),
                 (_, LineUse::WrittenBack) => plain_stores,
                 (_, LineUse::Checked) => mix == Mix::AllReads,
+                (_, LineUse::Part) => !mix.non_temporal(),
                 _ => true,
             };
             if exists {
@@ -197,7 +198,6 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--peak_injection_bandwidth", "-k1 -mff", |s| s.cpus = ids("0-7")),
     ("--peak_injection_bandwidth", "-m0x08", |s| s.cpus = ids("3")),
     ("--peak_injection_bandwidth", "-m2", |s| s.cpus = ids("1")),
-    ("--peak_injection_bandwidth", "-K1", |s| s.traffic.line = LineUse::Part),
     ("--peak_injection_bandwidth", "-K1 -K0", |_| {}),
     ("--peak_injection_bandwidth", "-W6", |s| s.mixes.push(Mix::NtWrite)),
     ("--peak_injection_bandwidth", "-W4", |s| s.mixes.push(Mix::R4W1)),
@@ -328,6 +328,14 @@ fn a_buffer_is_taken_again_for_writes() {
     let sizes: Vec<_> = request.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
     let (one, two) = (Some(Bytes::mib(1)), Some(Bytes::mib(2)));
     assert_eq!(sizes, [(Mix::AllReads, one), (Mix::R3W1, two), (Mix::R2W1, two), (Mix::R1W1, one), (Mix::R2W1Nt, two)]);
+}
+
+#[test]
+fn parts_of_lines_are_for_the_mixes_that_have_them() {
+    let lines: Vec<_> = ask("--peak_injection_bandwidth -K1").sections[0].specs.iter().map(|s| (s.mixes.clone(), s.traffic.line)).collect();
+    assert_eq!(lines.len(), 5);
+    assert_eq!(lines[0], (vec![Mix::AllReads], LineUse::Part));
+    assert_eq!(lines[4], (vec![Mix::R2W1Nt], LineUse::Whole));
 }
 
 #[test]
