@@ -330,3 +330,6 @@ fn body(section: &Section, report: &Report) -> String {
         Kind::OneTransfer => text::one_transfer(report),
     }
 }
+
+#[cfg(test)]
+mod tests;

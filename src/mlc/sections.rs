@@ -161,6 +161,7 @@ impl Asker<'_> {
             large_pages: specs.iter().any(|s| s.pages != memgauge_core::spec::PageRequest::Auto),
             searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
             only_reads: l.shared,
+            more_mixes: true,
             per_thread: l.per_thread || specs.iter().any(|s| !s.traffic.threads.is_empty()),
             bucket_log2: l.histogram_log2,
         };
@@ -246,8 +247,9 @@ impl Asker<'_> {
 
     /// A spec for all mixes, or one for each where their buffers differ.
     fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
-        let groups: Vec<Vec<Mix>> =
-            if self.letters.buffer.is_none() { vec![mixes.to_vec()] } else { mixes.iter().map(|m| vec![*m]).collect() };
+        // Parts of lines are touched by plain loads and stores only: other mixes get a spec without it.
+        let apart = self.letters.buffer.is_some() || self.letters.part_of_line;
+        let groups: Vec<Vec<Mix>> = if apart { mixes.iter().map(|m| vec![*m]).collect() } else { vec![mixes.to_vec()] };
         let mut specs = Vec::new();
         for group in groups {
             let mut spec = Spec { size: group.first().and_then(|m| self.buffer(*m)), mixes: group, ..spec.clone() };
@@ -409,12 +411,13 @@ impl Asker<'_> {
                 threads => threads.iter().all(|t| one(t.mix, t.access)),
             }
         };
+        let mixes = spec.mixes.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
         if !has(spec, None) && spec.traffic.line != LineUse::Whole {
-            self.note("-K, -I, -P, -Q: no kernel of this CPU does that with this traffic; whole lines are loaded and stored");
+            self.note(format!("-K, -I, -P, -Q: no kernel of this CPU does that with {mixes}; whole lines are loaded and stored"));
             spec.traffic.line = LineUse::Whole;
         }
         if !has(spec, None) && spec.traffic.access != Access::Sequential {
-            self.note("-U, -l: no kernel of this CPU does that with this mix; lines are visited in order");
+            self.note(format!("-U, -l: no kernel of this CPU does that with {mixes}; lines are visited in order"));
             (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
         }
         let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];

@@ -34,6 +34,9 @@ impl Format for Mlc {
         if has(Experiment::Bandwidth, Table::PerMix) {
             sections.push(peak(report, Wording::default()));
         }
+        if has(Experiment::Bandwidth, Table::Search) {
+            sections.push(peak(report, Wording { searched: true, ..Wording::default() }));
+        }
         if has(Experiment::Bandwidth, Table::NodeMatrix) {
             sections.push(bandwidth_matrix(report, Wording::default()));
         }
@@ -58,6 +61,8 @@ pub struct Wording {
     pub searched: bool,
     /// Only loads were measured where several mixes have rows.
     pub only_reads: bool,
+    /// Mixes beside the five usual ones have rows where they were measured.
+    pub more_mixes: bool,
     /// Each thread's bandwidth is printed as well.
     pub per_thread: bool,
     /// A histogram is printed as well, with buckets of 2 to this power clocks.
@@ -76,7 +81,8 @@ impl Wording {
 
 const MEGABYTES: &str = "Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)";
 
-/// The mixes of the peak table, with their rows' names, in its order. Those after the fifth have rows only when they were measured.
+/// The mixes of the peak table, with their rows' names, in its order. Those after the fifth have rows only when
+/// they were asked for.
 const RATIOS: [(Mix, &str); 7] = [
     (Mix::AllReads, "ALL Reads        :"),
     (Mix::R3W1, "3:1 Reads-Writes :"),
@@ -126,6 +132,16 @@ pub fn idle_latency(report: &Report) -> String {
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
 
+/// How often latencies of so many clocks were seen: (clocks at which a bucket begins, count), buckets of 2^`log2` clocks. Stands before a result;
+/// brackets keep its lines from being taken for rows.
+pub fn histogram(buckets: &[(u64, u64)], log2: u32) -> String {
+    let mut text = String::from("Latency histogram (in base frequency clocks)\n");
+    for (from, count) in buckets {
+        let _ = writeln!(text, "[{from}-{}]\t{count}", from.saturating_add((1u64 << log2.min(63)) - 1));
+    }
+    text
+}
+
 /// Bandwidth by mix, of all CPUs to their own nodes. Where a mix was measured with several numbers of CPUs or delays its best counts.
 pub fn peak(report: &Report, wording: Wording) -> String {
     let mut text = String::new();
@@ -141,7 +157,8 @@ pub fn peak(report: &Report, wording: Wording) -> String {
         let cells = bandwidths(report).filter(|m| m.at.mix.is_some_and(|m| m == *mix || m == mix.with_one_read_stream()));
         let tried = cells.clone().next().is_some();
         let best = cells.filter_map(megabytes).max_by(f64::total_cmp);
-        if tried || i < if wording.only_reads { 1 } else { RATIOS_ALWAYS } {
+        let always = if wording.only_reads { 1 } else { RATIOS_ALWAYS };
+        if i < always || (tried && wording.more_mixes) {
             let _ = writeln!(text, "{name}\t{}\t", number(best, 7, if wording.searched { 2 } else { 1 }));
         }
     }
@@ -244,10 +261,10 @@ pub fn cache_to_cache(report: &Report) -> String {
         }
         let _ =
             writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
-        text.push_str("Writer Numa Node ");
+        text.push_str("Writer Numa Node");
         let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
         for node in nodes.iter() {
-            let _ = write!(text, "{node:5}\t");
+            let _ = write!(text, "{node:6}\t");
         }
         text.push('\n');
         for writer in nodes.iter() {

@@ -385,3 +385,68 @@ pub fn degraded() -> Report {
     );
     report
 }
+
+/// Two packages of two nodes each, every table that the drop-in prints; a search instead of one cell a mix. No root.
+pub fn four_nodes() -> Report {
+    let mut lab = Lab::new("INTEL(R) XEON(R) PLATINUM 8592+", "GenuineIntel", None);
+    lab.packages(4, 4, 1);
+    for c in &mut lab.cpus {
+        c.package = c.node / 2;
+    }
+    let ns = |from: u32, to: u32| {
+        if from == to {
+            101.3
+        } else if from / 2 == to / 2 {
+            118.0
+        } else {
+            196.5
+        }
+    };
+    for from in 0..4 {
+        for to in 0..4 {
+            lab.latency(from, from * 4, to, ns(from, to), ns(from, to) + 7.0);
+            let cpus = format!("{}-{}", from * 4, from * 4 + 3);
+            lab.bandwidth(
+                Table::NodeMatrix,
+                Some(from),
+                Some(to),
+                &cpus,
+                Mix::AllReads,
+                9.12345 * 100.0 / ns(from, to),
+                "load-sse2",
+                Rfo::No,
+            );
+            for (home, more) in [(from, 0.0), (to, 60.0)] {
+                if from != to {
+                    lab.handoff(to * 4, from * 4, home, LineState::Hitm, ns(from, to) + more);
+                }
+            }
+        }
+    }
+    lab.handoff(1, 0, 0, LineState::Hit, 49.5);
+    lab.handoff(1, 0, 0, LineState::Hitm, 55.4);
+    for (mix, gbs) in
+        [(Mix::AllReads, 300.0), (Mix::R3W1, 280.0), (Mix::R2W1, 260.0), (Mix::R1W1, 120.0), (Mix::R2W1Nt, 270.0), (Mix::NtWrite, 150.0)]
+    {
+        for (cpus, part) in [("0-15", 0.97), ("0-11", 1.0), ("0-7", 0.8)] {
+            lab.bandwidth(Table::Search, None, None, cpus, mix, gbs * part, "sse2", Rfo::Unknown);
+        }
+    }
+    lab.curve(&Curve {
+        cpu: 0,
+        node: 0,
+        cpus: "1-15",
+        mix: Mix::R2W1,
+        points: &[(0, 260.004, 1329.264), (2, 259.1, 330.681), (100, 158.9926, 125.982), (20_000, 2.9321, 82.298)],
+        knee: None,
+        over_saturated: false,
+    });
+    let mut report = lab.report();
+    for m in report.results.iter_mut().filter(|m| m.at.table == Some(Table::Curve) && m.metric == Metric::Bandwidth) {
+        let loads = m.estimate.value.unwrap() - 0.5;
+        m.evidence.traffic =
+            Some(TrafficRates { app_read_gbs: loads / 2.0, app_write_gbs: loads / 2.0, bus_estimate_gbs: None, rfo: Rfo::Unknown });
+        m.evidence.gbs_by_cpu = (1..16).map(|cpu| (cpu, loads / 15.0)).collect();
+    }
+    report
+}

@@ -1,0 +1,198 @@
+//! The drop-in as a black box: what scripts rely on, read with parsers written here.
+// A panic in a helper is the failure report of its test, and what a test skips it says.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Measuring tests run one after the other: they would disturb each other.
+static MEASURING: Mutex<()> = Mutex::new(());
+
+fn mlc() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
+    command.stdin(Stdio::null()).env_remove("MEMGAUGE_MLC_BANNER").env_remove("MEMGAUGE_MLC_VERSION");
+    command
+}
+
+fn run(line: &str) -> Output {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    mlc().args(line.split_whitespace()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Standard output of a run that succeeds.
+fn printed(line: &str) -> String {
+    let output = run(line);
+    assert!(output.status.success(), "{line}: {:?} {}", output.status, text(&output.stderr));
+    keeps_the_rules(line, text(&output.stdout));
+    text(&output.stdout).to_owned()
+}
+
+fn one_cpu() -> bool {
+    let one = std::thread::available_parallelism().unwrap().get() < 2;
+    if one {
+        eprintln!("skipped: one CPU");
+    }
+    one
+}
+
+/// What holds in every mode.
+fn keeps_the_rules(line: &str, out: &str) {
+    let first = out.lines().next().unwrap();
+    assert_eq!(first.split_whitespace().nth(5), Some("v3.11b"), "{first}");
+    assert_eq!(first.split("Memory Latency Checker - ").nth(1), Some("v3.11b"), "{first}");
+    for row in out.lines().filter(|l| l.trim_start().starts_with(|c: char| c.is_ascii_digit())) {
+        let fields = row.split(|c: char| c.is_whitespace() || c == ':').filter(|f| !f.is_empty());
+        let numbers = fields.filter(|f| f.parse::<f64>().is_ok()).count();
+        assert!(numbers >= 1 && row.contains('\t'), "{line}: {row:?}");
+    }
+    assert!(out.ends_with('\n') && !out.contains("nan"), "{line}: {out}");
+}
+
+#[test]
+fn the_banner_is_the_first_line_of_every_run() {
+    for (line, code) in
+        [("--help", 0), ("--version", 0), ("-h", 0), ("--invalid_argument", 64), ("-y", 64), ("-tx", 64), ("\u{2013}t5", 64)]
+    {
+        let output = run(line);
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        let out = text(&output.stdout);
+        keeps_the_rules(line, out);
+        assert_eq!(out.lines().next(), Some("memgauge(compatible) Memory Latency Checker - v3.11b"));
+        assert!(out.contains("Usage: mlc") && out.contains("--loaded_latency"), "{out}");
+        assert_eq!(text(&output.stderr).is_empty(), code == 0, "{line}: {}", text(&output.stderr));
+    }
+    let output = run("--loaded_latency -o/nowhere/at/all");
+    assert_eq!((output.status.code(), text(&output.stdout).lines().count()), (Some(64), 3));
+    assert!(text(&output.stderr).contains("/nowhere/at/all"));
+}
+
+#[test]
+fn two_variables_change_the_banner_for_parsers_that_insist() {
+    let output = mlc().arg("--help").env("MEMGAUGE_MLC_BANNER", "Some Other(R)").env("MEMGAUGE_MLC_VERSION", "v3.9a").output().unwrap();
+    assert_eq!(text(&output.stdout).lines().next(), Some("Some Other(R) Memory Latency Checker - v3.9a"));
+}
+
+#[test]
+fn other_names_for_the_same_program() {
+    let native = Command::new(env!("CARGO_BIN_EXE_memgauge")).args(["mlc", "--help"]).output().unwrap();
+    assert_eq!(native.stdout, run("--help").stdout);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("names-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let link = folder.join("mlc");
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_memgauge"), &link).unwrap();
+    let linked = Command::new(&link).arg("--version").output().unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(linked.stdout, run("--version").stdout);
+}
+
+#[test]
+fn idle_latency() {
+    for (line, buffer) in [("--idle_latency -e -t0.05 -b2m", "2.000MiB"), ("-b1000 -X -t0.05 -Z --idle_latency -r", "0.977MiB")] {
+        let out = printed(line);
+        assert_eq!(out.lines().nth(1).unwrap(), format!("Command line parameters: {line} "));
+        assert_eq!(out.lines().nth(3).unwrap(), format!("Using buffer size of {buffer}"));
+        assert_eq!(out.contains("*** Unable to modify prefetchers"), !line.contains("-e"), "{out}");
+        // Words, as awk sees them: Each iteration took N base frequency clocks ( N ns)
+        let words: Vec<&str> = out.lines().find(|l| l.starts_with("Each iteration took")).unwrap().split_whitespace().collect();
+        let (clocks, ns): (f64, f64) = (words[3].parse().unwrap(), words[8].parse().unwrap());
+        assert_eq!((words[7], words[9]), ("(", "ns)"), "{words:?}");
+        assert!(clocks > 0.2 && ns > 0.2 && ns < 100_000.0, "{words:?}");
+    }
+}
+
+#[test]
+fn matrices() {
+    for (line, heading) in [
+        ("--latency_matrix -t0.05 -b2m", "Measuring idle latencies for random access (in ns)..."),
+        ("--bandwidth_matrix -e -t0.05 -b2m -W3", "Measuring Memory Bandwidths between nodes within system "),
+    ] {
+        let out = printed(line);
+        let from = out.lines().position(|l| l == heading).unwrap();
+        // No empty line between the buffer line or the lines about prefetchers and the heading.
+        assert!(!out.lines().nth(from - 1).unwrap().is_empty(), "{out}");
+        let head = out.lines().find(|l| l.starts_with("Numa node\t")).unwrap();
+        let columns = head.trim().split('\t').count();
+        let rows: Vec<&str> = out.lines().skip_while(|l| *l != head).skip(1).take_while(|l| !l.is_empty()).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|r| r.trim().split('\t').count() == columns && r.ends_with('\t')), "{out}");
+        assert!(rows.iter().flat_map(|r| r.trim().split('\t')).all(|f| f.trim().parse::<f64>().is_ok()), "{out}");
+    }
+}
+
+#[test]
+fn the_peak_table_ends_its_output() {
+    let out = printed("--peak_injection_bandwidth -e -t0.02 -b2m");
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[lines.len() - 1], "");
+    let rows = &lines[lines.len() - 6..lines.len() - 1];
+    assert!(rows.iter().all(|r| r.len() > 18 && r.as_bytes()[17] == b':' && r[18..].trim().parse::<f64>().unwrap() > 0.0), "{out}");
+    assert_eq!(lines[4], "", "an empty line before the heading: {out}");
+}
+
+#[test]
+fn loaded_latency() {
+    if one_cpu() {
+        return;
+    }
+    let out = printed("--loaded_latency -e -r -t0.02 -b4m -W5");
+    let rows: Vec<Vec<f64>> = out
+        .lines()
+        .skip_while(|l| !l.starts_with("====="))
+        .skip(1)
+        .take_while(|l| !l.is_empty())
+        .map(|l| l.split_whitespace().map(|w| w.parse().unwrap()).collect())
+        .collect();
+    let delays: Vec<u32> = rows.iter().map(|r| r[0] as u32).collect();
+    assert_eq!(delays, [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000, 9000, 20000]);
+    assert!(rows[0][2] > 2.0 * rows[18][2] && rows.iter().all(|r| r[1] > 0.2), "{out}");
+    assert_eq!(out.lines().filter(|l| l.contains("00000")).count(), 1, "{out}");
+    let alone = printed("-T --loaded_latency -t0.05 -b4m -d0");
+    assert!(alone.lines().any(|l| l.starts_with(" 00000\t  0.00\t")), "{alone}");
+}
+
+#[test]
+fn transfers() {
+    if one_cpu() {
+        return;
+    }
+    let pair = printed("--c2c_latency -c1 -w0 -t0.05");
+    let line = pair.lines().find(|l| l.starts_with("Latency = ")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words[2].parse::<f64>().unwrap() > 1.0 && words[6].trim_start_matches('(').parse::<f64>().unwrap() > 1.0, "{line}");
+    let all = printed("--c2c_latency -t0.05");
+    assert!(all.contains("\nMeasuring cache-to-cache transfer latency (in ns)...\n"), "{all}");
+}
+
+#[test]
+fn pages_that_the_pool_lacks_never_end_a_run() {
+    let output = run("--idle_latency -e -t0.05 -b1100m -h");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Each iteration took"));
+}
+
+#[test]
+fn an_interruption_keeps_what_is_printed() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = mlc().args(["-e", "-t1", "-b2m"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    // The first table is read while the run goes on.
+    let began = Instant::now();
+    while !text(&seen).contains("\n\n") {
+        assert_eq!(out.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
+        seen.push(byte[0]);
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+    assert!(text(&seen).contains("Measuring idle latencies"));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!rest.contains("cache-to-cache"), "{rest}");
+}
