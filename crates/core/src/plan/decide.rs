@@ -57,6 +57,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape == TransferShape::CpuMatrix)?],
+        Task::Scan => vec![planner.scan()?],
     };
     let stop = planner.stop(&steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
@@ -79,18 +80,18 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     })
 }
 
-struct Planner<'a> {
-    spec: &'a Spec,
-    machine: &'a Machine,
+pub(super) struct Planner<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) machine: &'a Machine,
     kernels: &'a [KernelRow],
     /// CPUs to measure from.
-    cpus: IdSet,
+    pub(super) cpus: IdSet,
     /// Memory nodes to measure.
-    nodes: IdSet,
+    pub(super) nodes: IdSet,
     /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
     device: Option<Option<u32>>,
-    sizes: Sizes<'a>,
-    notes: Vec<Note>,
+    pub(super) sizes: Sizes<'a>,
+    pub(super) notes: Vec<Note>,
 }
 
 impl<'a> Planner<'a> {
@@ -144,7 +145,11 @@ impl<'a> Planner<'a> {
         let suite = self.spec.task == Task::Suite;
         let default = if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) { SUITE_BUDGET_S } else { COMMAND_BUDGET_S };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(DEFAULT_HALF_WIDTH),
+            relative_half_width: self.spec.confidence.unwrap_or(if self.spec.task == Task::Scan {
+                super::scan::HALF_WIDTH
+            } else {
+                DEFAULT_HALF_WIDTH
+            }),
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
@@ -164,11 +169,11 @@ impl<'a> Planner<'a> {
         self.cpus.iter().map(|c| self.node_of(c)).collect()
     }
 
-    fn node_of(&self, cpu: u32) -> u32 {
+    pub(super) fn node_of(&self, cpu: u32) -> u32 {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
-    fn cpus_of(&self, node: u32) -> IdSet {
+    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
         self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
     }
 
@@ -294,7 +299,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The mixes asked for, or these.
-    fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
+    pub(super) fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
         let asked = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
         let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m).is_empty();
         let mixes: Vec<Mix> = asked.iter().copied().filter(runnable).collect();
@@ -331,7 +336,7 @@ impl<'a> Planner<'a> {
             .collect()
     }
 
-    fn traffic(&self, mix: Mix) -> Traffic {
+    pub(super) fn traffic(&self, mix: Mix) -> Traffic {
         Traffic { mix, kernels: self.candidates(mix), ..Traffic::default() }
     }
 
@@ -510,7 +515,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
-    fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
+    pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
         let mut title = title.to_owned();
         if let Some(dir) = &self.spec.memory_dir {
             title = format!("{title}, files in {}", dir.file.path);
