@@ -2,6 +2,7 @@
 
 use crate::note::Note;
 use crate::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, PageKind};
+use crate::scan;
 use crate::spec::PageRequest;
 use crate::topology::Machine;
 use crate::units::Bytes;
@@ -18,6 +19,7 @@ pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     notes.extend(prefetchers(results));
     notes.extend(plateau(results));
     notes.extend(lowest_load(results));
+    notes.extend(scan::notes(results));
     notes
 }
 

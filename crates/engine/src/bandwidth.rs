@@ -18,7 +18,7 @@ use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, SETTLE_WINDO
 /// Bursts of a cell, at least: six is the fewest of which a non-parametric 95 % interval exists.
 const LEAST_BURSTS: u32 = 6;
 /// Rounds of a trial; each kernel runs once a round, so that a slow moment does not decide against one of them.
-const TRIAL_ROUNDS: usize = 3;
+pub(crate) const TRIAL_ROUNDS: usize = 3;
 /// Counted windows of a kernel in a round.
 const TRIAL_WINDOWS: usize = 3;
 

@@ -11,6 +11,7 @@ mod curve;
 mod handoff;
 mod latency;
 mod pages;
+mod scan;
 mod session;
 mod team;
 

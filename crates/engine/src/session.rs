@@ -32,11 +32,11 @@ pub(crate) const BURST_WINDOWS: usize = 12;
 /// A cell without any sample gets this many times its time before it is given up.
 const WITHOUT_SAMPLE: f64 = 8.0;
 /// A thread woken from sleep arrives within this time on an idle machine; those that come later show as lack of coverage.
-const LEAD: Duration = Duration::from_micros(400);
+pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
-const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
+pub(crate) const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
 /// A thread that has not come back this long after its burst should have ended is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);
 
@@ -110,6 +110,8 @@ pub(crate) struct Session<'a> {
     core_ghz: BTreeMap<u32, f64>,
     measuring: Duration,
     done_s: f64,
+    /// The estimate of the cell in progress.
+    cell_s: f64,
     began: Instant,
 }
 
@@ -128,6 +130,7 @@ impl<'a> Session<'a> {
             core_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
             done_s: 0.0,
+            cell_s: 0.0,
             began: Instant::now(),
         }
     }
@@ -137,6 +140,7 @@ impl<'a> Session<'a> {
         self.compare_clocks();
         for step in &self.plan.steps {
             let per_cell = step.estimated_s / step.cells.len().max(1) as f64;
+            self.cell_s = per_cell;
             for cell in &step.cells {
                 self.observer.cell(step, cell);
                 self.observer.progress(self.share());
@@ -177,6 +181,10 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)
             }
+            Work::Scan(scan) => {
+                self.shelf.clear();
+                self.scan(experiment, &cell.at, scan)
+            }
         }
     }
 
@@ -204,6 +212,12 @@ impl<'a> Session<'a> {
             return Err(CellError::Cannot(format!("memory node {lost} went offline or left this process's cpuset during the run")));
         }
         Ok(())
+    }
+
+    /// Tells how much of the cell in progress is done, 0 to 1; for cells that take minutes.
+    pub(crate) fn within(&mut self, share: f64) {
+        let done = self.done_s + self.cell_s * share;
+        self.observer.progress((done / self.plan.estimated_s.max(1e-9)).min(1.0));
     }
 
     fn share(&self) -> f64 {
@@ -296,7 +310,7 @@ impl<'a> Session<'a> {
     }
 
     /// CPUs to keep busy in packages where nothing is measured.
-    fn keepers(&self, busy: &IdSet) -> IdSet {
+    pub(crate) fn keepers(&self, busy: &IdSet) -> IdSet {
         let topology = &self.setting.machine.topology;
         let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
         let measured: Vec<_> = busy.iter().map(package).collect();
@@ -329,7 +343,9 @@ impl<'a> Session<'a> {
         let claim = self.setting.machine.topology.claim(at.cpu_node?, at.memory_node?)?;
         match experiment {
             Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
-            Experiment::Bandwidth if at.mix == Some(Mix::AllReads) => claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3),
+            Experiment::Bandwidth | Experiment::MemoryScan if at.mix == Some(Mix::AllReads) => {
+                claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3)
+            }
             _ => None,
         }
     }
@@ -337,7 +353,7 @@ impl<'a> Session<'a> {
     /// A result without value for a cell that failed, so that no cell goes missing silently.
     fn unmeasured(&mut self, experiment: Experiment, cell: &Cell, error: &CellError) {
         let metric = match cell.work {
-            Work::Bandwidth { .. } => Metric::Bandwidth,
+            Work::Bandwidth { .. } | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();
@@ -392,7 +408,7 @@ fn gather(done: Vec<Done<Left>>) -> BurstResult {
 }
 
 /// Time common to all spans over the longest one; `None` for fewer than two.
-fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
+pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     if spans.len() < 2 {
         return None;
     }

@@ -21,8 +21,8 @@ const PAGEMAP: &str = "/proc/self/pagemap";
 impl Buffer {
     /// The physical addresses of the buffer's pages, or why they may not be known.
     pub fn physical(&self) -> PhysicalRange {
-        let entries = File::open(PAGEMAP)
-            .and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)));
+        let entries =
+            File::open(PAGEMAP).and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)));
         match entries {
             Ok(Ok(range)) => range,
             Ok(Err(why)) => unknown(why),
