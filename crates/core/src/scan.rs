@@ -22,7 +22,7 @@ const LEAST_REGIONS: usize = 3;
 pub const WEAK: &str = "weak-region";
 /// `reason` of the verdict on any other.
 pub const AS_OTHERS: &str = "as-other-regions";
-/// `reason` of the verdict on a region that did not return what was written to it.
+/// `reason` of the verdict on a region that did not return what was written to it, and the code of the note about it.
 pub const CORRUPTED: &str = "memory-corrupted";
 /// `limit_source` of the first two.
 const SOURCE: &str = "regions-of-node";
@@ -141,7 +141,7 @@ fn corruption_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
         .collect();
     let message = format!("{all} words in {} regions{of} were not what had been written there: {}", bad.len(), words.join("; "));
     let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
-    (!bad.is_empty()).then(|| Note::error("memory-corrupted", message).advise(advice))
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
 }
 
 /// `region 5`, with its physical addresses where they are known.

@@ -12,6 +12,7 @@ mod notes;
 mod number;
 mod page;
 mod plan;
+mod scan;
 
 use std::collections::BTreeSet;
 
@@ -146,6 +147,7 @@ enum Section {
     Curve,
     CacheToCache,
     CpuPairs,
+    Scan,
     Other,
 }
 
@@ -160,6 +162,7 @@ impl Section {
             (Experiment::LoadedLatency, _) => Self::Curve,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
             (Experiment::CacheToCache, Some(Table::CpuPairs)) => Self::CpuPairs,
+            (Experiment::MemoryScan, _) => Self::Scan,
             _ => Self::Other,
         }
     }
@@ -186,6 +189,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::Curve => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
+            Section::Scan => scan::scans(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
     }
