@@ -249,12 +249,11 @@ impl Session<'_> {
         Ok(check.found())
     }
 
-    /// Each pass is a group of its own: what shifts a pass shifts it as a whole.
+    /// A region's passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
     fn estimate(&self, region: &Region, why: Option<&str>) -> Estimate {
-        let groups: Vec<Vec<f64>> = region.passes.iter().map(|gbs| vec![*gbs]).collect();
-        match (groups.is_empty(), why) {
+        match (region.passes.is_empty(), why) {
             (true, Some(why)) => Estimate { reason: Some(why.to_owned()), ..Estimate::default() },
-            _ => stats::estimate(&groups, self.plan.stop.relative_half_width),
+            _ => stats::estimate(std::slice::from_ref(&region.passes), self.plan.stop.relative_half_width),
         }
     }
 }

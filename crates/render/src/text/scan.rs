@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::plan::{Scan, Work};
-use memgauge_core::result::{Measurement, QualityLevel, VerdictStatus};
+use memgauge_core::result::{Measurement, QualityLevel, QualityReason, VerdictStatus};
 use memgauge_core::{scan, stats};
 
-use super::evidence::{evidence, spread};
+use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};
 use super::marks::Marks;
-use super::number::{bar, count, human, maybe, number, value_of};
+use super::number::{bar, count, human, maybe, number, range, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, cpus_name, node_name};
 
@@ -27,7 +27,10 @@ pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     let about = context.about("GB/s: 10⁹ bytes a second that all CPUs named read of a region together");
     page.heading(&context.title(ms, "Memory scan"), &about);
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
-    for node in nodes {
+    for (i, node) in nodes.into_iter().enumerate() {
+        if i > 0 {
+            page.gap();
+        }
         let mut regions: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.memory_node == node).collect();
         regions.sort_by_key(|m| m.at.region);
         one_node(page, context, node, &regions);
@@ -63,9 +66,13 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     );
     columns.push(Column::words("").with(listed.iter().map(|m| Cell::text(word(m)))));
     page.table(&grid(columns, page.width));
+    // Its sentence says already what to do, which is not what is advised elsewhere.
+    context.advised.insert(QualityReason::NotConverged);
     marks.print(page, &mut context.advised);
-    let mut items: Vec<String> = spread(values.clone(), "GB/s").into_iter().collect();
-    items.extend(values.first().map(|_| format!("MAD {}", maybe(stats::mad(&values)))));
+    let mut items = Vec::new();
+    if let Some(range) = range(values.iter().copied()) {
+        items.push(format!("{range} GB/s, median {}, MAD {}", maybe(median), maybe(stats::mad(&values))));
+    }
     let weak = regions.iter().filter(|m| scan::found_weak(m)).count();
     match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.reason == scan::AS_OTHERS || m.verdict.reason == scan::WEAK)) {
         Some(limit) => items.push(format!("{} weak (interval below {})", count(weak, "region", "regions"), number(limit))),
