@@ -273,8 +273,8 @@ pub(crate) struct C2cArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Takes memory a region at a time and leaves 5 % of the node or 2 GiB free, whichever is more; stops taking when memory gets scarce.
-All of it is given back at the end and after Ctrl-C, which keeps what was measured. As root the physical addresses are shown.
+    after_help = "Takes four fifths of what is free at most, a region at a time, leaves 5 % of the node or 2 GiB free, whichever is more, and stops
+taking when memory gets scarce. All of it is given back at the end and after Ctrl-C, which keeps what was measured. As root the physical addresses are shown.
 
 Examples:
   memgauge scan                           each node's free memory, read by its own CPUs

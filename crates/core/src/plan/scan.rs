@@ -6,7 +6,7 @@ use super::{Cell, Scan, Step, Work};
 use crate::note::Note;
 use crate::result::{Coordinates, Experiment, Table};
 use crate::spec::PageRequest;
-use crate::topology::Node;
+use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
@@ -61,9 +61,12 @@ impl Planner<'_> {
             return Err(PlanError::Request(format!("a scan reads memory (all-reads), and {mix} was asked for")));
         }
         let mut cells = Vec::new();
+        let mut taken = Vec::new();
         for node in self.nodes.clone().iter() {
             let cpus = self.scan_cpus(node);
-            let scan = self.scan_of(node, cpus.clone(), mix)?;
+            let take = self.take(node);
+            let scan = self.scan_of(node, cpus.clone(), mix, &take)?;
+            taken.push((node, scan.bytes().0, take.limited_by));
             let at = Coordinates {
                 table: Some(Table::Regions),
                 cpu_node: cpus.first().map(|c| self.node_of(c)).filter(|&n| cpus.iter().all(|c| self.node_of(c) == n)),
@@ -73,6 +76,9 @@ impl Planner<'_> {
                 ..Default::default()
             };
             cells.push(Cell { at, work: Work::Scan(scan) });
+        }
+        if self.spec.size.is_none() {
+            self.notes.extend(share_note(&taken, &self.machine.topology));
         }
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells, seconds))
     }
@@ -92,8 +98,7 @@ impl Planner<'_> {
         near.map_or_else(|| self.cpus.clone(), |near| self.cpus_of(near))
     }
 
-    fn scan_of(&mut self, node: u32, cpus: IdSet, mix: Mix) -> Result<Scan, PlanError> {
-        let take = self.take(node);
+    fn scan_of(&mut self, node: u32, cpus: IdSet, mix: Mix, take: &Take) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(asked)) if asked > take.bytes => {
                 return Err(PlanError::Unavailable(format!(
@@ -106,7 +111,7 @@ impl Planner<'_> {
             Some(Bytes(asked)) => asked,
             None => take.bytes,
         };
-        let region = self.region(node, bytes, &take)?;
+        let region = self.region(node, bytes, take)?;
         let regions = u32::try_from(bytes / region).unwrap_or(u32::MAX);
         let mut plan = self.sizes.buffer(Bytes(region), node, false);
         if plan.touch.is_empty() {
@@ -122,7 +127,7 @@ impl Planner<'_> {
             bucket_gbs: self.spec.scan.bucket_gbs.unwrap_or(BUCKET_GBS),
             integrity: self.spec.scan.integrity,
         };
-        self.say_what_is_taken(node, &scan, &take);
+        self.warn_of_caches(node, &scan);
         Ok(scan)
     }
 
@@ -193,20 +198,7 @@ impl Planner<'_> {
         Ok(region)
     }
 
-    fn say_what_is_taken(&mut self, node: u32, scan: &Scan, take: &Take) {
-        let memory = self.machine.topology.node(node).map_or(0, |n| n.memory.0);
-        if memory > 0 && self.spec.size.is_none() {
-            let share = scan.bytes().0 as f64 / memory as f64 * 100.0;
-            self.notes.push(Note::info(
-                "scan-share",
-                format!(
-                    "{} of node {node}'s {} are scanned ({share:.0} %), limited by {}; memory in use cannot be",
-                    approximately(scan.bytes().0),
-                    approximately(memory),
-                    take.limited_by
-                ),
-            ));
-        }
+    fn warn_of_caches(&mut self, node: u32, scan: &Scan) {
         // Between two passes over a region all others are read; what the caches can hold of all of them comes from there.
         let caches = self.sizes.caches_of(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
@@ -223,6 +215,27 @@ impl Planner<'_> {
             );
         }
     }
+}
+
+/// How much of the nodes' memory is reached: (node, bytes, what limits them) of each.
+fn share_note(taken: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
+    let memory = |node: &u32| topology.node(*node).map_or(0, |n| n.memory.0);
+    let all: u64 = taken.iter().map(|(node, ..)| memory(node)).sum();
+    let bytes: u64 = taken.iter().map(|(_, bytes, _)| bytes).sum();
+    let nodes: IdSet = taken.iter().map(|(node, ..)| *node).collect();
+    let share = bytes as f64 / all as f64 * 100.0;
+    let (what, limit) = match taken {
+        [] => return None,
+        [(node, _, limited_by)] => (format!("node {node}"), format!("limited by {limited_by}")),
+        _ => {
+            let share_of = |(node, bytes, _): &&(u32, u64, String)| bytes * 1000 / memory(node).max(1);
+            let (node, bytes, limited_by) = taken.iter().min_by_key(share_of)?;
+            (format!("nodes {nodes}"), format!("least of node {node} ({}, limited by {limited_by})", approximately(*bytes)))
+        }
+    };
+    let (bytes, of) = (approximately(bytes), approximately(all));
+    let message = format!("{bytes} of the {of} of {what} are scanned ({share:.0} %), {limit}; what is in use or stays free is not");
+    (all > 0).then(|| Note::info("scan-share", message))
 }
 
 /// What stays free of a node with so much memory, and whether that is less than elsewhere because the node is small.
