@@ -110,8 +110,9 @@ pub(crate) struct Session<'a> {
     core_ghz: BTreeMap<u32, f64>,
     measuring: Duration,
     done_s: f64,
-    /// The estimate of the cell in progress.
+    /// The estimate of the cell in progress, and how much of it is done where the cell tells.
     cell_s: f64,
+    within_s: f64,
     began: Instant,
 }
 
@@ -131,6 +132,7 @@ impl<'a> Session<'a> {
             measuring: Duration::ZERO,
             done_s: 0.0,
             cell_s: 0.0,
+            within_s: 0.0,
             began: Instant::now(),
         }
     }
@@ -150,6 +152,7 @@ impl<'a> Session<'a> {
                 }
                 complete &= !self.interrupted();
                 self.done_s += per_cell;
+                self.within_s = 0.0;
             }
         }
         self.observer.progress(1.0);
@@ -216,12 +219,12 @@ impl<'a> Session<'a> {
 
     /// Tells how much of the cell in progress is done, 0 to 1; for cells that take minutes.
     pub(crate) fn within(&mut self, share: f64) {
-        let done = self.done_s + self.cell_s * share;
-        self.observer.progress((done / self.plan.estimated_s.max(1e-9)).min(1.0));
+        self.within_s = self.cell_s * share;
+        self.observer.progress(self.share());
     }
 
     fn share(&self) -> f64 {
-        (self.done_s / self.plan.estimated_s.max(1e-9)).min(1.0)
+        ((self.done_s + self.within_s) / self.plan.estimated_s.max(1e-9)).min(1.0)
     }
 
     pub(crate) fn interrupted(&self) -> bool {
