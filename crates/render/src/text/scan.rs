@@ -66,8 +66,8 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     );
     columns.push(Column::words("").with(listed.iter().map(|m| Cell::text(word(m)))));
     page.table(&grid(columns, page.width));
-    // Its sentence says already what to do, which is not what is advised elsewhere.
-    context.advised.insert(QualityReason::NotConverged);
+    // What is advised elsewhere against these, more time, is no option of a scan.
+    context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
     marks.print(page, &mut context.advised);
     let mut items = Vec::new();
     if let Some(range) = range(values.iter().copied()) {
