@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
@@ -23,7 +23,7 @@ Examples:
   memgauge --plan                            say what would be done, and how long it would take
   memgauge render before.json                show a saved result
 
-Exit status: 0 measured, 1 measured in part, 4 could not measure, 64 wrong usage, 130 interrupted.";
+Exit status: 0 measured, 1 measured in part, 3 memory did not keep what was written (scan), 4 could not measure, 64 wrong usage, 130 interrupted.";
 
 /// Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers.
 ///
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     C2c(C2cArgs),
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
+    /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
+    Scan(ScanArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -341,6 +343,51 @@ pub(crate) struct C2cArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Takes four fifths of what is free at most, a region at a time, leaves 5 % of the node or 2 GiB free, whichever is more, and stops
+taking when memory gets scarce. All of it is given back at the end and after Ctrl-C, which keeps what was measured. As root the physical addresses are shown.
+
+Examples:
+  memgauge scan                           each node's free memory, read by its own CPUs
+  memgauge scan --node 1 --integrity      one node; also write patterns and compare
+  memgauge scan --size 16G --region 256M  16 GiB of each node in smaller regions
+  memgauge scan --node 2 --cpu 0-15       memory without CPUs, read by these
+  memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file"
+)]
+pub(crate) struct ScanArgs {
+    /// Bytes of a region [default: 1G, less where fewer than four would fit]
+    #[arg(long, value_name = "SIZE", help_heading = "Scan")]
+    region: Option<Bytes>,
+    /// How often each region is read [default: 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Scan")]
+    passes: Option<u32>,
+    /// Width of the histogram's buckets in GB/s [default: 5]
+    #[arg(long, value_name = "GB/S", value_parser = parse_bucket, help_heading = "Scan")]
+    bucket: Option<f64>,
+    /// Afterwards write two patterns to all of it and compare what comes back
+    #[arg(long, help_heading = "Scan")]
+    integrity: bool,
+    #[command(flatten)]
+    place: Where,
+    /// The most memory of a node to take [default: what is free, less a margin]
+    #[arg(long, value_name = "SIZE", help_heading = "Memory")]
+    size: Option<Bytes>,
+    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
+    #[arg(long, value_name = "KIND", default_value = "auto", help_heading = "Memory")]
+    pages: Pages,
+    /// Width of loads; best = what measures fastest here
+    #[arg(long, default_value = "best", help_heading = "Traffic")]
+    width: WidthArg,
+    /// Seed of the order in which regions are read
+    #[arg(long, value_name = "N", help_heading = "Scan")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
     /// A result that memgauge wrote as JSON; - reads standard input
     pub(crate) file: PathBuf,
@@ -415,6 +462,13 @@ fn parse_percent(text: &str) -> Result<f64, ParseError> {
     };
     let share = number.trim().parse::<f64>().map_err(|_| fail())? / scale;
     if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
+}
+
+/// A width above 0 in GB/s.
+fn parse_bucket(text: &str) -> Result<f64, ParseError> {
+    let fail = || ParseError { input: text.into(), expected: "a width in GB/s above 0, such as 5 or 0.5" };
+    let width = text.trim().parse::<f64>().map_err(|_| fail())?;
+    if width.is_finite() && width > 0.0 { Ok(width) } else { Err(fail()) }
 }
 
 /// What a measuring command line means.
@@ -553,6 +607,19 @@ impl C2cArgs {
     }
 }
 
+impl ScanArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Scan);
+        self.place.apply(&mut spec);
+        spec.size = self.size;
+        spec.pages = self.pages.into();
+        spec.width = self.width.into();
+        spec.seed = self.seed;
+        spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+    }
+}
+
 /// What was asked.
 pub(crate) enum Asked {
     /// Measure, or plan to.
@@ -576,6 +643,7 @@ impl Cli {
             Some(Command::Loaded(args)) => args.request()?,
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
+            Some(Command::Scan(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
@@ -645,6 +713,21 @@ mod tests {
         assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
         assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
         assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
+    }
+
+    #[test]
+    fn a_scan_says_how_much_and_how_often() {
+        let got = spec("memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --pages 1g --seed 9");
+        assert_eq!(got.task, Task::Scan);
+        assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
+        assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
+        let asked = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
+        assert_eq!(got.scan, asked);
+        assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
+        for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s"] {
+            let line = format!("memgauge scan {bad}");
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use memgauge_core::advise;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
+use memgauge_core::scan;
 use memgauge_core::topology::Machine;
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
@@ -27,6 +28,7 @@ use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
 /// Exit codes, as documented in `--help` and README.
 mod exit {
     pub(crate) const MEASURED_IN_PART: u8 = 1;
+    pub(crate) const INCIDENT: u8 = 3;
     pub(crate) const COULD_NOT_MEASURE: u8 = 4;
     pub(crate) const USAGE: u8 = 64;
     pub(crate) const INTERRUPTED: u8 = 130;
@@ -97,6 +99,10 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     sinks.write(&report)?;
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
+    }
+    if report.results.iter().any(scan::corrupted) {
+        output::alarm(&report.notes);
+        return Ok(ExitCode::from(exit::INCIDENT));
     }
     let measured = report.results.iter().any(|m| m.estimate.value.is_some());
     Ok(match (stop.reason(), report.complete, measured) {

@@ -9,6 +9,7 @@ use anyhow::Context;
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
+use memgauge_core::scan;
 use memgauge_core::topology::Machine;
 use memgauge_render::{Format, Json, Text};
 
@@ -146,10 +147,19 @@ pub(crate) fn complain(error: &anyhow::Error) {
 /// Tells what could not be measured, for those who look at standard error only.
 pub(crate) fn complain_of_notes(notes: &[Note]) {
     let mut stderr = io::stderr().lock();
-    for note in notes.iter().filter(|n| n.severity == Severity::Error) {
+    for note in notes.iter().filter(|n| n.severity == Severity::Error && n.code != scan::CORRUPTED) {
         let advice = note.advice.as_deref().map(|a| format!("; {a}")).unwrap_or_default();
         // As in `complain`.
         let _ = writeln!(stderr, "memgauge: not measured: {}{advice}", note.message);
+    }
+}
+
+/// Tells that memory does not keep what is written to it, for those who look at standard error only.
+pub(crate) fn alarm(notes: &[Note]) {
+    let mut stderr = io::stderr().lock();
+    for note in notes.iter().filter(|n| n.code == scan::CORRUPTED) {
+        // As in `complain`.
+        let _ = writeln!(stderr, "memgauge: {}", note.message);
     }
 }
 

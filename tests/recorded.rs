@@ -18,7 +18,7 @@ use memgauge_core::units::IdSet;
 use snapbox::Data;
 
 /// Texts and the command lines that give them.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 8] = [
     ("info", "info"),
     ("suite", "--plan"),
     ("latency-matrix", "latency --matrix --plan"),
@@ -26,6 +26,7 @@ const LINES: [(&str, &str); 7] = [
     ("loaded", "loaded --plan"),
     ("c2c", "c2c --plan"),
     ("c2c-matrix", "c2c --matrix --plan"),
+    ("scan", "scan --plan"),
 ];
 /// A matrix of more CPUs than this is planned for so many of them: it has a row and a column for each.
 const MOST_PAIRED: usize = 64;
@@ -170,6 +171,9 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
             assert!(buffer.touch.is_subset(&allowed.cpus) && !buffer.touch.is_empty(), "{what}: touched by {}", buffer.touch);
             assert!(buffer.bytes.0 > 0, "{what}: has an empty buffer");
             *taken.entry(buffer.node).or_default() += buffer.bytes.0;
+        }
+        if let Work::Scan(scan) = &cell.work {
+            taken.insert(scan.region.node, scan.bytes().0);
         }
         for (node, bytes) in &taken {
             assert!(*bytes <= allowed.node_memory[node].0, "{what}: takes {bytes} bytes of node {node}");

@@ -17,6 +17,7 @@ use anyhow::Context;
 use memgauge_core::note::Severity;
 use memgauge_core::plan::{self, KernelRow, Plan, PlanError, Work};
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::scan;
 use memgauge_core::spec::{PageRequest, Spec};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
@@ -132,8 +133,7 @@ fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRo
         let head = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, request, plans) };
         match runner.section(section, &head) {
             Ok(report) => {
-                let corrupted = report.results.iter().any(|m| m.evidence.integrity.is_some_and(|i| i.mismatches > 0));
-                if corrupted {
+                if report.results.iter().any(scan::corrupted) {
                     output::print(b"Checksum mismatch. Data corruption detected. Exiting..\n")?;
                     output::complain_of_notes(&report.notes);
                     return Ok(CORRUPTED);
@@ -153,9 +153,6 @@ fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRo
             }
             Err(error) => return Err(error),
         }
-    }
-    if let Some(scan) = &request.scan {
-        return Err(Wrong(format!("--memory_bandwidth_scan of {scan:?} is not there yet")).into());
     }
     Ok(match (stop.reason(), tally) {
         (Some(why), _) => {
@@ -306,7 +303,7 @@ fn header(kind: Kind, request: &Request, plans: &[Plan]) -> String {
                 mib(writes)
             )
         }
-        Kind::C2c | Kind::OneTransfer => String::new(),
+        Kind::C2c | Kind::OneTransfer | Kind::Scan => String::new(),
     }
 }
 
@@ -319,16 +316,29 @@ fn body(section: &Section, report: &Report) -> String {
             .any(|b| matches!(b.pages, PageRequest::Huge2M | PageRequest::Huge1G))
     });
     let wording = text::Wording { large_pages: section.wording.large_pages && pooled, ..section.wording };
-    match section.kind {
-        Kind::LatencyMatrix => text::latency_matrix(report),
-        Kind::LatencyPerCpu => text::latency_per_cpu(report),
-        Kind::Idle => text::idle_latency(report),
-        Kind::Peak => text::peak(report, wording),
-        Kind::BandwidthMatrix => text::bandwidth_matrix(report, wording),
-        Kind::Loaded => text::loaded(report, wording),
-        Kind::C2c => text::cache_to_cache(report),
-        Kind::OneTransfer => text::one_transfer(report),
-    }
+    let histograms: String = match section.wording.bucket_log2 {
+        Some(log2) => histograms(report, log2),
+        None => String::new(),
+    };
+    histograms
+        + &match section.kind {
+            Kind::LatencyMatrix => text::latency_matrix(report),
+            Kind::LatencyPerCpu => text::latency_per_cpu(report),
+            Kind::Idle => text::idle_latency(report),
+            Kind::Peak => text::peak(report, wording),
+            Kind::BandwidthMatrix => text::bandwidth_matrix(report, wording),
+            Kind::Loaded => text::loaded(report, wording),
+            Kind::C2c => text::cache_to_cache(report),
+            Kind::OneTransfer => text::one_transfer(report),
+            Kind::Scan => memgauge_render::mlc_scan(report),
+        }
+}
+
+/// A histogram for each latency of which one was made.
+fn histograms(report: &Report, log2: u32) -> String {
+    let hz = report.environment.clock.as_ref().map_or(1e9, |clock| clock.hz);
+    let all = report.results.iter().filter_map(|m| m.distribution.as_ref());
+    all.map(|distribution| text::histogram(&distribution.by_cycles(log2, hz), log2)).collect()
 }
 
 #[cfg(test)]

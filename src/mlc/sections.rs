@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     Loaded,
     C2c,
     OneTransfer,
+    Scan,
 }
 
 /// What is printed at once.
@@ -53,26 +54,10 @@ pub(crate) struct Section {
     pub(crate) wording: Wording,
 }
 
-/// A scan of a node's memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Scan {
-    /// Node scanned; the first where it is not said.
-    pub(crate) node: Option<u32>,
-    /// Node of the CPUs that scan; that of the memory where it is not said.
-    pub(crate) cpu_node: Option<u32>,
-    /// How many threads; all CPUs of the node where it is not said.
-    pub(crate) threads: Option<u32>,
-    /// Passes over each GiB.
-    pub(crate) passes: u32,
-    /// Width of the histogram's buckets in MB/s.
-    pub(crate) bucket_mbs: u32,
-}
-
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Request {
     pub(crate) sections: Vec<Section>,
-    pub(crate) scan: Option<Scan>,
     /// The two lines about prefetchers are printed: the chase is random because they could not be disabled.
     pub(crate) prefetchers_on: bool,
     /// What to tell on standard error.
@@ -117,17 +102,10 @@ pub(crate) fn request(mode: Mode, letters: &Letters, here: &Here<'_>) -> Result<
         Mode::Full => {
             vec![asker.latency_matrix(), asker.peak(false)?, asker.bandwidth_matrix()?, asker.loaded()?, asker.c2c()]
         }
-        Mode::Scan => Vec::new(),
+        Mode::Scan => one(asker.scan()?),
     };
-    let scan = (mode == Mode::Scan).then(|| Scan {
-        node: letters.node,
-        cpu_node: letters.lines_or_node,
-        threads: letters.seconds_or_threads.map(|n| n as u32),
-        passes: letters.passes.unwrap_or(PASSES).max(1),
-        bucket_mbs: letters.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1),
-    });
     let chases = matches!(mode, Mode::Full | Mode::LatencyMatrix | Mode::Idle) || (mode == Mode::Loaded && !letters.bandwidth_only);
-    Ok(Request { sections, scan, prefetchers_on: chases && !letters.leave_prefetchers, notes: asker.notes })
+    Ok(Request { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: asker.notes })
 }
 
 struct Asker<'a> {
@@ -166,6 +144,28 @@ impl Asker<'_> {
             bucket_log2: l.histogram_log2,
         };
         Section { kind, specs, wording }
+    }
+
+    /// The first node, or the one named, by its own CPUs, those of the node named, or so many of them.
+    fn scan(&self) -> Result<Section, String> {
+        let l = self.letters;
+        let mut spec = Spec::new(Task::Scan);
+        let node = l.node.or_else(|| self.here.machine.allowed.nodes.first());
+        spec.nodes = node.map(IdSet::one);
+        let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
+        if let Some(id) = cpu_node {
+            let own = self.here.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
+            let cpus = own.cpus.intersection(&self.here.machine.allowed.cpus);
+            let most = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
+            let some: IdSet = self.here.machine.topology.spread(&cpus).into_iter().take(most.max(1)).collect();
+            spec.cpus = Some(some).filter(|some| !some.is_empty());
+            if spec.cpus.is_none() && l.lines_or_node.is_some() {
+                return Err(format!("-n{id}: this node has no CPU that may be used"));
+            }
+        }
+        spec.scan.passes = Some(l.passes.unwrap_or(PASSES).max(1));
+        spec.scan.bucket_gbs = Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3);
+        Ok(self.section(Kind::Scan, vec![spec]))
     }
 
     /// The random order is the default because prefetchers cannot be disabled: it defeats them.

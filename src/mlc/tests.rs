@@ -15,7 +15,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
 
 use super::letters::{Asked, LETTERS, Letters, MODES, Mode, Refusal, parse, usage};
-use super::sections::{DELAYS, Here, Kind, Request, Scan, request};
+use super::sections::{DELAYS, Here, Kind, Request, request};
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
 fn two_nodes() -> Machine {
@@ -365,11 +365,13 @@ fn a_file_of_threads() {
 
 #[test]
 fn a_scan() {
-    let scan = |line: &str| ask(line).scan.unwrap();
-    assert_eq!(scan("--memory_bandwidth_scan"), Scan { node: None, cpu_node: None, threads: None, passes: 10, bucket_mbs: 5000 });
-    let all = Scan { node: Some(1), cpu_node: Some(0), threads: Some(8), passes: 3, bucket_mbs: 1000 };
-    assert_eq!(scan("--memory_bandwidth_scan -j1 -n0 -t8 -q3 -S1000"), all);
-    assert!(ask("--memory_bandwidth_scan").sections.is_empty());
+    let plain = spec("--memory_bandwidth_scan");
+    assert_eq!((plain.task, plain.nodes, plain.cpus, plain.time), (Task::Scan, Some(IdSet::one(0)), None, None));
+    assert_eq!((plain.scan.passes, plain.scan.bucket_gbs), (Some(10), Some(5.0)));
+    let all = spec("--memory_bandwidth_scan -j1 -n0 -t2 -q3 -S1000");
+    assert_eq!((all.nodes, all.cpus.map(|c| c.len())), (Some(IdSet::one(1)), Some(2)));
+    assert_eq!((all.scan.passes, all.scan.bucket_gbs), (Some(3), Some(1.0)));
+    assert!(ask_on("--memory_bandwidth_scan -n9", &X86).unwrap_err().contains("no such node"));
 }
 
 #[test]
@@ -547,7 +549,7 @@ proptest! {
             let (machine, kernels) = (MACHINE.clone(), KERNELS.clone());
             let here = Here { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
             if let Ok(request) = request(mode, &letters, &here) {
-                prop_assert_eq!(request.sections.is_empty(), mode == Mode::Scan);
+                prop_assert!(!request.sections.is_empty());
                 for spec in request.sections.iter().flat_map(|s| &s.specs) {
                     // Refusals are fine; panics are not.
                     let _ = plan(spec, &machine, &kernels);

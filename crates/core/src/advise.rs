@@ -2,6 +2,7 @@
 
 use crate::note::Note;
 use crate::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, PageKind};
+use crate::scan;
 use crate::spec::PageRequest;
 use crate::topology::Machine;
 use crate::units::Bytes;
@@ -18,6 +19,7 @@ pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     notes.extend(prefetchers(results));
     notes.extend(plateau(results));
     notes.extend(lowest_load(results));
+    notes.extend(scan::notes(results));
     notes
 }
 
@@ -34,7 +36,10 @@ fn translation(results: &[Measurement]) -> Option<f64> {
 }
 
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
-    let small = |m: &&Measurement| m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2);
+    // A region of a scan is read in order: few of its loads wait for a translation.
+    let small = |m: &&Measurement| {
+        m.experiment != Experiment::MemoryScan && m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2)
+    };
     let first = results.iter().find(small)?;
     if first.evidence.pages.requested == PageRequest::Base {
         return None;

@@ -13,6 +13,7 @@ pub mod note;
 pub mod pattern;
 pub mod plan;
 pub mod result;
+pub mod scan;
 pub mod spec;
 pub mod stats;
 pub mod topology;

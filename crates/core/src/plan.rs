@@ -14,6 +14,7 @@ use crate::units::{Bytes, IdSet};
 mod check;
 mod decide;
 mod load;
+mod scan;
 mod sizes;
 pub use decide::{PlanError, plan};
 
@@ -152,6 +153,8 @@ pub enum Work {
     },
     /// One CPU's cache to another's.
     Handoff(Handoff),
+    /// Every region of a node's free memory.
+    Scan(Scan),
 }
 
 impl Work {
@@ -162,16 +165,18 @@ impl Work {
             Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
             Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
             Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
+            Self::Scan(scan) => scan.cpus.clone(),
         }
     }
 
-    /// The buffers that exist at the same time.
+    /// The buffers that exist at the same time; of a scan one of its regions.
     pub fn buffers(&self) -> Vec<&BufferPlan> {
         match self {
             Self::Latency { probe, .. } => vec![&probe.buffer],
             Self::Bandwidth { loaders, .. } => loaders.iter().flat_map(Loader::buffers).collect(),
             Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
             Self::Handoff(handoff) => vec![&handoff.buffer],
+            Self::Scan(scan) => vec![&scan.region],
         }
     }
 }
@@ -304,6 +309,35 @@ pub struct Handoff {
     /// Bytes that the reader reads elsewhere before it reads the lines.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub reader_pushes: Bytes,
+}
+
+/// All the memory of a node that may be taken, region by region.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Scan {
+    /// The CPUs that read each region together.
+    pub cpus: IdSet,
+    /// One region.
+    pub region: BufferPlan,
+    /// How many regions, at most: growing stops earlier when memory gets scarce.
+    pub regions: u32,
+    /// How much of the node and of the system stays available; growing stops before less would.
+    pub margin: Bytes,
+    /// How often each region is read.
+    pub passes: u32,
+    /// What the CPUs do.
+    pub traffic: Traffic,
+    /// Width of the histogram's buckets in GB/s.
+    pub bucket_gbs: f64,
+    /// Whether patterns are written and compared afterwards.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub integrity: bool,
+}
+
+impl Scan {
+    /// Bytes of all regions.
+    pub const fn bytes(&self) -> Bytes {
+        Bytes(self.region.bytes.0.saturating_mul(self.regions as u64))
+    }
 }
 
 const fn window_local() -> ChaseOrder {

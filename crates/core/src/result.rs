@@ -136,6 +136,8 @@ pub enum Experiment {
     LoadedLatency,
     /// One cache to another.
     CacheToCache,
+    /// Bandwidth of each region of a node's memory.
+    MemoryScan,
 }
 
 /// What a table of results is; tells tables of the same experiment apart.
@@ -156,6 +158,8 @@ pub enum Table {
     CpuPairs,
     /// By mix, number of CPUs and injection delay, to find the highest.
     Search,
+    /// By region of a node's memory.
+    Regions,
 }
 
 /// Where in its table a result stands; what does not apply is absent.
@@ -200,6 +204,9 @@ pub struct Coordinates {
     /// Injection delay in core cycles between bursts of four lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_cycles: Option<u32>,
+    /// Number of the region, in the order in which regions were taken (memory scan).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<u32>,
     /// This cell is measured a second time, at the end, as a control of drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
@@ -346,7 +353,7 @@ pub struct Evidence {
     pub gbs_by_cpu: BTreeMap<u32, f64>,
     /// What became of the checksums; absent where none were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub integrity: Option<Integrity>,
+    pub checksums: Option<Checksums>,
     /// Bytes by kind; absent for latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficRates>,
@@ -356,13 +363,19 @@ pub struct Evidence {
     /// The check of the buffer's size against the measured plateau; for chases whose size was derived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plateau: Option<Plateau>,
+    /// Where the buffer is in the machine's physical memory; for regions of a scan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical: Option<PhysicalRange>,
+    /// What came back of patterns written; for regions of a scan that was asked to check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<Integrity>,
     /// What disturbed.
     pub noise: Noise,
 }
 
 /// Checksums of what loaders read, pass by pass over their buffers, against that of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Integrity {
+pub struct Checksums {
     /// Passes compared.
     pub passes: u64,
     /// Passes that read something else.
@@ -482,6 +495,51 @@ pub struct Plateau {
     pub whole_ns: f64,
     /// Whether the two agree: the buffer lies on the plateau.
     pub reached: bool,
+}
+
+/// Physical addresses of a buffer, as `/proc/self/pagemap` tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhysicalRange {
+    /// Address of its first page; `null` when it may not be known.
+    pub first: Option<u64>,
+    /// The lowest address of any of its pages.
+    pub low: Option<u64>,
+    /// The end of its highest page, not included.
+    pub high: Option<u64>,
+    /// Whether its pages follow each other in physical memory as they do in the buffer.
+    pub contiguous: Option<bool>,
+    /// Why they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What came back of patterns written to all of a buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Integrity {
+    /// Patterns that were written and compared: the first depends on each word's address, the second is its complement.
+    pub patterns: u32,
+    /// Words of 8 bytes that were not what had been written, in all patterns.
+    pub mismatches: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<Mismatch>,
+}
+
+/// A word that was not what had been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Mismatch {
+    /// Bytes from the buffer's begin.
+    pub offset: u64,
+    /// Physical address; `null` when it may not be known.
+    pub physical: Option<u64>,
+    /// What had been written.
+    pub written: u64,
+    /// What was read.
+    pub read: u64,
+    /// What was read again from memory, the line dropped from the caches: what had been written if only the first reading was wrong.
+    pub reread: u64,
+    /// The CPU that read it.
+    pub cpu: u32,
 }
 
 /// What disturbed a measurement: differences of counters over its time. `null`: this kernel does not tell.

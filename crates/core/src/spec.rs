@@ -52,6 +52,8 @@ pub struct Spec {
     pub traffic: TrafficSpec,
     /// What else was asked of cache-to-cache transfers.
     pub transfer: TransferSpec,
+    /// What else was asked of a scan; [`Spec::size`] is then the most memory of a node to take.
+    pub scan: ScanSpec,
     /// CPUs to keep busy so that other packages stay awake; the first of each other package where it is not said.
     pub keep_awake: Option<IdSet>,
     /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
@@ -73,6 +75,8 @@ pub enum Task {
     Loaded,
     /// Cache-to-cache transfers.
     C2c(TransferShape),
+    /// Bandwidth of every region of the nodes' free memory.
+    Scan,
 }
 
 /// Which pairs of CPUs a transfer is measured between.
@@ -254,6 +258,19 @@ pub struct TransferSpec {
     pub order: Option<ChaseOrder>,
 }
 
+/// What was asked of a scan.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScanSpec {
+    /// Bytes of a region; 1 GiB where it is not said.
+    pub region: Option<Bytes>,
+    /// How often each region is read; ten times where it is not said.
+    pub passes: Option<u32>,
+    /// Width of the histogram's buckets in GB/s; 5 where it is not said.
+    pub bucket_gbs: Option<f64>,
+    /// Also write patterns to all of it and compare what comes back.
+    pub integrity: bool,
+}
+
 impl Spec {
     /// A request for `task` with nothing else said.
     pub fn new(task: Task) -> Self {
@@ -276,6 +293,7 @@ impl Spec {
             chase: ChaseSpec::default(),
             traffic: TrafficSpec::default(),
             transfer: TransferSpec::default(),
+            scan: ScanSpec::default(),
             keep_awake: None,
             start_signal: None,
             seed: None,

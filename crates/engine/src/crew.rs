@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
-use memgauge_core::result::{Evidence, Integrity, TrafficRates, Trial};
+use memgauge_core::result::{Checksums, Evidence, TrafficRates, Trial};
 use memgauge_core::stats;
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,7 +16,7 @@ use crate::pages::combined_pages;
 use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
 
 /// Rounds of a trial; each kernel runs once a round, so that a slow moment does not decide against one of them.
-const TRIAL_ROUNDS: usize = 3;
+pub(crate) const TRIAL_ROUNDS: usize = 3;
 /// Counted windows of a kernel in a round.
 const TRIAL_WINDOWS: usize = 3;
 
@@ -303,7 +303,7 @@ impl Deeds {
             placement: combined(buffers.iter().map(|(b, _)| b.placement_now())),
             fairness: self.fairness(),
             gbs_by_cpu: self.members.iter().filter_map(rate).collect::<BTreeMap<u32, f64>>(),
-            integrity: self.checked.map(|c| Integrity { passes: c.passes, mismatches: c.mismatches }),
+            checksums: self.checked.map(|c| Checksums { passes: c.passes, mismatches: c.mismatches }),
             ..Default::default()
         }
     }

@@ -1,5 +1,6 @@
 //! Plan in, samples out. An experiment is at most one latency probe and any number of loaders for a while ([`burst`]); idle latency has no loaders,
-//! bandwidth no probe, loaded latency both. Cache-to-cache hand-off ([`handoff`]) is the only second engine.
+//! bandwidth no probe, loaded latency both. Cache-to-cache hand-off ([`handoff`]) is the only second engine. A [`scan`] reads regions once and
+//! not for a time.
 //!
 //! Nothing here formats, and no default is chosen here: what the plan leaves open (which kernel is fastest, where the curve needs a point)
 //! is decided by measuring, and the result says what was decided.
@@ -13,6 +14,7 @@ mod handoff;
 mod latency;
 mod load;
 mod pages;
+mod scan;
 mod session;
 mod team;
 

@@ -9,7 +9,7 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
-    Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Integrity, Measurement, Metric, Noise, Placement,
+    Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement,
     PlacementStatus, QualityLevel, QualityReason, Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
@@ -39,7 +39,7 @@ const WITHOUT_SAMPLE: f64 = 8.0;
 /// A thread woken from sleep arrives within this time on an idle machine; those that come later show as lack of coverage.
 pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
-const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
+pub(crate) const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
 /// A thread that has not come back this long after its burst should have ended is lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
@@ -137,6 +137,9 @@ pub(crate) struct Session<'a> {
     core_ghz: BTreeMap<u32, f64>,
     measuring: Duration,
     done_s: f64,
+    /// The estimate of the cell in progress, and how much of it is done where the cell tells.
+    cell_s: f64,
+    within_s: f64,
     began: Instant,
 }
 
@@ -156,6 +159,8 @@ impl<'a> Session<'a> {
             core_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
             done_s: 0.0,
+            cell_s: 0.0,
+            within_s: 0.0,
             began: Instant::now(),
         }
     }
@@ -165,6 +170,7 @@ impl<'a> Session<'a> {
         self.compare_clocks();
         for step in &self.plan.steps {
             let per_cell = step.estimated_s / step.cells.len().max(1) as f64;
+            self.cell_s = per_cell;
             for cell in &step.cells {
                 self.observer.cell(step, cell);
                 self.observer.progress(self.share());
@@ -174,6 +180,7 @@ impl<'a> Session<'a> {
                 }
                 complete &= !self.interrupted();
                 self.done_s += per_cell;
+                self.within_s = 0.0;
             }
         }
         self.observer.progress(1.0);
@@ -227,6 +234,10 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)
             }
+            Work::Scan(scan) => {
+                self.shelf.clear();
+                self.scan(experiment, &cell.at, scan)
+            }
         }
     }
 
@@ -256,8 +267,14 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Tells how much of the cell in progress is done, 0 to 1; for cells that take minutes.
+    pub(crate) fn within(&mut self, share: f64) {
+        self.within_s = self.cell_s * share;
+        self.observer.progress(self.share());
+    }
+
     fn share(&self) -> f64 {
-        (self.done_s / self.plan.estimated_s.max(1e-9)).min(1.0)
+        ((self.done_s + self.within_s) / self.plan.estimated_s.max(1e-9)).min(1.0)
     }
 
     pub(crate) fn interrupted(&self) -> bool {
@@ -283,10 +300,13 @@ impl<'a> Session<'a> {
 
     /// Data that was not what was written is worth more than a line in a table.
     pub(crate) fn tell_of_corruption(&mut self, evidence: &Evidence, at: &Coordinates) {
-        let Some(Integrity { passes, mismatches }) = evidence.integrity.filter(|i| i.mismatches > 0) else { return };
+        let Some(Checksums { passes, mismatches }) = evidence.checksums.filter(|i| i.mismatches > 0) else { return };
         self.note(
-            Note::error("data-corrupted", format!("{}: {mismatches} of {passes} passes read other data than was written", place(at)))
-                .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
+            Note::error(
+                memgauge_core::scan::CORRUPTED,
+                format!("{}: {mismatches} of {passes} passes read other data than was written", place(at)),
+            )
+            .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
         );
     }
 
@@ -405,7 +425,9 @@ impl<'a> Session<'a> {
         let claim = self.setting.machine.topology.claim(at.cpu_node?, at.memory_node?)?;
         match experiment {
             Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
-            Experiment::Bandwidth if at.mix == Some(Mix::AllReads) => claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3),
+            Experiment::Bandwidth | Experiment::MemoryScan if at.mix == Some(Mix::AllReads) => {
+                claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3)
+            }
             _ => None,
         }
     }
@@ -413,7 +435,7 @@ impl<'a> Session<'a> {
     /// A result without value for a cell that failed, so that no cell goes missing silently.
     fn unmeasured(&mut self, experiment: Experiment, cell: &Cell, error: &CellError) {
         let metric = match cell.work {
-            Work::Bandwidth { .. } => Metric::Bandwidth,
+            Work::Bandwidth { .. } | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();
@@ -468,7 +490,7 @@ fn gather(done: Vec<Done<Left>>) -> BurstResult {
 }
 
 /// Time common to all spans over the longest one; `None` for fewer than two.
-fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
+pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     if spans.len() < 2 {
         return None;
     }

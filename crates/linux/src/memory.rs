@@ -18,13 +18,16 @@ use memgauge_core::units::Bytes;
 mod error;
 mod file;
 mod map;
+mod physical;
 mod place;
 mod readback;
 mod scan;
+mod scarcity;
 mod system;
 mod touch;
 
 pub use error::{MemoryError, MemoryErrorKind};
+pub use scarcity::Scarcity;
 
 use map::Mapping;
 use place::Policy;

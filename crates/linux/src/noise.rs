@@ -190,7 +190,7 @@ fn vmstat(text: &str) -> Vmstat {
 }
 
 /// Microseconds in which some task waited, by the text of a file of `/proc/pressure`.
-fn pressure(text: &str) -> Option<u64> {
+pub(crate) fn pressure(text: &str) -> Option<u64> {
     let some = text.lines().find(|l| l.starts_with("some "))?;
     some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
 }

@@ -5,11 +5,13 @@
 
 mod data;
 pub mod mlc;
+mod mlc_scan;
 mod text;
 
 use memgauge_core::result::Report;
 
 pub use data::Json;
+pub use mlc_scan::mlc_scan;
 pub use text::{Text, plan_text};
 
 /// A format that a report can be written in.

@@ -5,8 +5,8 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::result::{Report, Table};
-use memgauge_render::{Format, Json, Text, plan_text};
+use memgauge_core::result::{Estimate, Report, Table};
+use memgauge_render::{Format, Json, Text, mlc_scan, plan_text};
 use snapbox::Data;
 
 fn check(path: PathBuf, text: String) {
@@ -47,6 +47,28 @@ fn text_of_saved_results() {
 fn text_of_a_narrow_and_of_a_wide_terminal() {
     check(golden("two-nodes-80.txt"), text(&samples::two_nodes(), 80));
     check(golden("cxl-hmat-120.txt"), text(&samples::cxl(), 120));
+}
+
+#[test]
+fn a_scan_as_that_tool_prints_it() {
+    let shown = mlc_scan(&samples::scan());
+    check(golden("scan-mlc.txt"), shown.clone());
+    for line in shown.lines() {
+        let table = line.starts_with("0x");
+        assert!(table || !line.trim_start().starts_with(|c: char| c.is_ascii_digit()), "{line}");
+    }
+    assert_eq!(mlc_scan(&samples::vm()), "");
+}
+
+#[test]
+fn a_scan_that_was_interrupted_says_what_is_missing() {
+    let mut report = samples::scan();
+    for m in report.results.iter_mut().take(20) {
+        m.estimate = Estimate { reason: Some("interrupted before it was measured".into()), ..Estimate::default() };
+    }
+    let shown = text(&report, 100);
+    assert!(shown.contains("not measured: interrupted before it was measured"), "{shown}");
+    assert!(mlc_scan(&report).contains("0x3840000000\t225\tnan\n"));
 }
 
 #[test]

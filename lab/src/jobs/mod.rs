@@ -13,6 +13,7 @@ mod numa;
 mod offline;
 mod pmem;
 mod policies;
+mod scan;
 
 pub(crate) const ALL: &[&Job] = &[
     &numa::JOB,
@@ -24,6 +25,7 @@ pub(crate) const ALL: &[&Job] = &[
     &kmem::JOB,
     &pmem::JOB,
     &cxl::JOB,
+    &scan::JOB,
     &icount::JOB,
     &arm::JOB,
 ];

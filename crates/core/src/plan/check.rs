@@ -36,7 +36,7 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
     let request = |text: String| Err(PlanError::Request(text));
-    if matches!(spec.task, Task::Suite | Task::C2c { .. }) {
+    if matches!(spec.task, Task::Suite | Task::C2c { .. } | Task::Scan) {
         return request("--memory-dir is for 'latency', 'bandwidth' and 'loaded'".into());
     }
     if spec.pages != PageRequest::Auto {

@@ -62,6 +62,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape)?],
+        Task::Scan => vec![planner.scan()?],
     };
     let stop = planner.stop(&steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
@@ -91,7 +92,7 @@ pub(super) struct Planner<'a> {
     /// CPUs to measure from.
     pub(super) cpus: IdSet,
     /// Memory nodes to measure.
-    nodes: IdSet,
+    pub(super) nodes: IdSet,
     /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
     device: Option<Option<u32>>,
     pub(super) sizes: Sizes<'a>,
@@ -150,7 +151,11 @@ impl<'a> Planner<'a> {
         let suite = self.spec.task == Task::Suite;
         let default = if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) { SUITE_BUDGET_S } else { COMMAND_BUDGET_S };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(DEFAULT_HALF_WIDTH),
+            relative_half_width: self.spec.confidence.unwrap_or(if self.spec.task == Task::Scan {
+                super::scan::HALF_WIDTH
+            } else {
+                DEFAULT_HALF_WIDTH
+            }),
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
@@ -174,7 +179,7 @@ impl<'a> Planner<'a> {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
-    fn cpus_of(&self, node: u32) -> IdSet {
+    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
         self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
     }
 

@@ -99,7 +99,7 @@ impl<'a> Sizes<'a> {
         Ok(Bytes(half.max(64 * stride.0).next_multiple_of(stride.0)))
     }
 
-    fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
+    pub(super) fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
         let directory = self.spec.memory_dir.as_ref().map(|d| d.file.path.clone());
         BufferPlan {
             bytes,
@@ -138,7 +138,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// Free bytes of the pool that pages are to come from.
-    fn in_pool(&self, node: u32) -> u64 {
+    pub(super) fn in_pool(&self, node: u32) -> u64 {
         let page = match self.spec.pages {
             PageRequest::Huge2M => Bytes::mib(2),
             PageRequest::Huge1G => Bytes::gib(1),
@@ -278,6 +278,12 @@ impl<'a> Sizes<'a> {
         Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })
     }
 
+    /// Bytes that the caches of these CPUs together could hold.
+    pub(super) fn caches_of(&self, cpus: &IdSet) -> u64 {
+        let domains: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (self.caches(cpu).domain, self.caches(cpu).reach)).collect();
+        domains.values().sum()
+    }
+
     /// The smallest buffer in which every stream of every kernel has whole steps.
     fn least_loader(&self) -> u64 {
         16 << 10
@@ -321,11 +327,11 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
     last.iter().map(|(&cpu, llc)| (cpu, of(cpu, llc))).collect()
 }
 
-fn floor_power_of_two(n: u64) -> u64 {
+pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
 }
 
 /// An amount for people: limits are rarely round.
-fn approximately(bytes: u64) -> String {
+pub(super) fn approximately(bytes: u64) -> String {
     if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }

@@ -81,8 +81,8 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     page.table(&grid(columns, page.width));
     limits(page, ms);
     marks.print(page, &mut context.advised);
-    if let Some(passes) = ms.iter().filter_map(|m| m.evidence.integrity).map(|i| i.passes).reduce(|a, b| a + b) {
-        let wrong: u64 = ms.iter().filter_map(|m| m.evidence.integrity).map(|i| i.mismatches).sum();
+    if let Some(passes) = ms.iter().filter_map(|m| m.evidence.checksums).map(|i| i.passes).reduce(|a, b| a + b) {
+        let wrong: u64 = ms.iter().filter_map(|m| m.evidence.checksums).map(|i| i.mismatches).sum();
         let text = format!("checksums compared: {passes} passes over buffers, {wrong} wrong");
         page.text(if wrong > 0 { Style::Error } else { Style::Dim }, INDENT, INDENT, &text);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
+use memgauge_core::result::{Experiment, Measurement, PageKind, PlacementStatus};
 use memgauge_core::units::Bytes;
 
 use super::number::{bounds, human, number, percent, range, value_of};
@@ -20,7 +20,9 @@ pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
         items.extend(kernels.iter().map(|k| (*k).to_owned()));
     }
     let loaders = ms.iter().any(|m| m.evidence.traffic.is_some());
-    if let Some(size) = sizes(ms.iter().map(|m| m.evidence.buffer).filter(|b| b.0 > 0)) {
+    // The regions of a scan are no buffers of their threads, and their size is said above the table.
+    let buffers = ms.iter().filter(|m| m.experiment != Experiment::MemoryScan);
+    if let Some(size) = sizes(buffers.map(|m| m.evidence.buffer).filter(|b| b.0 > 0)) {
         items.push(if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") });
     }
     items.push(pages(&ms));

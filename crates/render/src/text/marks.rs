@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Measurement, QualityReason, Report};
+use memgauge_core::result::{Experiment, Measurement, QualityReason, Report};
 
 use super::grid::Cell;
 use super::number::{DASH, bounds, half_width, number, percent, unit, value_of};
@@ -129,6 +129,9 @@ impl<'a> Marks<'a> {
             R::Coverage => {
                 let low = bounds(hit().filter_map(|m| m.evidence.coverage)).map(|(low, _)| format!(" ({})", percent(low)));
                 format!("the threads ran together for less than 95 % of the time{}", low.unwrap_or_default())
+            }
+            R::NotConverged if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) => {
+                "interval wider than it takes to tell regions apart; more --passes narrow it".into()
             }
             R::NotConverged => match &self.report.plan {
                 Some(plan) => format!("interval wider than the ±{} asked for when its time was up", percent(plan.stop.relative_half_width)),

@@ -14,6 +14,7 @@ mod notes;
 mod number;
 mod page;
 mod plan;
+mod scan;
 
 use std::collections::BTreeSet;
 
@@ -150,6 +151,7 @@ enum Section {
     CacheToCache,
     NodePairs,
     CpuPairs,
+    Scan,
     Other,
 }
 
@@ -166,6 +168,7 @@ impl Section {
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) if m.at.holder_node.is_some() => Self::NodePairs,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
             (Experiment::CacheToCache, Some(Table::CpuPairs)) => Self::CpuPairs,
+            (Experiment::MemoryScan, _) => Self::Scan,
             _ => Self::Other,
         }
     }
@@ -194,6 +197,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::NodePairs => nodes::pairs(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
+            Section::Scan => scan::scans(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
     }

@@ -49,6 +49,13 @@ fn rules(plan: &Plan) -> Vec<String> {
     } else {
         format!("each cell until its 95 % interval is within ±{width}, at most {}", seconds(stop.budget_s))
     };
+    let works = || plan.steps.iter().flat_map(|s| &s.cells).map(|c| &c.work);
+    let rule = match works().next() {
+        Some(Work::Scan(scan)) if works().all(|w| matches!(w, Work::Scan(_))) => {
+            format!("each region {}, in another order each time", count(scan.passes as usize, "time", "times"))
+        }
+        _ => rule,
+    };
     let mut items = vec![rule, format!("seed {}", plan.seed)];
     if !plan.keep_awake.is_empty() {
         items.push(format!("kept awake meanwhile: {}", super::cpus_name(&plan.keep_awake)));
@@ -94,6 +101,8 @@ struct Row {
     total: Bytes,
     pages: BTreeSet<&'static str>,
     kernels: Vec<String>,
+    /// Of a scan.
+    regions: Option<u32>,
     detail: String,
 }
 
@@ -136,6 +145,7 @@ fn row(cell: &PlanCell) -> Row {
         total: Bytes(0),
         pages: BTreeSet::new(),
         kernels: Vec::new(),
+        regions: None,
         detail: String::new(),
     };
     let mut buffers = Vec::new();
@@ -191,6 +201,15 @@ fn row(cell: &PlanCell) -> Row {
                 }
             }
         }
+        Work::Scan(scan) => {
+            row.loaders.clone_from(&scan.cpus);
+            row.mix = Some(scan.traffic.mix.to_string());
+            row.kernels.clone_from(&scan.traffic.kernels);
+            row.regions = Some(scan.regions);
+            buffers.push(&scan.region);
+            let check = if scan.integrity { ", patterns written and compared" } else { "" };
+            row.detail = format!("{} over each region{check}", count(scan.passes as usize, "pass", "passes"));
+        }
     }
     for b in buffers {
         row.memory.insert(b.node);
@@ -198,6 +217,7 @@ fn row(cell: &PlanCell) -> Row {
         row.total = Bytes(row.total.0.saturating_add(b.bytes.0));
         row.pages.insert(if b.directory.is_some() { "of the file system" } else { b.pages.name() });
     }
+    row.total = Bytes(row.total.0.saturating_mul(row.regions.unwrap_or(1).into()));
     row.own = at.memory_node.is_none() && row.memory.len() > 1;
     row
 }
@@ -241,7 +261,7 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
     let cpu = |id: Option<u32>| id.map_or(Cell::Blank, |id| Cell::text(format!("CPU {id}")));
     let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
     let buffers = |r: &Row| {
-        let n = r.loaders.len() + usize::from(r.cpu.is_some());
+        let n = r.regions.map_or(r.loaders.len() + usize::from(r.cpu.is_some()), |n| n as usize);
         if n > 1 { format!("{n} × {}", sizes(&r.sizes)) } else { sizes(&r.sizes) }
     };
     let mut columns = Vec::new();

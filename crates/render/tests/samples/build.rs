@@ -307,11 +307,46 @@ impl Lab {
         self.transfer(Table::CpuPairs, reader, holder, 0, state, ns);
     }
 
+    /// A region of 1 GiB; `physical`: the number of the GiB where it is.
+    pub fn region(&mut self, number: u32, node: u32, cpus: &str, gbs: f64, physical: Option<u64>) {
+        let cpus = set(cpus);
+        let threads = cpus.len() as u32;
+        let at = Coordinates {
+            table: Some(Table::Regions),
+            cpu_node: Some(node),
+            memory_node: Some(node),
+            cpus: Some(cpus),
+            mix: Some(Mix::AllReads),
+            region: Some(number),
+            ..Default::default()
+        };
+        let mut m = self.measure(Experiment::MemoryScan, Metric::Bandwidth, at, gbs);
+        m.estimate.n = 10;
+        m.evidence.threads = threads;
+        m.evidence.kernel = "load-avx512".into();
+        m.evidence.buffer = Bytes::gib(1);
+        m.evidence.allocations = 1;
+        m.evidence.coverage = Some(0.988);
+        m.evidence.traffic = Some(TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: Some(gbs), rfo: Rfo::No });
+        m.evidence.physical = Some(match physical {
+            Some(gib) => {
+                let low = gib << 30;
+                PhysicalRange { first: Some(low), low: Some(low), high: Some(low + (1 << 30)), contiguous: Some(true), reason: None }
+            }
+            None => PhysicalRange {
+                reason: Some("the kernel shows page frames to processes with CAP_SYS_ADMIN only".into()),
+                ..PhysicalRange::default()
+            },
+        });
+        m.evidence.integrity = Some(Integrity { patterns: 2, mismatches: 0, first: vec![] });
+        self.results.push(m);
+    }
+
     /// The plan that these results would come from.
     fn plan(&self) -> Plan {
         let mut steps: Vec<Step> = Vec::new();
         for m in &self.results {
-            let at = Coordinates { order: None, delay_cycles: None, ..m.at.clone() };
+            let at = Coordinates { order: None, delay_cycles: None, region: None, ..m.at.clone() };
             let title = match (m.experiment, m.at.table) {
                 (Experiment::IdleLatency, _) => "Idle latency",
                 (Experiment::Bandwidth, Some(Table::PerMix)) => "Peak bandwidth by mix",
@@ -319,6 +354,7 @@ impl Lab {
                 (Experiment::Bandwidth, _) => "Bandwidth by node",
                 (Experiment::LoadedLatency, _) => "Latency under load",
                 (Experiment::CacheToCache, _) => "Cache-to-cache transfers",
+                (Experiment::MemoryScan, _) => "Memory scan",
             };
             let i = steps.iter().position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table).unwrap_or_else(|| {
                 let title = self.directory.as_ref().map_or(title.to_owned(), |d| format!("{title}, files in {}", d.file.path));
@@ -397,6 +433,17 @@ impl Lab {
                 sharer: None,
                 holder_pushes: Bytes(0),
                 reader_pushes: Bytes(0),
+            }),
+            Experiment::MemoryScan => Work::Scan(Scan {
+                cpus: m.at.cpus.clone().unwrap_or_default(),
+                region: buffer(Bytes::gib(1), home),
+                regions: self.results.iter().filter(|r| r.experiment == m.experiment && r.at.memory_node == m.at.memory_node).count()
+                    as u32,
+                margin: Bytes::gib(2),
+                passes: 10,
+                traffic: traffic(),
+                bucket_gbs: 5.0,
+                integrity: true,
             }),
         }
     }

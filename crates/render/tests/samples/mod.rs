@@ -24,6 +24,7 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("degraded", degraded()),
         ("info-cxl", info()),
         ("pmem", pmem()),
+        ("scan", scan()),
     ]
 }
 
@@ -234,6 +235,33 @@ fn cxl_lab() -> Lab {
         lab.nodes[from as usize].distances = (0..).zip(row).collect();
     }
     lab
+}
+
+/// A node of 1 GiB pages in which two regions are weak, and one whose addresses may not be known.
+pub fn scan() -> Report {
+    let mut lab = Lab::new("INTEL(R) XEON(R) PLATINUM 8470", "GenuineIntel", None);
+    lab.packages(2, 16, 2);
+    lab.pool();
+    for number in 0..20 {
+        let gbs = match number {
+            7 => 61.8,
+            8 => 63.1,
+            n => 86.4 + f64::from(n * 7 % 11) / 3.0,
+        };
+        lab.region(number, 0, "0-15,32-47", gbs, Some(225 + u64::from(number)));
+    }
+    for number in 0..4 {
+        lab.region(number, 1, "16-31,48-63", 87.0 + f64::from(number), None);
+    }
+    let mut report = lab.report();
+    let (large, small) = report.results.split_at_mut(20);
+    for m in large.iter_mut() {
+        m.evidence.pages.page = Some(Bytes::gib(1));
+    }
+    memgauge_core::scan::judge(large);
+    memgauge_core::scan::judge(small);
+    report.notes = memgauge_core::scan::notes(&report.results);
+    report
 }
 
 /// The same machine as `info` shows it.

@@ -1,0 +1,177 @@
+//! Whether memory returns what was written to it: every word of a region is written with a pattern and read back by whichever thread comes
+//! first, then the same with the complement, so that every bit was once 0 and once 1.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use memgauge_core::result::Mismatch;
+use memgauge_kernels as kernels;
+use memgauge_linux::cpu;
+use memgauge_linux::memory::Buffer;
+
+use super::sweep::Portions;
+
+/// Patterns: one that depends on the address, and its complement.
+pub(super) const PATTERNS: u32 = 2;
+/// Mismatches of a region that are told one by one; a chip that fails gives millions.
+const TOLD: usize = 16;
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+/// A region to be written or compared once.
+pub(super) struct Check {
+    region: Arc<Buffer>,
+    /// The region's place among all, so that no two regions have the same words.
+    first_word: u64,
+    pattern: u32,
+    portions: Portions,
+    found: Mutex<Found>,
+}
+
+/// What was found in a region.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) mismatches: u64,
+    pub(super) first: Vec<Mismatch>,
+}
+
+impl Check {
+    /// Pattern number `pattern` in region number `index`, by so many threads.
+    pub(super) fn new(region: Arc<Buffer>, index: usize, pattern: u32, threads: usize) -> Self {
+        let len = region.len() / WORD * WORD;
+        let first_word = index as u64 * (len / WORD) as u64;
+        Self { portions: Portions::new(len, threads, kernels::LINE as usize), region, first_word, pattern, found: Mutex::default() }
+    }
+
+    /// What a word should be. Each bit depends on all bits of the word's number, so a line that came back from another address is
+    /// noticed whatever bit of the address went wrong (the finalizer of SplitMix64).
+    fn word(&self, index: usize) -> u64 {
+        let mut z = (self.first_word + index as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^= z >> 31;
+        if self.pattern.is_multiple_of(2) { z } else { !z }
+    }
+
+    /// Writes portions until none is left, and drops them from the caches, so that what is compared comes from memory.
+    pub(super) fn write(&self) {
+        let base = self.region.as_ptr();
+        while let Some(portion) = self.portions.take() {
+            for offset in portion.clone().step_by(WORD) {
+                // SAFETY: a whole, aligned word of the region, which lives as long as `self`, in a portion that only this thread has.
+                unsafe { base.add(offset).cast::<u64>().write_volatile(self.word(offset / WORD)) };
+            }
+            for offset in portion.step_by(kernels::LINE as usize) {
+                // SAFETY: a line of the region.
+                unsafe { kernels::flush(base.add(offset)) };
+            }
+        }
+        kernels::fence();
+    }
+
+    /// Compares portions until none is left.
+    pub(super) fn compare(&self) {
+        let base = self.region.as_ptr();
+        let mut own = Found::default();
+        while let Some(portion) = self.portions.take() {
+            for offset in portion.step_by(WORD) {
+                // SAFETY: a whole, aligned word of the region; nobody writes to it meanwhile.
+                let at = unsafe { base.add(offset).cast::<u64>() };
+                let written = self.word(offset / WORD);
+                // SAFETY: as above.
+                let read = unsafe { at.read_volatile() };
+                if read == written {
+                    continue;
+                }
+                own.mismatches += 1;
+                if own.first.len() < TOLD {
+                    // SAFETY: as above; the line is read again, from memory where it can be dropped from the caches.
+                    let reread = unsafe {
+                        kernels::flush(at.cast());
+                        kernels::fence();
+                        at.read_volatile()
+                    };
+                    let physical = self.region.physical_of(offset);
+                    let cpu = cpu::current_cpu().unwrap_or_default();
+                    own.first.push(Mismatch { offset: offset as u64, physical, written, read, reread, cpu });
+                }
+            }
+        }
+        // A thread that panicked left what it had found.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).add(own);
+    }
+
+    /// What all threads found.
+    pub(super) fn found(&self) -> Found {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Found {
+    /// Adds what was found elsewhere; of all the first ones are kept.
+    pub(super) fn add(&mut self, other: Self) {
+        self.mismatches += other.mismatches;
+        self.first.extend(other.first);
+        self.first.sort_by_key(|m| m.offset);
+        self.first.truncate(TOLD);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::spec::PageRequest;
+    use memgauge_core::units::{Bytes, IdSet};
+
+    fn region() -> Arc<Buffer> {
+        let plan = BufferPlan {
+            bytes: Bytes::mib(1),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(cpu::current_cpu().unwrap()),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
+    }
+
+    #[test]
+    fn what_was_written_is_found_and_a_flipped_bit_is_told() {
+        let region = region();
+        for pattern in 0..PATTERNS {
+            Check::new(region.clone(), 3, pattern, 1).write();
+            let again = Check::new(region.clone(), 3, pattern, 1);
+            again.compare();
+            assert_eq!(again.found(), Found::default());
+        }
+        let offset = 5 * 4096 + 24;
+        // SAFETY: an aligned word of the test's own buffer.
+        let written = unsafe {
+            let word = region.as_ptr().add(offset).cast::<u64>();
+            let written = word.read();
+            word.write(written ^ 0x40);
+            written
+        };
+        let broken = Check::new(region.clone(), 3, PATTERNS - 1, 1);
+        broken.compare();
+        let found = broken.found();
+        assert_eq!((found.mismatches, found.first.len()), (1, 1));
+        let word = found.first[0];
+        assert_eq!((word.offset, word.written ^ word.read), (offset as u64, 0x40));
+        assert_eq!((word.written, word.reread), (written, word.read), "memory is wrong, and not the reading");
+    }
+
+    #[test]
+    fn another_regions_words_are_wrong_and_only_the_first_are_told() {
+        let region = region();
+        Check::new(region.clone(), 0, 0, 1).write();
+        let other = Check::new(region.clone(), 1, 0, 1);
+        other.compare();
+        let found = other.found();
+        assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, TOLD));
+        assert_eq!(found.first[1].offset, 8);
+    }
+}

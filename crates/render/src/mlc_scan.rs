@@ -1,0 +1,114 @@
+//! The text of `--memory_bandwidth_scan`, in the words of the tool's version 3.9a where they are publicly known.
+//!
+//! A line that begins with a digit is a row of a table to parsers; the original's `1GB page allocation completed` is therefore left
+//! out. What was measured in other pages than 1 GiB ones has two columns, as the original's part in 4 KB pages has. Titles of the
+//! lists are this program's own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use memgauge_core::plan::Work;
+use memgauge_core::result::{Experiment, Measurement, Report};
+use memgauge_core::scan;
+use memgauge_core::units::Bytes;
+
+/// Width of a bucket where the plan does not say it, in MB/s.
+const BUCKET_MBS: f64 = 5000.0;
+const GIB: u64 = 1 << 30;
+
+/// The scan of each node of a report: what was taken, the histogram, and each region's address and MB/s. The middle column of regions in
+/// 1 GiB pages is the number of the GiB that the address lies in. `nan`: not measured, or an address that may not be known.
+pub fn mlc_scan(report: &Report) -> String {
+    let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
+    for m in report.results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
+        nodes.entry(m.at.memory_node).or_default().push(m);
+    }
+    let mut text = String::new();
+    for (node, regions) in &nodes {
+        one_node(&mut text, report, *node, regions);
+    }
+    text
+}
+
+fn one_node(text: &mut String, report: &Report, node: Option<u32>, regions: &[&Measurement]) {
+    let name = node.unwrap_or(0);
+    let first = regions.first();
+    let threads = first.map_or(0, |m| m.evidence.threads);
+    let cpu_node = first.and_then(|m| m.at.cpu_node).unwrap_or(name);
+    let huge = |m: &&&Measurement| m.evidence.pages.page == Some(Bytes(GIB));
+    let (large, small): (Vec<&Measurement>, Vec<&Measurement>) = regions.iter().partition(|m| huge(m));
+    let bytes = |ms: &[&Measurement]| ms.iter().map(|m| m.evidence.buffer.0).fold(0, u64::saturating_add);
+    let mut line = |args: std::fmt::Arguments<'_>| {
+        let _ = writeln!(text, "{args}");
+    };
+    line(format_args!("Running memory scan using {threads} threads on numa node {cpu_node} accessing memory on node {name}"));
+    if !large.is_empty() {
+        let pages = bytes(&large) / GIB;
+        line(format_args!("Reserved {pages} 1GB pages"));
+        line(format_args!("Now allocating {pages} 1GB pages. This may take several minutes.."));
+    }
+    let kind = small.first().map(|m| size_name(m.evidence.pages.page));
+    if let Some(kind) = &kind {
+        line(format_args!("Allocating remaining {} KB memory in {kind} pages", bytes(&small) / 1024));
+    }
+    let kinds: Vec<&str> = kind.iter().map(String::as_str).chain((!large.is_empty()).then_some("1GB")).collect();
+    line(format_args!("Totally {} GB memory allocated in {} pages on NUMA node {name}", bytes(regions) / GIB, kinds.join("+")));
+    let region = first.map_or_else(String::new, |m| size_name(Some(m.evidence.buffer)));
+    line(format_args!("Measuring memory bandwidth for each of those {region} memory regions.."));
+    let bucket = bucket_mbs(report, node);
+    line(format_args!("Histogram of the regions' bandwidths (MB/sec)"));
+    let values: Vec<f64> = regions.iter().filter_map(|m| mbs(m)).collect();
+    for (low, count) in scan::histogram(&values, bucket) {
+        line(format_args!("[{low:.0}-{:.0}]\t{count}", low + bucket - 1.0));
+    }
+    if !large.is_empty() {
+        line(format_args!("phys_addr\tGB\tMB/sec"));
+        for m in &large {
+            let address = physical(m);
+            let number = address.map_or_else(|| "nan".to_owned(), |a| (a / GIB).to_string());
+            line(format_args!("{}\t{number}\t{}", hexadecimal(address), whole(mbs(m))));
+        }
+    }
+    if !small.is_empty() {
+        line(format_args!("phys_addr\tMB/sec"));
+        for m in &small {
+            line(format_args!("{}\t{}", hexadecimal(physical(m)), whole(mbs(m))));
+        }
+    }
+}
+
+/// MB/s, rounded as it is printed, so that each region is counted in the bucket that its number falls into.
+fn mbs(m: &Measurement) -> Option<f64> {
+    m.estimate.value.filter(|v| v.is_finite()).map(|gbs| (gbs * 1000.0).round())
+}
+
+fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| "nan".to_owned(), |v| format!("{v:.0}"))
+}
+
+fn physical(m: &Measurement) -> Option<u64> {
+    m.evidence.physical.as_ref()?.first
+}
+
+fn hexadecimal(address: Option<u64>) -> String {
+    address.map_or_else(|| "nan".to_owned(), |a| format!("{a:#x}"))
+}
+
+/// `1GB`, `2MB`, `4KB`, as that tool calls them.
+fn size_name(size: Option<Bytes>) -> String {
+    match size.map(|s| s.0) {
+        Some(n) if n >= GIB && n.is_multiple_of(GIB) => format!("{}GB", n >> 30),
+        Some(n) if n >= 1 << 20 => format!("{}MB", n >> 20),
+        Some(n) => format!("{}KB", n >> 10),
+        None => "unknown".to_owned(),
+    }
+}
+
+fn bucket_mbs(report: &Report, node: Option<u32>) -> f64 {
+    let cells = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells);
+    let planned = cells.filter(|c| c.at.memory_node == node).find_map(|c| match &c.work {
+        Work::Scan(scan) => Some(scan.bucket_gbs * 1000.0),
+        _ => None,
+    });
+    planned.filter(|b| b.is_finite() && *b >= 1.0).unwrap_or(BUCKET_MBS)
+}
