@@ -131,6 +131,16 @@ impl Memgauge {
     }
 }
 
+/// What the drop-in prints for a command line, which it must carry out.
+///
+/// # Errors
+/// When it ends otherwise.
+pub fn mlc(line: &str) -> Result<String> {
+    let output = Command::new(MEMGAUGE).arg("mlc").args(line.split_whitespace()).stdin(Stdio::null()).output()?;
+    ensure!(output.status.success(), "mlc {line}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 impl Running {
     /// Its process.
     pub fn id(&self) -> u32 {

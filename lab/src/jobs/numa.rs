@@ -10,7 +10,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
-use crate::program::{is_matrix, measured, memgauge, works};
+use crate::program::{is_matrix, measured, memgauge, mlc, works};
 use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
@@ -30,6 +30,7 @@ pub(crate) const JOB: Job = Job {
         cache_to_cache,
         the_suite,
         files_of_tmpfs_follow_the_nodes,
+        the_drop_ins_matrices,
         pages_that_move_are_noticed,
         recorded,
     ],
@@ -248,6 +249,31 @@ fn files_of_tmpfs_follow_the_nodes() -> Result<()> {
     let report = memgauge("latency --matrix --cpu 0 --size 1M --time 20ms --memory-dir /tmp/tmpfs").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0".parse()?, &"0-3".parse()?)?;
     ensure!(measured(&report)?.iter().all(|m| m.evidence.file.is_some()), "no file is told of");
+    Ok(())
+}
+
+/// Nodes without CPUs are columns and no rows; rows begin with their node's number and every cell is a number.
+fn the_drop_ins_matrices() -> Result<()> {
+    for (line, columns) in
+        [("--latency_matrix -e -r -t0.03 -b1m", 4), ("--bandwidth_matrix -t0.1 -b1m", 4), ("--c2c_latency -t0.1 -b1m", 2)]
+    {
+        let text = mlc(line)?;
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .filter(|l| l.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        // Transfers have a matrix for each home of the lines.
+        ensure!(rows.len() == if columns == 4 { 2 } else { 4 }, "{text}");
+        for (index, row) in rows.iter().enumerate() {
+            let node = index % 2;
+            ensure!(row.len() == columns + 1 && row[0] == node.to_string(), "row {index}: {row:?}\n{text}");
+            for (column, cell) in row[1..].iter().enumerate() {
+                let diagonal = columns == 2 && column == node;
+                ensure!(if diagonal { *cell == "-" } else { cell.parse::<f64>().is_ok_and(|v| v > 0.0) }, "{cell}\n{text}");
+            }
+        }
+    }
     Ok(())
 }
 
