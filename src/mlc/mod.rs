@@ -336,7 +336,7 @@ fn body(section: &Section, report: &Report) -> String {
 
 /// A histogram for each latency of which one was made.
 fn histograms(report: &Report, log2: u32) -> String {
-    let hz = report.environment.clock.as_ref().map_or(1e9, |clock| clock.hz);
+    let Some(hz) = report.environment.clock.as_ref().map(|clock| clock.hz) else { return String::new() };
     let all = report.results.iter().filter_map(|m| m.distribution.as_ref());
     all.map(|distribution| text::histogram(&distribution.by_cycles(log2, hz), log2)).collect()
 }

@@ -402,7 +402,7 @@ impl Asker<'_> {
         }
         let has = |spec: &Spec, width: Option<Width>| {
             let one = |mix: Mix, access: Access| {
-                let form = form_of(mix, access, spec.traffic.line);
+                let form = Form::of(mix, access, spec.traffic.line);
                 kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
             };
             // What single threads do takes the place of the mixes.
@@ -464,17 +464,5 @@ impl Asker<'_> {
             spec.cpus = Some([reader, writer].into_iter().collect());
         }
         self.section(if pair { Kind::OneTransfer } else { Kind::C2c }, vec![spec])
-    }
-}
-
-/// The form of the kernels that do this: the table of kernels has parts of lines as strided ones, and neither loads nor non-temporal stores
-/// leave anything to write back.
-fn form_of(mix: Mix, access: Access, line: LineUse) -> Form {
-    let plain_stores = mix.lines().1 > 0 && !mix.non_temporal();
-    match (access, line) {
-        (Access::Random, _) => Form { access, line: LineUse::Whole },
-        (_, LineUse::Part) => Form { access: Access::Strided, line },
-        (_, LineUse::WrittenBack) if !plain_stores => Form { access, line: LineUse::Whole },
-        _ => Form { access, line },
     }
 }

@@ -228,18 +228,23 @@ impl Session<'_> {
                 }
             }
         }
-        let tried: Vec<Trial> = candidates
-            .iter()
-            .zip(&rates)
-            .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
-            .collect();
-        let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.clone());
-        let kernel = candidates.iter().find(|k| best.as_deref().is_none_or(|name| k.name == name)).copied();
-        let kernel =
-            kernel.ok_or_else(|| CellError::Cannot(format!("this CPU runs none of the kernels planned for the mix {}", traffic.mix)))?;
-        self.winners.insert(key, (kernel, tried.clone()));
-        Ok((kernel, tried))
+        let won = winner(&candidates, &rates, traffic.mix)?;
+        self.winners.insert(key, won.clone());
+        Ok(won)
     }
+}
+
+/// The kernel with the highest median rate, and those of all; the first where none was tried.
+pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<(&'static Kernel, Vec<Trial>), CellError> {
+    let tried: Vec<Trial> = candidates
+        .iter()
+        .zip(rates)
+        .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
+        .collect();
+    let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
+    let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();
+    let kernel = kernel.ok_or_else(|| CellError::Cannot(format!("this CPU runs none of the kernels planned for the mix {mix}")))?;
+    Ok((kernel, tried))
 }
 
 /// What the members did in all bursts of a cell, member by member.

@@ -19,7 +19,7 @@ use memgauge_linux::memory::{Buffer, Scarcity};
 
 use self::integrity::{Check, Found, PATTERNS};
 use self::sweep::Sweep;
-use crate::crew::TRIAL_ROUNDS;
+use crate::crew::{TRIAL_ROUNDS, winner};
 use crate::session::{CellError, LEAD, LEAD_PER_THREAD, PATIENCE, Session, coverage};
 use crate::team::{Disturbance, Done, Job};
 
@@ -145,15 +145,7 @@ impl Session<'_> {
                 rates.push(self.pass(plan, kernel, &region.buffer)?.gbs);
             }
         }
-        let tried: Vec<Trial> = candidates
-            .iter()
-            .zip(&rates)
-            .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
-            .collect();
-        let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.clone());
-        let kernel = candidates.iter().find(|k| best.as_deref().is_none_or(|name| k.name == name)).copied();
-        let kernel = kernel.ok_or_else(|| CellError::Cannot("this CPU runs none of the kernels planned for the scan".into()))?;
-        Ok((kernel, tried))
+        winner(&candidates, &rates, plan.traffic.mix)
     }
 
     /// All passes, each over all regions.

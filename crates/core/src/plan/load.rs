@@ -49,16 +49,9 @@ impl Planner<'_> {
     /// The form in which a mix is asked for, and the mix that has it.
     fn form(&self, mix: Mix, access: Access) -> (Form, Mix) {
         let asked = &self.spec.traffic;
-        let plain_stores = mix.lines().1 > 0 && !mix.non_temporal();
-        match (access, asked.line) {
-            (Access::Random, _) => (Form { access: Access::Random, line: LineUse::Whole }, mix.with_one_read_stream()),
-            (_, LineUse::Part) => (Form { access: Access::Strided, line: LineUse::Part }, mix),
-            // Non-temporal stores are on their way to memory anyway, and loads leave nothing to write back.
-            (_, LineUse::WrittenBack) if plain_stores => (Form { access: Access::Sequential, line: LineUse::WrittenBack }, mix),
-            (_, LineUse::Checked) => (Form { access: Access::Sequential, line: LineUse::Checked }, mix),
-            _ if asked.stride.is_some_and(|s| s.0 > LINE) => (Form { access: Access::Strided, line: LineUse::Whole }, mix),
-            _ => (Form::default(), mix),
-        }
+        let strided = access == Access::Sequential && asked.stride.is_some_and(|s| s.0 > LINE);
+        let form = Form::of(mix, if strided { Access::Strided } else { access }, asked.line);
+        (form, if access == Access::Random { mix.with_one_read_stream() } else { mix })
     }
 
     /// The mixes asked for, or these.
