@@ -2,38 +2,18 @@
 // A panic in a helper is the failure report of its test, and what a test skips it says.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::{Child, Stdio};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::LineState;
 use memgauge_core::result::{ChaseOrder, Measurement, Metric, Report};
 use memgauge_core::units::Bytes;
 
-fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
-    command.stdin(Stdio::null()).env_remove("NO_COLOR");
-    command
-}
-
-/// Measuring tests run one after the other: they would disturb each other.
-static MEASURING: Mutex<()> = Mutex::new(());
-
-fn run(line: &str) -> Output {
-    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
-    program().args(line.split_whitespace()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> &str {
-    std::str::from_utf8(bytes).unwrap()
-}
-
-fn report(line: &str) -> Report {
-    let output = run(&format!("{line} --format json"));
-    assert!(output.status.success(), "{line}: {}", text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use support::{MEASURING, program, report, run, text};
 
 fn refused(line: &str, word: &str) {
     let output = run(line);
