@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, ScanSpec, Spec, Task, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 mod probe;
+mod scan;
 mod threads;
 mod traffic;
 
@@ -52,7 +53,7 @@ pub(crate) enum Command {
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
-    Scan(ScanArgs),
+    Scan(scan::ScanArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -343,51 +344,6 @@ pub(crate) struct C2cArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Takes four fifths of what is free at most, a region at a time, leaves 5 % of the node or 2 GiB free, whichever is more, and stops
-taking when memory gets scarce. All of it is given back at the end and after Ctrl-C, which keeps what was measured. As root the physical addresses are shown.
-
-Examples:
-  memgauge scan                           each node's free memory, read by its own CPUs
-  memgauge scan --node 1 --integrity      one node; also write patterns and compare
-  memgauge scan --size 16G --region 256M  16 GiB of each node in smaller regions
-  memgauge scan --node 2 --cpu 0-15       memory without CPUs, read by these
-  memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file"
-)]
-pub(crate) struct ScanArgs {
-    /// Bytes of a region [default: 1G, less where fewer than four would fit]
-    #[arg(long, value_name = "SIZE", help_heading = "Scan")]
-    region: Option<Bytes>,
-    /// How often each region is read [default: 10]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Scan")]
-    passes: Option<u32>,
-    /// Width of the histogram's buckets in GB/s [default: 5]
-    #[arg(long, value_name = "GB/S", value_parser = parse_bucket, help_heading = "Scan")]
-    bucket: Option<f64>,
-    /// Afterwards write two patterns to all of it and compare what comes back
-    #[arg(long, help_heading = "Scan")]
-    integrity: bool,
-    #[command(flatten)]
-    place: Where,
-    /// The most memory of a node to take [default: what is free, less a margin]
-    #[arg(long, value_name = "SIZE", help_heading = "Memory")]
-    size: Option<Bytes>,
-    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
-    #[arg(long, value_name = "KIND", default_value = "auto", help_heading = "Memory")]
-    pages: Pages,
-    /// Width of loads; best = what measures fastest here
-    #[arg(long, default_value = "best", help_heading = "Traffic")]
-    width: WidthArg,
-    /// Seed of the order in which regions are read
-    #[arg(long, value_name = "N", help_heading = "Scan")]
-    seed: Option<u64>,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
     /// A result that memgauge wrote as JSON; - reads standard input
     pub(crate) file: PathBuf,
@@ -462,13 +418,6 @@ fn parse_percent(text: &str) -> Result<f64, ParseError> {
     };
     let share = number.trim().parse::<f64>().map_err(|_| fail())? / scale;
     if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
-}
-
-/// A width above 0 in GB/s.
-fn parse_bucket(text: &str) -> Result<f64, ParseError> {
-    let fail = || ParseError { input: text.into(), expected: "a width in GB/s above 0, such as 5 or 0.5" };
-    let width = text.trim().parse::<f64>().map_err(|_| fail())?;
-    if width.is_finite() && width > 0.0 { Ok(width) } else { Err(fail()) }
 }
 
 /// What a measuring command line means.
@@ -607,19 +556,6 @@ impl C2cArgs {
     }
 }
 
-impl ScanArgs {
-    fn request(self) -> Request {
-        let mut spec = Spec::new(Task::Scan);
-        self.place.apply(&mut spec);
-        spec.size = self.size;
-        spec.pages = self.pages.into();
-        spec.width = self.width.into();
-        spec.seed = self.seed;
-        spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
-    }
-}
-
 /// What was asked.
 pub(crate) enum Asked {
     /// Measure, or plan to.
@@ -653,89 +589,4 @@ impl Cli {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(line: &str) -> Spec {
-        match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
-            Asked::Measure(request) => request.spec,
-            _ => panic!("{line} measures"),
-        }
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        use clap::CommandFactory;
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn no_command_is_the_suite() {
-        assert_eq!(spec("memgauge"), Spec::new(Task::Suite));
-    }
-
-    #[test]
-    fn options_reach_the_spec() {
-        let got = spec(
-            "memgauge loaded --cpu 0-2,5 --node 1 --size 512M --pages 2m --mix all-reads,triad --mix 2:1 --width avx2 --delay 0,50 --confidence 0.5% --budget 3s --seed 7",
-        );
-        assert_eq!(got.cpus, Some("0-2,5".parse().unwrap()));
-        assert_eq!(got.nodes, Some(IdSet::one(1)));
-        assert_eq!(got.size, Some(Bytes::mib(512)));
-        assert_eq!(got.pages, PageRequest::Huge2M);
-        assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1Nt, Mix::R2W1]);
-        assert_eq!(got.width, WidthRequest::Is(Width::Avx2));
-        assert_eq!(got.delays, [0, 50]);
-        assert_eq!(got.confidence, Some(0.005));
-        assert_eq!(got.budget, Some(Duration::from_secs(3)));
-        assert_eq!(got.seed, Some(7));
-    }
-
-    #[test]
-    fn files_are_for_the_commands_that_can_use_them() {
-        let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
-            Ok(Ok(Asked::Measure(request))) => Some(request.memory_dir),
-            _ => None,
-        };
-        for command in ["latency", "bandwidth", "loaded"] {
-            assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a")), Some(Some("/mnt/a".into())));
-            assert_eq!(directory(&format!("memgauge {command}")), Some(None));
-            assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a --plan --machine /m")), None);
-        }
-        assert_eq!(directory("memgauge c2c --memory-dir /mnt/a"), None);
-        assert_eq!(directory("memgauge --memory-dir /mnt/a"), None);
-    }
-
-    #[test]
-    fn shapes() {
-        assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
-        assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
-        assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
-        assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
-        assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
-    }
-
-    #[test]
-    fn a_scan_says_how_much_and_how_often() {
-        let got = spec("memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --pages 1g --seed 9");
-        assert_eq!(got.task, Task::Scan);
-        assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
-        assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
-        let asked = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
-        assert_eq!(got.scan, asked);
-        assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
-        for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s"] {
-            let line = format!("memgauge scan {bad}");
-            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn percentages() {
-        assert_eq!(parse_percent("1%"), Ok(0.01));
-        assert_eq!(parse_percent("0.02"), Ok(0.02));
-        for bad in ["", "%", "0", "-1%", "60%", "x", "nan"] {
-            assert!(parse_percent(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

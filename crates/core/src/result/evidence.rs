@@ -1,0 +1,273 @@
+//! Proof of what was measured: kernels, pages, placement, disturbances.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::directory::FileEvidence;
+use crate::spec::PageRequest;
+use crate::traffic::Rfo;
+use crate::units::Bytes;
+
+/// Proof of what was measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Evidence {
+    /// Threads that took part (probe and loaders).
+    pub threads: u32,
+    /// The kernel or protocol, such as `chase`, `load-avx2`, `store-then-chase`.
+    pub kernel: String,
+    /// What else was tried and how fast it was, in the result's unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels_tried: Vec<Trial>,
+    /// Bytes of all buffers together.
+    pub buffer: Bytes,
+    /// Bytes of the chase's window; absent without a chase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+    /// Distance between chased lines; absent without a chase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stride: Option<Bytes>,
+    /// Hops that each sample is the mean of, where a number of hops was asked for instead of a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<u64>,
+    /// What a transfer's CPUs read elsewhere, so that the lines moved on in their caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushes: Option<Pushes>,
+    /// Fresh allocations that the samples come from.
+    pub allocations: u32,
+    /// The pages that backed the buffers, read back.
+    pub pages: PageEvidence,
+    /// The file that the buffers were; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileEvidence>,
+    /// Where the pages were, read back.
+    pub placement: Placement,
+    /// Time in which all threads ran, over the longest thread's time; `null` with one thread.
+    pub coverage: Option<f64>,
+    /// Slowest thread's bandwidth over the fastest's; `null` with one loader.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// Each loader's own bandwidth in GB/s, by CPU.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gbs_by_cpu: BTreeMap<u32, f64>,
+    /// What became of the checksums; absent where none were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<Checksums>,
+    /// Bytes by kind; absent for latencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficRates>,
+    /// Evidence that prefetchers did not help; for chases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchEvidence>,
+    /// The check of the buffer's size against the measured plateau; for chases whose size was derived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plateau: Option<Plateau>,
+    /// Where the buffer is in the machine's physical memory; for regions of a scan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical: Option<PhysicalRange>,
+    /// What came back of patterns written; for regions of a scan that was asked to check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<Integrity>,
+    /// What disturbed.
+    pub noise: Noise,
+}
+
+/// Checksums of what loaders read, pass by pass over their buffers, against that of what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Checksums {
+    /// Passes compared.
+    pub passes: u64,
+    /// Passes that read something else.
+    pub mismatches: u64,
+}
+
+/// What a transfer's CPUs read of another buffer in each turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Pushes {
+    /// Bytes that the holder read after taking the lines.
+    pub holder: Bytes,
+    /// Bytes that the reader read before it read the lines.
+    pub reader: Bytes,
+}
+
+/// A kernel tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Trial {
+    /// Its name.
+    pub kernel: String,
+    /// How fast it was, in the result's unit.
+    pub value: f64,
+}
+
+/// The pages that backed a buffer, as `/proc/self/smaps` tells after first touch.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PageEvidence {
+    /// What was asked.
+    pub requested: PageRequest,
+    /// The kind that backs most of the buffer; `null` when it could not be read back.
+    pub obtained: Option<PageKind>,
+    /// The share of the buffer that `obtained` backs, 0 to 1.
+    pub share: Option<f64>,
+    /// Size of those pages.
+    pub page: Option<Bytes>,
+    /// Why the kind is not known or not what was hoped for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A kind of page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageKind {
+    /// The kernel's base page.
+    Base,
+    /// Transparent huge page.
+    Thp,
+    /// Page of a huge-page pool.
+    Pool,
+    /// Page of a file in DRAM: page cache or tmpfs.
+    File,
+    /// Page of a device mapped by DAX.
+    Dax,
+}
+
+/// Where a buffer's pages were.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Placement {
+    /// The conclusion.
+    pub status: PlacementStatus,
+    /// How the pages were put there: `mbind`; `first-touch` where policies are refused or not heeded; `device` for DAX, where the file
+    /// system chooses.
+    pub method: String,
+    /// How it was read back: `move_pages`, `numa_maps`; `device` for DAX, whose pages neither shows: the device's node as the kernel states
+    /// it; `only-node` where there is no other; `null` when none of them may be used.
+    pub source: Option<String>,
+    /// Pages checked, by node.
+    pub pages_by_node: BTreeMap<u32, u64>,
+    /// Why it is not verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Whether pages were where they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacementStatus {
+    /// Every page checked was on the node asked for.
+    Verified,
+    /// Some were not.
+    Wrong,
+    /// It could not be read back.
+    #[default]
+    Unverified,
+}
+
+/// Bytes a second by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TrafficRates {
+    /// What the program loaded.
+    pub app_read_gbs: f64,
+    /// What the program stored.
+    pub app_write_gbs: f64,
+    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first.
+    pub bus_estimate_gbs: Option<f64>,
+    /// Whether plain stores read the line first.
+    pub rfo: Rfo,
+}
+
+/// Whether prefetchers helped a chase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PrefetchEvidence {
+    /// The same buffer chased in ascending order.
+    pub sequential_ns: f64,
+    /// The random chase's latency over the sequential one's. Far above 1: prefetchers are on, and the random order defeats them. About 1:
+    /// they are off, or this machine has none.
+    pub random_over_sequential: f64,
+}
+
+/// Whether the buffer was large enough to be memory and not cache.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Plateau {
+    /// Latency over half of the buffer.
+    pub half_ns: f64,
+    /// Latency over all of it.
+    pub whole_ns: f64,
+    /// Whether the two agree: the buffer lies on the plateau.
+    pub reached: bool,
+}
+
+/// Physical addresses of a buffer, as `/proc/self/pagemap` tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhysicalRange {
+    /// Address of its first page; `null` when it may not be known.
+    pub first: Option<u64>,
+    /// The lowest address of any of its pages.
+    pub low: Option<u64>,
+    /// The end of its highest page, not included.
+    pub high: Option<u64>,
+    /// Whether its pages follow each other in physical memory as they do in the buffer.
+    pub contiguous: Option<bool>,
+    /// Why they are not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What came back of patterns written to all of a buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Integrity {
+    /// Patterns that were written and compared: the first depends on each word's address, the second is its complement.
+    pub patterns: u32,
+    /// Words of 8 bytes that were not what had been written, in all patterns.
+    pub mismatches: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<Mismatch>,
+}
+
+/// A word that was not what had been written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Mismatch {
+    /// Bytes from the buffer's begin.
+    pub offset: u64,
+    /// Physical address; `null` when it may not be known.
+    pub physical: Option<u64>,
+    /// What had been written.
+    pub written: u64,
+    /// What was read.
+    pub read: u64,
+    /// What was read again from memory, the line dropped from the caches: what had been written if only the first reading was wrong.
+    pub reread: u64,
+    /// The CPU that read it.
+    pub cpu: u32,
+}
+
+/// What disturbed a measurement: differences of counters over its time. `null`: this kernel does not tell.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Noise {
+    /// Time that the hypervisor gave to others, of all CPU time, 0 to 1.
+    pub steal: Option<f64>,
+    /// Other processes' share of the CPUs measured, 0 to 1.
+    pub others: Option<f64>,
+    /// Times that the kernel took a measuring thread off its CPU.
+    pub involuntary_switches: Option<u64>,
+    /// Share of the measuring threads' time in which they were ready to run and did not, 0 to 1.
+    pub waited: Option<f64>,
+    /// Measuring threads found on another CPU than planned.
+    pub migrations: Option<u64>,
+    /// Core frequency of the first CPU before, in GHz.
+    pub ghz_before: Option<f64>,
+    /// And after.
+    pub ghz_after: Option<f64>,
+    /// Pages that the kernel migrated between nodes, system-wide.
+    pub pages_migrated: Option<u64>,
+    /// Hinting faults of NUMA balancing, system-wide.
+    pub numa_hint_faults: Option<u64>,
+    /// Huge pages that khugepaged assembled, system-wide.
+    pub thp_collapsed: Option<u64>,
+    /// Time in which some task waited for a CPU (PSI), of the measurement's time, 0 to 1.
+    pub cpu_pressure: Option<f64>,
+    /// The same for memory.
+    pub memory_pressure: Option<f64>,
+    /// Corrected and uncorrected memory errors reported (EDAC).
+    pub memory_errors: Option<u64>,
+}

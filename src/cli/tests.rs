@@ -1,0 +1,88 @@
+//! Command lines and what they ask for.
+
+use memgauge_core::spec::ScanSpec;
+
+use super::*;
+
+fn spec(line: &str) -> Spec {
+    match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
+        Asked::Measure(request) => request.spec,
+        _ => panic!("{line} measures"),
+    }
+}
+
+#[test]
+fn the_definition_is_consistent() {
+    use clap::CommandFactory;
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn no_command_is_the_suite() {
+    assert_eq!(spec("memgauge"), Spec::new(Task::Suite));
+}
+
+#[test]
+fn options_reach_the_spec() {
+    let got = spec(
+        "memgauge loaded --cpu 0-2,5 --node 1 --size 512M --pages 2m --mix all-reads,triad --mix 2:1 --width avx2 --delay 0,50 --confidence 0.5% --budget 3s --seed 7",
+    );
+    assert_eq!(got.cpus, Some("0-2,5".parse().unwrap()));
+    assert_eq!(got.nodes, Some(IdSet::one(1)));
+    assert_eq!(got.size, Some(Bytes::mib(512)));
+    assert_eq!(got.pages, PageRequest::Huge2M);
+    assert_eq!(got.mixes, [Mix::AllReads, Mix::R2W1Nt, Mix::R2W1]);
+    assert_eq!(got.width, WidthRequest::Is(Width::Avx2));
+    assert_eq!(got.delays, [0, 50]);
+    assert_eq!(got.confidence, Some(0.005));
+    assert_eq!(got.budget, Some(Duration::from_secs(3)));
+    assert_eq!(got.seed, Some(7));
+}
+
+#[test]
+fn files_are_for_the_commands_that_can_use_them() {
+    let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
+        Ok(Ok(Asked::Measure(request))) => Some(request.memory_dir),
+        _ => None,
+    };
+    for command in ["latency", "bandwidth", "loaded"] {
+        assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a")), Some(Some("/mnt/a".into())));
+        assert_eq!(directory(&format!("memgauge {command}")), Some(None));
+        assert_eq!(directory(&format!("memgauge {command} --memory-dir /mnt/a --plan --machine /m")), None);
+    }
+    assert_eq!(directory("memgauge c2c --memory-dir /mnt/a"), None);
+    assert_eq!(directory("memgauge --memory-dir /mnt/a"), None);
+}
+
+#[test]
+fn shapes() {
+    assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
+    assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
+    assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
+    assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
+    assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
+}
+
+#[test]
+fn a_scan_says_how_much_and_how_often() {
+    let got = spec("memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --pages 1g --seed 9");
+    assert_eq!(got.task, Task::Scan);
+    assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
+    assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
+    let asked = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
+    assert_eq!(got.scan, asked);
+    assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
+    for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s"] {
+        let line = format!("memgauge scan {bad}");
+        assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn percentages() {
+    assert_eq!(parse_percent("1%"), Ok(0.01));
+    assert_eq!(parse_percent("0.02"), Ok(0.02));
+    for bad in ["", "%", "0", "-1%", "60%", "x", "nan"] {
+        assert!(parse_percent(bad).is_err(), "{bad}");
+    }
+}
