@@ -22,6 +22,19 @@ macro_rules! turn {
     };
 }
 
+/// A kernel whose burst takes its lines from an order; `advance own`, because a window stays where it is.
+macro_rules! random_kernel {
+    ($name:expr, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, prepare $prepare:expr, burst $burst:expr, finish $finish:expr) => {
+        kernel!($name, $mix, $width, $supported, form Random Whole of LINE, streams $streams, advance own,
+            prepare $prepare, burst $burst, finish $finish,
+            operands(walk) [
+                line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
+                at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
+                step = const STEP_LINES * LINE as usize,
+            ])
+    };
+}
+
 /// Kernels of one width.
 pub(super) const PER_WIDTH: usize = 10;
 
@@ -31,133 +44,83 @@ macro_rules! random {
     ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, slots $slots:tt, loaded $loaded:literal,
      move $mov:literal, non_temporal $nt:literal, add $add:literal, xor $xor:literal, clean $clean:literal) => {
         pub(super) const $list: [Kernel; PER_WIDTH] = [
-            kernel!(concat!("load-", $suffix, "-random"), AllReads, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (256, 0)], advance own,
+            random_kernel!(concat!("load-", $suffix, "-random"), AllReads, $width, $supported,
+                streams [a = 0 both (256, 0)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16,24", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     turn!(4)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-9:1-", $suffix, "-random"), R9W1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (512, 64)], advance own,
+                finish $clean),
+            random_kernel!(concat!("mix-9:1-", $suffix, "-random"), R9W1, $width, $supported,
+                streams [a = 0 both (512, 64)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16,24,32,40,48,56", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("64", next!(), from_slots!($mov, $slots, "{a} + {line}")),
                     turn!(9)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-4:1-", $suffix, "-random"), R4W1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (192, 64)], advance own,
+                finish $clean),
+            random_kernel!(concat!("mix-4:1-", $suffix, "-random"), R4W1, $width, $supported,
+                streams [a = 0 both (192, 64)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-3:1-", $suffix, "-random"), R3W1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (128, 64)], advance own,
+                finish $clean),
+            random_kernel!(concat!("mix-3:1-", $suffix, "-random"), R3W1, $width, $supported,
+                streams [a = 0 both (128, 64)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("16", next!(), from_slots!($mov, $slots, "{a} + {line}")),
                     turn!(3)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-2:1-", $suffix, "-random"), R2W1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (128, 128)], advance own,
+                finish $clean),
+            random_kernel!(concat!("mix-2:1-", $suffix, "-random"), R2W1, $width, $supported,
+                streams [a = 0 both (128, 128)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("16,24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("store-", $suffix, "-random"), R1W1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (0, 256)], advance own,
+                finish $clean),
+            random_kernel!(concat!("store-", $suffix, "-random"), R1W1, $width, $supported,
+                streams [a = 0 both (0, 256)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16,24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish $clean,
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("nt-store-", $suffix, "-random"), NtWrite, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (0, 256)], advance own,
+                finish $clean),
+            random_kernel!(concat!("nt-store-", $suffix, "-random"), NtWrite, $width, $supported,
+                streams [a = 0 both (0, 256)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16,24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-3:1-nt-", $suffix, "-random"), R3W1Nt, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (192, 64)], advance own,
+                finish concat!("sfence\n", $clean)),
+            random_kernel!(concat!("mix-3:1-nt-", $suffix, "-random"), R3W1Nt, $width, $supported,
+                streams [a = 0 both (192, 64)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8,16", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-2:1-nt-", $suffix, "-random"), R2W1NtX1, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (128, 64)], advance own,
+                finish concat!("sfence\n", $clean)),
+            random_kernel!(concat!("mix-2:1-nt-", $suffix, "-random"), R2W1NtX1, $width, $supported,
+                streams [a = 0 both (128, 64)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("16", next!(), from_slots!($nt, $slots, "{a} + {line}")),
                     turn!(3)),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
-            kernel!(concat!("mix-1:1-nt-", $suffix, "-random"), R1W1Nt, $width, $supported, form Random Whole of LINE,
-                streams [a = 0 both (128, 128)], advance own,
+                finish concat!("sfence\n", $clean)),
+            random_kernel!(concat!("mix-1:1-nt-", $suffix, "-random"), R1W1Nt, $width, $supported,
+                streams [a = 0 both (128, 128)],
                 prepare stored!($mov, $slots),
                 burst concat!(
                     lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
                     lines!("16,24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
                     turn!(4)),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [
-                    line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
-                    at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
-                    step = const STEP_LINES * LINE as usize,
-                ]),
+                finish concat!("sfence\n", $clean)),
         ];
     };
 }
