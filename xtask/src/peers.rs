@@ -58,6 +58,9 @@ pub(crate) struct PeersArgs {
     /// The memgauge to compare [default: a release build of this checkout]
     #[arg(long, value_name = "PROGRAM")]
     memgauge: Option<PathBuf>,
+    /// Leave a round's pair out when other processes used more than this of the machine's CPUs during either run, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 15.0)]
+    others: f64,
     /// Also write every run to this file, as lines of tab-separated values
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
@@ -70,6 +73,9 @@ pub(crate) struct PeersArgs {
 const LIMIT: Duration = Duration::from_secs(90);
 /// The same for tools that run only when named.
 const SLOW_LIMIT: Duration = Duration::from_secs(600);
+
+/// Others' share from which on a comparison is one of schedulers: a sixth of a machine of two CPUs is a third of one of them.
+const BUSY: f64 = 0.15;
 
 pub(crate) fn peers(args: &PeersArgs) -> Result<()> {
     let memgauge = args.memgauge.clone().map_or_else(build, Ok)?;
@@ -97,15 +103,17 @@ pub(crate) fn peers(args: &PeersArgs) -> Result<()> {
     let began = Instant::now();
     let mut runner = Runner {
         rounds: args.rounds as usize,
+        most_others: args.others / 100.0,
         raw: String::from("row\tround\ttool\tway\tvalue\tunit\tothers\tseconds\tcommand\n"),
         ..Runner::default()
     };
     let mut outcomes = Vec::new();
     for rows in &groups {
         outcomes.extend(runner.group(rows, &memgauge, &tools, &found)?);
-    }
-    if let Some(path) = &args.raw {
-        fs::write(path, &runner.raw).with_context(|| format!("cannot write {}", path.display()))?;
+        // After each group, so that a run that is stopped leaves what it has.
+        if let Some(path) = &args.raw {
+            fs::write(path, &runner.raw).with_context(|| format!("cannot write {}", path.display()))?;
+        }
     }
     print!("{}", document(&report, &versions, &outcomes, &runner, began.elapsed()));
     Ok(())
@@ -177,6 +185,9 @@ fn versions(memgauge: &Path, tools: &[&Tool], found: &Found) -> String {
 #[derive(Default)]
 struct Runner {
     rounds: usize,
+    /// Runs beside which others used more of the machine than this share do not count: tools take being pushed off their CPUs in
+    /// different ways, and a ratio would compare that.
+    most_others: f64,
     /// Every run, as tab-separated values.
     raw: String,
     /// The share of the machine that other processes used, by run.
@@ -205,6 +216,7 @@ impl Runner {
             command: way.call.line(),
             series: Series::default(),
             huge: None,
+            disturbed: 0,
             failures: Vec::new(),
         };
         let mut parts: Vec<Vec<Part>> = contests.iter().map(|(_, ways)| ways.iter().map(part).collect()).collect();
@@ -242,7 +254,9 @@ impl Runner {
                         row.name(),
                         value.as_ref().map_or_else(|e| e.clone(), |v| format!("{v:.3}"))
                     );
-                    part.series.0.push(value.as_ref().ok().copied());
+                    let quiet = said.and_then(|s| s.others).is_none_or(|others| others <= self.most_others);
+                    part.disturbed += usize::from(value.is_ok() && !quiet);
+                    part.series.0.push(value.as_ref().ok().copied().filter(|_| quiet));
                     if let Err(why) = value
                         && !part.failures.contains(&why)
                     {
@@ -319,6 +333,12 @@ fn document(report: &Report, versions: &str, outcomes: &[Outcome], runner: &Runn
         runner.runs,
         took.as_secs_f64()
     );
+    if median(&runner.others).is_some_and(|others| others > BUSY) && runner.most_others > BUSY {
+        let _ = writeln!(
+            text,
+            "The machine was busy: these ratios compare how tools take being pushed off their CPUs, not what they reach. Repeat on a quiet one.\n"
+        );
+    }
     let _ = writeln!(text, "{}", table::ratios(outcomes));
     let _ = writeln!(text, "{}", table::hand_offs(outcomes));
     let failures = table::failures(outcomes);

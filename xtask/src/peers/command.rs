@@ -13,8 +13,8 @@ use memgauge_core::units::IdSet;
 
 /// How often the end of a tool is looked for: seldom enough to cost it nothing.
 const LOOK: Duration = Duration::from_millis(25);
-/// When its pages are read: its buffers are touched by then and it still runs. The reading walks its page tables, so it is done once.
-const PAGES_AFTER: Duration = Duration::from_millis(400);
+/// When its pages are read; what counts is the reading with the most memory. Each walks its page tables, so there are few.
+const PAGES_AFTER: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(1200)];
 
 /// A command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +78,9 @@ impl Call {
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.line()))?;
         let out = collect(child.stdout.take());
         let err = collect(child.stderr.take());
-        let mut huge = None;
-        let mut looked = false;
+        let mut pages: Option<(f64, f64)> = None;
+        let mut looks = PAGES_AFTER.iter();
+        let mut look = looks.next();
         let ended = loop {
             if child.try_wait()?.is_some() {
                 break true;
@@ -90,9 +91,10 @@ impl Call {
                 child.wait()?;
                 break false;
             }
-            if !looked && began.elapsed() > PAGES_AFTER {
-                looked = true;
-                huge = fs::read_to_string(format!("/proc/{}/smaps_rollup", child.id())).ok().and_then(|text| huge_share(&text));
+            if look.is_some_and(|after| began.elapsed() > *after) {
+                look = looks.next();
+                let now = fs::read_to_string(format!("/proc/{}/smaps_rollup", child.id())).ok().and_then(|text| memory(&text));
+                pages = now.into_iter().chain(pages).max_by(|a, b| a.0.total_cmp(&b.0));
             }
             thread::sleep(LOOK);
         };
@@ -102,7 +104,7 @@ impl Call {
         if !ended {
             bail!("not done after {} s: {}", limit.as_secs(), self.line());
         }
-        Ok(Said { text, seconds, others, huge })
+        Ok(Said { text, seconds, others, huge: pages.map(|(all, huge)| huge / all) })
     }
 }
 
@@ -136,14 +138,14 @@ fn collect(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Strin
     })
 }
 
-/// The share of anonymous memory in huge pages, from `/proc/PID/smaps_rollup`.
-fn huge_share(rollup: &str) -> Option<f64> {
+/// KiB of anonymous memory, and of it in huge pages, from `/proc/PID/smaps_rollup`; none without any.
+fn memory(rollup: &str) -> Option<(f64, f64)> {
     let kib = |key: &str| -> Option<f64> {
         let rest = rollup.lines().find_map(|line| line.strip_prefix(key))?;
         rest.split_whitespace().next()?.parse().ok()
     };
     let all = kib("Anonymous:")?;
-    (all > 0.0).then_some(kib("AnonHugePages:")? / all)
+    (all > 0.0).then_some((all, kib("AnonHugePages:")?))
 }
 
 /// CPU time in ticks of 10 ms (`USER_HZ`), of the machine and of this process's children that ended.
@@ -205,8 +207,8 @@ mod tests {
 
     #[test]
     fn shares_of_memory_and_time() {
-        assert_eq!(huge_share("Rss: 9 kB\nAnonymous:   4096 kB\nAnonHugePages:  2048 kB\n"), Some(0.5));
-        assert_eq!(huge_share("Anonymous: 0 kB\nAnonHugePages: 0 kB\n"), None);
+        assert_eq!(memory("Rss: 9 kB\nAnonymous:   4096 kB\nAnonHugePages:  2048 kB\n"), Some((4096.0, 2048.0)));
+        assert_eq!(memory("Anonymous: 0 kB\nAnonHugePages: 0 kB\n"), None);
         let own = "7 (a ) b) S 1 1 1 0 -1 0 0 0 0 0 5 6 30 20 20 0 1 0 9";
         let before = Ticks::parse("cpu  100 0 50 850 0 0 0 0 0 0\ncpu0 1", own).unwrap();
         assert_eq!(before, Ticks { all: 1000, busy: 150, children: 50 });

@@ -15,7 +15,7 @@ impl Series {
     }
 }
 
-/// How one tool stands to another.
+/// How one tool stands to another, round by round.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ratio {
     /// Rounds in which both have a figure.

@@ -22,7 +22,9 @@ fn chases(row: &Row, found: &Found) -> Vec<Way> {
     };
     let Some(program) = found.get("multichase") else { return Vec::new() };
     let [size, stride, window] = [row.bytes, STRIDE, window].map(|n| n.to_string());
-    let call = Call::new(program, ["-v", "-H", "-m", &size, "-s", &stride, "-T", &window, "-n", SAMPLES]).on(&row.cpus);
+    let mut args = vec!["-v", "-m", &size, "-s", &stride, "-T", &window, "-n", SAMPLES];
+    args.extend((row.pages == Pages::Huge).then_some("-H"));
+    let call = Call::new(program, args).on(&row.cpus);
     vec![Way::new("simple", call, read_chase)]
 }
 
@@ -81,8 +83,8 @@ mod tests {
     #[test]
     fn windows() {
         let line = |measure| chases(&row(measure), &found())[0].call.line();
-        assert_eq!(line(Measure::WindowLatency), "taskset -c 1 multichase -v -H -m 536870912 -s 128 -T 524288 -n 2");
-        assert_eq!(line(Measure::RandomLatency), "taskset -c 1 multichase -v -H -m 536870912 -s 128 -T 536870912 -n 2");
+        assert_eq!(line(Measure::WindowLatency), "taskset -c 1 multichase -v -m 536870912 -s 128 -T 524288 -n 2 -H");
+        assert_eq!(line(Measure::RandomLatency), "taskset -c 1 multichase -v -m 536870912 -s 128 -T 536870912 -n 2 -H");
         assert!(chases(&row(Measure::Copy), &found()).is_empty());
     }
 

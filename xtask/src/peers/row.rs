@@ -167,8 +167,12 @@ pub(super) fn groups(machine: &Machine, asked: &[Bytes], base_bytes: Option<u64>
     let mut groups = Vec::new();
     for level in &levels {
         let orders: &[Measure] = if level.memory { &[Measure::WindowLatency, Measure::RandomLatency] } else { &[Measure::RandomLatency] };
-        let row = |measure: &Measure| Row { measure: *measure, bytes: level.bytes, cpus: one.clone(), pages: Pages::Huge };
-        groups.push(orders.iter().map(row).collect());
+        let row = |measure: &Measure, pages: Pages| Row { measure: *measure, bytes: level.bytes, cpus: one.clone(), pages };
+        groups.push(orders.iter().map(|measure| row(measure, Pages::Huge)).collect());
+        if level.memory {
+            let measures = [Measure::RandomLatency, Measure::Reads, Measure::Writes];
+            groups.push(measures.iter().map(|measure| row(measure, Pages::Base)).collect());
+        }
     }
     let mut counts = vec![one.clone()];
     if cpus.len() > 1 {
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn base_pages_only_for_whom_they_are() {
-        assert!(!names(&groups(&machine(), &[], None)).iter().any(|n| n.contains("base pages")));
+        assert!(!names(&groups(&machine(), &[], None)).iter().any(|n| n.contains("triad") && n.contains("base pages")));
         let with = groups(&machine(), &[], Some(1536 << 20));
         assert!(names(&with).contains(&"triad, 768 MiB, 2 CPUs, base pages".to_owned()));
     }

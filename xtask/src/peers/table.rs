@@ -14,8 +14,10 @@ pub(super) struct Part {
     pub(super) way: String,
     /// Its command.
     pub(super) command: String,
-    /// Its figures.
+    /// Its figures of undisturbed runs.
     pub(super) series: Series,
+    /// Runs left out because others used the machine.
+    pub(super) disturbed: usize,
     /// The share of its memory in huge pages, when that was read; the median of the rounds.
     pub(super) huge: Option<f64>,
     /// Why rounds have no figure, each once.
@@ -106,11 +108,14 @@ pub(super) fn commands(outcomes: &[Outcome]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Runs without a figure.
+/// Runs without a figure that counts.
 pub(super) fn failures(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for Outcome { row, ours, peers } in outcomes {
         for part in std::iter::once(ours).chain(peers) {
+            if part.disturbed > 0 {
+                let _ = writeln!(text, "- {}, {}: {} left out, others used the machine meanwhile", part.tool, row.name(), part.disturbed);
+            }
             for why in &part.failures {
                 let _ = writeln!(text, "- {}, {}: {why}", part.tool, row.name());
             }
@@ -132,6 +137,7 @@ mod tests {
             command: format!("run {tool}"),
             series: Series(values.iter().map(|v| Some(*v)).collect()),
             huge: Some(0.994),
+            disturbed: 0,
             failures: Vec::new(),
         }
     }
@@ -159,7 +165,11 @@ mod tests {
     fn commands_once_and_failures_with_their_row() {
         let mut bad = outcome(Measure::Reads);
         bad.peers[1].failures.push("not done after 60 s".to_owned());
+        bad.ours.disturbed = 2;
         assert_eq!(commands(&[bad.clone(), outcome(Measure::Copy)]), "run memgauge\nrun mbw\nrun other\n");
-        assert_eq!(failures(&[bad]), "- other, reads, 16 KiB, 1 CPU: not done after 60 s\n");
+        assert_eq!(
+            failures(&[bad]),
+            "- memgauge, reads, 16 KiB, 1 CPU: 2 left out, others used the machine meanwhile\n- other, reads, 16 KiB, 1 CPU: not done after 60 s\n"
+        );
     }
 }
