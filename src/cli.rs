@@ -112,6 +112,10 @@ struct Load {
     /// Width of loads and stores; best = what measures fastest here
     #[arg(long, default_value = "best")]
     width: WidthArg,
+    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000; bandwidths are judged by it
+    /// [default: what firmware states of its memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
+    peak_gbs: Option<f64>,
 }
 
 /// How long and how exactly.
@@ -395,6 +399,12 @@ fn parse_percent(text: &str) -> Result<f64, ParseError> {
     if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
 }
 
+/// A bandwidth in GB/s.
+fn parse_gbs(text: &str) -> Result<f64, ParseError> {
+    let gbs = text.trim().parse::<f64>().ok().filter(|gbs| gbs.is_finite() && *gbs > 0.0);
+    gbs.ok_or_else(|| ParseError { input: text.into(), expected: "a bandwidth in GB/s, such as 307.2" })
+}
+
 /// What a measuring command line means.
 pub(crate) struct Request {
     /// What was asked, but for what only the kernel can say of `memory_dir`.
@@ -433,6 +443,7 @@ impl Load {
         mixes.retain(|m| seen.insert(*m));
         spec.mixes = mixes;
         spec.width = self.width.into();
+        spec.peak_gbs = self.peak_gbs;
     }
 }
 
@@ -591,6 +602,15 @@ mod tests {
         assert_eq!(got.confidence, Some(0.005));
         assert_eq!(got.budget, Some(Duration::from_secs(3)));
         assert_eq!(got.seed, Some(7));
+    }
+
+    #[test]
+    fn a_limit_is_a_bandwidth() {
+        assert_eq!(spec("memgauge bandwidth --limit 307.2").peak_gbs, Some(307.2));
+        assert_eq!(spec("memgauge bandwidth").peak_gbs, None);
+        for bad in ["0", "-1", "x", "inf", "nan"] {
+            assert!(parse_gbs(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

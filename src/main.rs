@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use memgauge_core::advise;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{self, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
+use memgauge_core::{advise, limit};
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
@@ -104,7 +104,10 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     report.environment.core_ghz = outcome.core_ghz;
     report.complete = outcome.complete;
     report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| "some cells could not be measured".into()));
+    report.environment.rfo = outcome.rfo;
     report.plan = Some(plan);
+    limit::attach(&mut report);
+    report.notes.extend(limit::note(&report));
     report.ended = clock::moment();
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };

@@ -7,7 +7,9 @@
 pub mod advise;
 pub mod curve;
 pub mod directory;
+pub mod installed;
 pub mod judge;
+pub mod limit;
 pub mod note;
 pub mod pattern;
 pub mod plan;

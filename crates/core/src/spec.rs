@@ -58,6 +58,8 @@ pub struct Spec {
     pub start_signal: Option<String>,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
+    /// What the machine's memory could transfer at most, in 10^9 bytes a second, as the user knows it.
+    pub peak_gbs: Option<f64>,
 }
 
 /// Which measurement.
@@ -279,6 +281,7 @@ impl Spec {
             keep_awake: None,
             start_signal: None,
             seed: None,
+            peak_gbs: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::advise;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
@@ -82,8 +83,14 @@ impl Session<'_> {
             }
         }
         let noise = self.unwatch(watch, &course.disturbance);
+        let mut local = None;
         for (order, groups) in orders.iter().zip(&samples) {
             let estimate = stats::estimate(groups, self.plan.stop.relative_half_width);
+            let translation_ns =
+                local.as_ref().filter(|_| *order == ChaseOrder::FullRandom).and_then(|l| advise::translation_ns(l, &estimate));
+            if *order == ChaseOrder::WindowLocal {
+                local = Some(estimate.clone());
+            }
             let prefetch = estimate
                 .value
                 .zip(sequential)
@@ -100,6 +107,7 @@ impl Session<'_> {
                 placement: combined(placements.iter().cloned()),
                 prefetch,
                 plateau,
+                translation_ns,
                 noise: noise.clone(),
                 ..Default::default()
             };

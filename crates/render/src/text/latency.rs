@@ -7,7 +7,7 @@ use memgauge_core::result::{ChaseOrder, Measurement};
 use super::evidence::{evidence, pages, spread};
 use super::grid::{Cell, Column, blocks, grid};
 use super::marks::Marks;
-use super::number::{bounds, human, middle, number, value_of};
+use super::number::{bounds, human, middle, number, percent, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, ids, memory_only, node_name};
 
@@ -231,6 +231,12 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
     }
 }
 
+/// `19 % of full-random`.
+fn share(ms: &[&Measurement]) -> Option<String> {
+    let m = ms.iter().find(|m| m.evidence.translation_ns.is_some())?;
+    Some(format!("{} of full-random", percent(m.evidence.translation_ns? / value_of(&m.estimate).filter(|v| *v > 0.0)?)))
+}
+
 fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &Cells<'_>, ms: &[&Measurement]) {
     let pairs = cells.pairs();
     let costs: Vec<f64> = pairs.iter().filter_map(|(row, memory)| cells.translation(*row, *memory)).collect();
@@ -245,7 +251,10 @@ fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &
         let legend = [
             format!("window-local: random within {window}, translation mostly hidden"),
             "full-random: over the whole buffer".to_owned(),
-            "translation: their difference".to_owned(),
+            match share(ms) {
+                Some(share) => format!("translation: their difference, {share} on {}", pages(ms)),
+                None => "translation: their difference".to_owned(),
+            },
         ];
         page.items(Style::Dim, INDENT, &legend);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::installed::Installed;
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
 use memgauge_core::spec::PageRequest;
@@ -63,6 +64,7 @@ impl Lab {
                 kernel: Some("6.12.48".into()),
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),
+                installed: Installed::default(),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
             directory: None,
@@ -336,7 +338,18 @@ impl Lab {
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
         let directories = self.directory.iter().cloned().collect();
-        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, notes: vec![] }
+        Plan {
+            steps,
+            stop,
+            seed: 1,
+            keep_awake,
+            directories,
+            estimated_s,
+            contents: vec![],
+            start_signal: None,
+            peak_gbs: None,
+            notes: vec![],
+        }
     }
 
     fn work(&self, m: &Measurement) -> Work {
@@ -434,6 +447,7 @@ impl Lab {
                 governors: vec!["schedutil".into()],
                 energy_preferences: vec![],
                 turbo: Some(true),
+                rfo: None,
                 limits: vec![],
             },
             plan,
