@@ -11,6 +11,8 @@ use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 mod threads;
 mod traffic;
 
+use crate::quick;
+
 const SUITE_EXAMPLES: &str = "\
 Examples:
   memgauge                                   measure everything, in under a minute on a small machine
@@ -19,6 +21,7 @@ Examples:
   memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of traffic from eight CPUs
   memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
   memgauge --plan                            say what would be done, and how long it would take
+  memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
 
 Exit status: 0 measured, 1 measured in part, 4 could not measure, 64 wrong usage, 130 interrupted.";
@@ -47,6 +50,8 @@ pub(crate) enum Command {
     Loaded(LoadedArgs),
     /// Measure transfers from one CPU's cache to another's.
     C2c(C2cArgs),
+    /// Check the machine's memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers.
+    Quick(QuickArgs),
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
     /// Show a saved result in another format.
@@ -307,6 +312,43 @@ pub(crate) struct RunArgs {
     planning: Planning,
 }
 
+const QUICK_EXAMPLES: &str = "\
+What looks wrong is measured twice more before it counts. Virtual machines, busy ones and runs without root
+yield warnings at most. Compared are nodes and last-level caches with each other, bandwidths with what the
+memory could transfer, and, where given, a result of before and rules:
+
+  strict = false             # true: failures count on virtual machines and without root, too
+  [[rule]]
+  experiment = \"bandwidth\"   # or idle-latency, loaded-latency
+  mix = \"all-reads\"          # any where it is not said; also: order, cpu-node, memory-node, local, table
+  warn-below = 300.0         # GB/s or ns; also: fail-below, warn-above, fail-above
+  fail-below = 250.0
+
+Examples:
+  memgauge quick                              is this machine's memory as it should be?
+  memgauge quick -o today.json                the same, and keep the result
+  memgauge quick --against first-day.json     is it as it was?
+  memgauge quick --limit 460.8                12 channels of DDR5-4800
+
+Exit status: 0 all well, 1 warning, 2 failure, 3 corrupted data or memory errors, 4 could not measure, 64 wrong usage, 130 interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = QUICK_EXAMPLES)]
+pub(crate) struct QuickArgs {
+    /// Compare with a result that memgauge quick wrote as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
+    against: Option<PathBuf>,
+    /// Judge by the bands in FILE (TOML, see below)
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
+    rules: Option<PathBuf>,
+    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000
+    /// [default: what firmware states of its memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs, help_heading = "Verdict")]
+    peak_gbs: Option<f64>,
+    #[command(flatten)]
+    common: Common,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge c2c                            one pair for each way of being near or far
@@ -412,6 +454,8 @@ pub(crate) struct Request {
     pub(crate) memory_dir: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) planning: Planning,
+    /// What a health check is compared with; `None` for other commands.
+    pub(crate) quick: Option<quick::References>,
 }
 
 impl Where {
@@ -461,7 +505,7 @@ impl Common {
         self.place.apply(&mut spec);
         self.memory.apply(&mut spec);
         self.stop.apply(&mut spec);
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
     }
 }
 
@@ -514,7 +558,7 @@ impl RunArgs {
         let mut spec = threads::read(&self.file)?;
         spec.pages = self.pages.into();
         self.stop.apply(&mut spec);
-        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning })
+        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
     }
 }
 
@@ -534,6 +578,14 @@ impl C2cArgs {
         let mut spec = Spec::new(Task::C2c(if self.matrix { TransferShape::CpuMatrix } else { TransferShape::Representatives }));
         self.chase.apply(&mut spec);
         self.common.request(spec)
+    }
+}
+
+impl QuickArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Quick);
+        spec.peak_gbs = self.peak_gbs;
+        Request { quick: Some(quick::References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
     }
 }
 
@@ -558,6 +610,7 @@ impl Cli {
             Some(Command::Loaded(args)) => args.request()?,
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
+            Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
         };

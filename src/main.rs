@@ -3,6 +3,7 @@
 mod cli;
 mod output;
 mod progress;
+mod quick;
 mod signals;
 
 use std::path::Path;
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(request: Request) -> anyhow::Result<ExitCode> {
-    let Request { mut spec, memory_dir, output, planning } = request;
+    let Request { mut spec, memory_dir, output, planning, quick } = request;
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = sysfs::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -79,6 +80,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let sinks = output::Sinks::open(&output)?;
+    let references = quick.map(quick::References::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
     let mut report = blank_report(machine, root);
@@ -111,9 +113,15 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     report.ended = clock::moment();
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
+    if let Some(references) = &references {
+        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet });
+    }
     sinks.write(&report)?;
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
+    }
+    if let Some(health) = report.health.as_ref().filter(|_| stop.reason().is_none()) {
+        return Ok(quick::exit_code(health.status));
     }
     let measured = report.results.iter().any(|m| m.estimate.value.is_some());
     Ok(match (stop.reason(), report.complete, measured) {
@@ -163,5 +171,6 @@ fn blank_report(machine: Machine, root: &Path) -> Report {
         curves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
+        health: None,
     }
 }

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod curve;
 pub mod directory;
+pub mod findings;
 pub mod installed;
 pub mod judge;
 pub mod limit;

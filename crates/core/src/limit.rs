@@ -154,7 +154,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
         () if all_reads => Ok(Band::READS),
         () => Ok(Band::MIXED),
     };
-    let may_fail = all_reads && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
+    let may_fail = all_reads && m.estimate.converged && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
     let source = limit.as_ref().map(Limit::source_text);
     let limit = limit.zip(source).map(|(limit, source)| judge::Limit { value: limit.gbs, source });
     m.verdict = judge::verdict(&Judged { value: bus.or(m.estimate.value), limit, band, may_fail });
@@ -184,9 +184,10 @@ pub fn blameless(m: &Measurement, machine: &Machine, environment: &Environment) 
     machine.identity.hypervisor.is_none() && environment.root && !disturbed(m)
 }
 
-/// Whether something beside the memory lowered a number.
+/// Whether something beside the memory may have lowered a number. How wide its interval is is another question.
 pub fn disturbed(m: &Measurement) -> bool {
-    m.quality.level != QualityLevel::Good && m.quality.reasons.iter().any(|r| *r != QualityReason::MemoryErrors)
+    use QualityReason as R;
+    m.quality.level != QualityLevel::Good && m.quality.reasons.iter().any(|r| !matches!(r, R::MemoryErrors | R::NotConverged))
 }
 
 /// What a reader should know of the limit where bandwidth was measured.
@@ -225,4 +226,4 @@ pub fn note(report: &Report) -> Option<Note> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@ use crate::units::{Bytes, IdSet};
 mod check;
 mod decide;
 mod load;
+pub mod quick;
 mod sizes;
 pub use decide::{PlanError, plan};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
+use crate::findings::Health;
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
 use crate::spec::PageRequest;
@@ -46,6 +47,9 @@ pub struct Report {
     pub timing: Timing,
     /// What a reader should know.
     pub notes: Vec<Note>,
+    /// The verdict of a health check; absent for other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
 }
 
 /// The program that measured.
@@ -192,6 +196,8 @@ pub enum Table {
     CpuPairs,
     /// By mix, number of CPUs and injection delay, to find the highest.
     Search,
+    /// By last-level cache: the CPUs behind each.
+    CacheDomains,
 }
 
 /// Where in its table a result stands; what does not apply is absent.

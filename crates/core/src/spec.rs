@@ -75,6 +75,8 @@ pub enum Task {
     Loaded,
     /// Cache-to-cache transfers.
     C2c(TransferShape),
+    /// A health check: samples of nodes and cache domains, within a time that does not grow with the machine.
+    Quick,
 }
 
 /// Which pairs of CPUs a transfer is measured between.

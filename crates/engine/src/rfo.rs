@@ -21,6 +21,8 @@ use crate::session::{CellError, Session};
 
 /// Rounds; each kind runs once a round, so that a slow moment does not decide.
 const ROUNDS: usize = 5;
+/// Rounds that must say the same: on a busy machine each says something else.
+const AGREEING: usize = 4;
 /// Counted windows of a kind in a round; with those to settle, all rounds of the three take 0.23 s.
 const WINDOWS: usize = 2;
 /// Bandwidths within this of each other are the same: well above what a short burst scatters, well below the factor of two that separates
@@ -47,19 +49,20 @@ impl Session<'_> {
             });
             return Ok(());
         };
-        let mut rates = [Vec::new(), Vec::new(), Vec::new()];
+        let mut rounds = Vec::new();
         let clock = self.clock();
         for _ in 0..ROUNDS {
-            for (kernel, rates) in stores.kernels().into_iter().zip(&mut rates) {
+            let mut round = [None; 3];
+            for (kernel, gbs) in stores.kernels().into_iter().zip(&mut round) {
                 let burst = self.burst(None, self.stores(crew, kernel)?, WINDOWS)?;
-                rates.extend(window_gbs(&burst, |t| clock.ns(t), WINDOWS));
+                *gbs = stats::median(&window_gbs(&burst, |t| clock.ns(t), WINDOWS));
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
                 }
             }
+            rounds.push(round);
         }
-        let [whole, part, nt] = rates.map(|r| stats::median(&r));
-        self.rfo = Some(RfoEvidence { cpus: Some(crew.cpus()), ..conclude(&stores, whole, part, nt) });
+        self.rfo = Some(RfoEvidence { cpus: Some(crew.cpus()), ..conclude(&stores, &rounds) });
         Ok(())
     }
 
@@ -111,20 +114,31 @@ impl Stores {
     }
 }
 
-/// What the three bandwidths, in GB/s of lines stored, say.
-fn conclude(stores: &Stores, whole: Option<f64>, part: Option<f64>, nt: Option<f64>) -> RfoEvidence {
-    let evidence = RfoEvidence {
+/// What the bandwidths of whole lines, parts and non-temporal stores say, in GB/s of lines, round by round.
+fn conclude(stores: &Stores, rounds: &[[Option<f64>; 3]]) -> RfoEvidence {
+    let median = |kind: usize| stats::median(&rounds.iter().filter_map(|r| r[kind]).collect::<Vec<_>>());
+    let found: Vec<(Rfo, &str)> = rounds
+        .iter()
+        .filter_map(|r| match *r {
+            [Some(whole), Some(part), Some(nt)] if whole > 0.0 && part > 0.0 && nt > 0.0 => Some(rfo_of(whole, part, nt)),
+            _ => None,
+        })
+        .collect();
+    let agreed = found.iter().find(|of| found.iter().filter(|other| other.0 == of.0).count() >= AGREEING);
+    let (rfo, reason) = match agreed {
+        _ if found.len() < AGREEING => (Rfo::Unknown, "the CPUs got too little time to tell"),
+        Some(agreed) => *agreed,
+        None => (Rfo::Unknown, "its rounds disagree, as on a busy machine"),
+    };
+    RfoEvidence {
+        rfo,
+        reason: reason.to_owned(),
         kernels: stores.kernels().map(|k| k.name.to_owned()).to_vec(),
-        whole_gbs: whole,
-        part_gbs: part,
-        non_temporal_gbs: nt,
-        ..RfoEvidence::default()
-    };
-    let (rfo, reason) = match (whole, part, nt) {
-        (Some(whole), Some(part), Some(nt)) if whole > 0.0 && part > 0.0 && nt > 0.0 => rfo_of(whole, part, nt),
-        _ => (Rfo::Unknown, "the CPUs got too little time to tell"),
-    };
-    RfoEvidence { rfo, reason: reason.to_owned(), ..evidence }
+        whole_gbs: median(0),
+        part_gbs: median(1),
+        non_temporal_gbs: median(2),
+        cpus: None,
+    }
 }
 
 fn rfo_of(whole: f64, part: f64, nt: f64) -> (Rfo, &'static str) {
@@ -163,10 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn no_time_is_no_evidence() {
+    fn rounds_must_agree() {
         let Some(stores) = Stores::of_this_cpu() else { return };
-        assert_eq!(conclude(&stores, None, Some(1.0), Some(2.0)).rfo, Rfo::Unknown);
-        let told = conclude(&stores, Some(10.0), Some(10.0), Some(20.0));
-        assert_eq!((told.rfo, told.whole_gbs), (Rfo::Yes, Some(10.0)));
+        let (yes, no) = ([Some(10.0), Some(10.0), Some(20.0)], [Some(20.0), Some(10.0), Some(20.0)]);
+        let of = |rounds: &[[Option<f64>; 3]]| conclude(&stores, rounds);
+        assert_eq!((of(&[yes, yes, no, yes, yes]).rfo, of(&[yes; 5]).whole_gbs), (Rfo::Yes, Some(10.0)));
+        assert_eq!(of(&[yes, no, no, no, no]).rfo, Rfo::No);
+        assert_eq!(of(&[yes, no, yes, no, yes]).rfo, Rfo::Unknown);
+        let starved = of(&[[None, Some(1.0), Some(2.0)]; 5]);
+        assert_eq!((starved.rfo, starved.whole_gbs, starved.part_gbs), (Rfo::Unknown, None, Some(1.0)));
     }
 }

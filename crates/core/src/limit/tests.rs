@@ -57,7 +57,13 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
         metric: Metric::Bandwidth,
         unit: Unit::GigabytesPerSecond,
         firmware: None,
-        estimate: Estimate { value: Some(gbs), ci95_low: Some(gbs * 0.995), ci95_high: Some(gbs * 1.005), ..Estimate::default() },
+        estimate: Estimate {
+            value: Some(gbs),
+            ci95_low: Some(gbs * 0.995),
+            ci95_high: Some(gbs * 1.005),
+            converged: true,
+            ..Estimate::default()
+        },
         evidence: Evidence { buffer: Bytes::mib(256), traffic: Some(rates), ..Evidence::default() },
         quality: Quality::default(),
         verdict: Verdict::default(),
@@ -80,6 +86,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         curves: vec![],
         timing: Timing::default(),
         notes: vec![],
+        health: None,
     }
 }
 

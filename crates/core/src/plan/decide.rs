@@ -59,8 +59,9 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape == TransferShape::CpuMatrix)?],
+        Task::Quick => planner.quick()?,
     };
-    let stop = planner.stop(&steps);
+    let stop = if spec.task == Task::Quick { planner.quick_stop(&steps) } else { planner.stop(&steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let packages = machine.topology.packages();
     let keep_awake = if packages.len() > 1 { planner.first_cpu_of_each_package() } else { IdSet::new() };
@@ -89,7 +90,7 @@ pub(super) struct Planner<'a> {
     /// CPUs to measure from.
     pub(super) cpus: IdSet,
     /// Memory nodes to measure.
-    nodes: IdSet,
+    pub(super) nodes: IdSet,
     /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
     device: Option<Option<u32>>,
     pub(super) sizes: Sizes<'a>,
@@ -163,7 +164,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Nodes of the CPUs measured from: the rows of a matrix.
-    fn cpu_nodes(&self) -> IdSet {
+    pub(super) fn cpu_nodes(&self) -> IdSet {
         self.cpus.iter().map(|c| self.node_of(c)).collect()
     }
 
@@ -171,7 +172,7 @@ impl<'a> Planner<'a> {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
-    fn cpus_of(&self, node: u32) -> IdSet {
+    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
         self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
     }
 
@@ -274,7 +275,7 @@ impl<'a> Planner<'a> {
         Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
     }
 
-    fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+    pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
         let buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
         let window = self.sizes.window(buffer.bytes, stride)?;

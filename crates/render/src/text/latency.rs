@@ -234,6 +234,9 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
 /// `19 % of full-random`.
 fn share(ms: &[&Measurement]) -> Option<String> {
     let m = ms.iter().find(|m| m.evidence.translation_ns.is_some())?;
+    if m.evidence.translation_ns == Some(0.0) {
+        return Some("which the intervals do not tell from none".into());
+    }
     Some(format!("{} of full-random", percent(m.evidence.translation_ns? / value_of(&m.estimate).filter(|v| *v > 0.0)?)))
 }
 
