@@ -3,7 +3,7 @@
 //! Three kinds of stores run in turn over the same buffers: whole lines, parts of lines, and non-temporal ones. A core cannot avoid reading
 //! a line of which it stores a part, and never reads for a non-temporal store. When memory is what limits all three, whole lines that are
 //! as slow as parts are read first, and whole lines that are as fast as non-temporal ones are not (Intel's SpecI2M, Arm's write streaming;
-//! Velten and others, arXiv 2409.08108).
+//! Laukemann and others, arXiv 2409.08108).
 
 use std::sync::Arc;
 
