@@ -217,7 +217,7 @@ mod tests {
     };
 
     fn device_bytes(d: &Device, strings: &[&str]) -> Vec<u8> {
-        let mut b = vec![0u8; 0x60];
+        let mut b = [0u8; 0x60];
         let mut put = |at: usize, bytes: &[u8]| b[at..at + bytes.len()].copy_from_slice(bytes);
         put(0x04, &d.array.to_le_bytes());
         put(0x08, &80u16.to_le_bytes());
@@ -307,8 +307,10 @@ mod tests {
     #[test]
     fn no_table_says_why() {
         let tree = Fixture::new();
-        assert!(read(tree.tree()).reason.is_some_and(|r| r.contains("no firmware table")));
+        assert!(read(Tree::new(tree.root())).reason.is_some_and(|r| r.contains("no firmware table")));
         assert!(parse(&[]).reason.is_some_and(|r| r.contains("no memory device")));
+        let tree = tree.file(TABLE, device_bytes(&DDR5, &["DIMM_A1"]));
+        assert_eq!(read(Tree::new(tree.root())).devices.len(), 1);
     }
 
     proptest! {

@@ -71,7 +71,12 @@ fn a_health_check_begins_with_its_verdict() {
                 Some("compare its memory devices with those of the others (memgauge info, as root)"),
             ),
             finding("node-memory-differs", HealthStatus::Warning, "node 1 has 192.0 GiB, and others have up to 256.0 GiB", None),
-            finding("not-confirmed", HealthStatus::Ok, "CPU 0, own memory, idle latency: 120.0 ns; not so when it was measured again", None),
+            finding(
+                "not-confirmed",
+                HealthStatus::Ok,
+                "CPU 0, own memory, idle latency: 120.0 ns; not so when it was measured again",
+                None,
+            ),
         ],
         compared_with: vec!["siblings".into(), "limit".into()],
         measured_again: 2,

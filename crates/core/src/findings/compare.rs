@@ -176,6 +176,7 @@ pub(super) fn compared_with(report: &Report, results: &[&Measurement], reference
         ("rules", references.rules.as_ref().is_some_and(ruled)),
     ]
     .into_iter()
-    .filter_map(|(what, is)| is.then(|| what.to_owned()))
+    .filter(|(_, is)| *is)
+    .map(|(what, _)| what.to_owned())
     .collect()
 }
