@@ -32,8 +32,8 @@ const SAME: f64 = 1.15;
 const DIFFERENT: f64 = 1.3;
 
 impl Session<'_> {
-    /// Whether plain stores of `crew` read first; measured with the first crew that has such stores and memory enough, and known from then
-    /// on. `None`: not measured, because nothing here depends on it.
+    /// Finds out whether plain stores read first, with the first crew that has such stores and buffers enough; known from then on. Does
+    /// nothing where nothing depends on it.
     pub(crate) fn calibrate_rfo(&mut self, crew: &Crew, loaders: &[Loader], traffic: &Traffic) -> Result<(), CellError> {
         let traffics = loaders.iter().map(|l| l.own.as_ref().map_or(traffic, |own| &own.traffic));
         let open = |t: &Traffic| t.mix.lines().1 > 0 && !t.mix.non_temporal() && t.form.line != LineUse::Part;

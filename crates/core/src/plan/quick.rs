@@ -22,6 +22,8 @@ const MOST_SIBLINGS: usize = 8;
 const MOST_FAR: usize = 2;
 /// Starting a cell: warm-up of the core's clock (0.3 s at most) and trials of kernels.
 const START_S: f64 = 0.5;
+/// Seconds that one allocation measures once the planned ones were too few.
+const MORE_ALLOCATIONS_S: f64 = 0.12;
 /// Bytes a second at which a chase's buffer is touched and its chain written, and at which several CPUs touch theirs.
 const CHAIN_BYTES_S: f64 = 2e9;
 const TOUCH_BYTES_S: f64 = 8e9;
@@ -176,8 +178,11 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
         _ => 0.0,
     };
     let chain = |work: &Work| match work {
-        // The search for the plateau takes one more.
-        Work::Latency { probe, allocations, .. } => probe.buffer.bytes.0 as f64 * f64::from(*allocations + 1) / CHAIN_BYTES_S,
+        // The search for the plateau takes one more; and where intervals stay wide, allocations go on until the budget is spent.
+        Work::Latency { probe, allocations, .. } => {
+            let more = 1.0 + (budget_s / MORE_ALLOCATIONS_S).floor();
+            probe.buffer.bytes.0 as f64 * (f64::from(*allocations) + more) / CHAIN_BYTES_S
+        }
         Work::Curve { probe, .. } => probe.buffer.bytes.0 as f64 / CHAIN_BYTES_S,
         _ => 0.0,
     };
