@@ -13,6 +13,8 @@ mod probe;
 mod threads;
 mod traffic;
 
+use crate::quick;
+
 const SUITE_EXAMPLES: &str = "\
 Examples:
   memgauge                                   measure everything, in under a minute on a small machine
@@ -21,6 +23,7 @@ Examples:
   memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of traffic from eight CPUs
   memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
   memgauge --plan                            say what would be done, and how long it would take
+  memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
 
 Exit status: 0 measured, 1 measured in part, 3 memory did not keep what was written (scan), 4 could not measure, 64 wrong usage, 130 interrupted.";
@@ -49,6 +52,8 @@ pub(crate) enum Command {
     Loaded(LoadedArgs),
     /// Measure transfers from one CPU's cache to another's.
     C2c(C2cArgs),
+    /// Check the machine's memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers.
+    Quick(QuickArgs),
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
@@ -126,6 +131,10 @@ struct Load {
     /// Width of loads and stores; best = what measures fastest here
     #[arg(long, default_value = "best")]
     width: WidthArg,
+    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000; bandwidths are judged by it
+    /// [default: what firmware states of its memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
+    peak_gbs: Option<f64>,
 }
 
 /// How long and how exactly.
@@ -326,6 +335,43 @@ pub(crate) struct RunArgs {
     planning: Planning,
 }
 
+const QUICK_EXAMPLES: &str = "\
+What looks wrong is measured twice more before it counts. Virtual machines, busy ones and runs without root
+yield warnings at most. Compared are nodes and last-level caches with each other, bandwidths with what the
+memory could transfer, and, where given, a result of before and rules:
+
+  strict = false             # true: failures count on virtual machines and without root, too
+  [[rule]]
+  experiment = \"bandwidth\"   # or idle-latency, loaded-latency
+  mix = \"all-reads\"          # any where it is not said; also: order, cpu-node, memory-node, local, table
+  warn-below = 300.0         # GB/s or ns; also: fail-below, warn-above, fail-above
+  fail-below = 250.0
+
+Examples:
+  memgauge quick                              is this machine's memory as it should be?
+  memgauge quick -o today.json                the same, and keep the result
+  memgauge quick --against first-day.json     is it as it was?
+  memgauge quick --limit 460.8                12 channels of DDR5-4800
+
+Exit status: 0 all well, 1 warning, 2 failure, 3 corrupted data or memory errors, 4 could not measure, 64 wrong usage, 130 interrupted.";
+
+#[derive(Debug, Args)]
+#[command(after_help = QUICK_EXAMPLES)]
+pub(crate) struct QuickArgs {
+    /// Compare with a result that memgauge quick wrote as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
+    against: Option<PathBuf>,
+    /// Judge by the bands in FILE (TOML, see below)
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
+    rules: Option<PathBuf>,
+    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000
+    /// [default: what firmware states of its memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs, help_heading = "Verdict")]
+    peak_gbs: Option<f64>,
+    #[command(flatten)]
+    common: Common,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge c2c                            one pair for each way of being near or far
@@ -471,6 +517,12 @@ fn parse_bucket(text: &str) -> Result<f64, ParseError> {
     if width.is_finite() && width > 0.0 { Ok(width) } else { Err(fail()) }
 }
 
+/// A bandwidth in GB/s.
+fn parse_gbs(text: &str) -> Result<f64, ParseError> {
+    let gbs = text.trim().parse::<f64>().ok().filter(|gbs| gbs.is_finite() && *gbs > 0.0);
+    gbs.ok_or_else(|| ParseError { input: text.into(), expected: "a bandwidth in GB/s, such as 307.2" })
+}
+
 /// What a measuring command line means.
 pub(crate) struct Request {
     /// What was asked, but for what only the kernel can say of `memory_dir`.
@@ -478,6 +530,8 @@ pub(crate) struct Request {
     pub(crate) memory_dir: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) planning: Planning,
+    /// What a health check is compared with; `None` for other commands.
+    pub(crate) quick: Option<quick::References>,
 }
 
 impl Where {
@@ -509,6 +563,7 @@ impl Load {
         mixes.retain(|m| seen.insert(*m));
         spec.mixes = mixes;
         spec.width = self.width.into();
+        spec.peak_gbs = self.peak_gbs;
     }
 }
 
@@ -526,7 +581,7 @@ impl Common {
         self.place.apply(&mut spec);
         self.memory.apply(&mut spec);
         self.stop.apply(&mut spec);
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
     }
 }
 
@@ -581,7 +636,7 @@ impl RunArgs {
         let mut spec = threads::read(&self.file)?;
         spec.pages = self.pages.into();
         self.stop.apply(&mut spec);
-        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning })
+        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
     }
 }
 
@@ -616,7 +671,15 @@ impl ScanArgs {
         spec.width = self.width.into();
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
+    }
+}
+
+impl QuickArgs {
+    fn request(self) -> Request {
+        let mut spec = Spec::new(Task::Quick);
+        spec.peak_gbs = self.peak_gbs;
+        Request { quick: Some(quick::References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
     }
 }
 
@@ -644,6 +707,7 @@ impl Cli {
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
+            Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
@@ -689,6 +753,15 @@ mod tests {
         assert_eq!(got.confidence, Some(0.005));
         assert_eq!(got.budget, Some(Duration::from_secs(3)));
         assert_eq!(got.seed, Some(7));
+    }
+
+    #[test]
+    fn a_limit_is_a_bandwidth() {
+        assert_eq!(spec("memgauge bandwidth --limit 307.2").peak_gbs, Some(307.2));
+        assert_eq!(spec("memgauge bandwidth").peak_gbs, None);
+        for bad in ["0", "-1", "x", "inf", "nan"] {
+            assert!(parse_gbs(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

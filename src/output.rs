@@ -23,6 +23,12 @@ pub(crate) struct BadFile {
     why: String,
 }
 
+impl BadFile {
+    pub(crate) fn new(path: &Path, why: String) -> Self {
+        Self { path: path.to_path_buf(), why }
+    }
+}
+
 /// Where a report goes, checked before anything is measured.
 pub(crate) struct Sinks {
     standard: Option<Box<dyn Format>>,

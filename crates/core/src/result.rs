@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
 pub use crate::distribution::{Bucket, Distribution, Percentile};
+use crate::findings::Health;
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
 use crate::spec::PageRequest;
@@ -47,6 +48,9 @@ pub struct Report {
     pub timing: Timing,
     /// What a reader should know.
     pub notes: Vec<Note>,
+    /// The verdict of a health check; absent for other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
 }
 
 /// The program that measured.
@@ -105,6 +109,43 @@ pub struct Environment {
     pub turbo: Option<bool>,
     /// What is limited here, why, and how to lift it.
     pub limits: Vec<Note>,
+    /// Whether plain stores of whole lines read them first, as measured along the way; absent where nothing depended on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfo: Option<RfoEvidence>,
+}
+
+/// Whether plain stores of whole lines read the line first (read for ownership), by comparison with stores that must read and stores that
+/// do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RfoEvidence {
+    /// The conclusion.
+    pub rfo: Rfo,
+    /// Why.
+    pub reason: String,
+    /// Kernels compared: whole lines, parts of lines, non-temporal.
+    pub kernels: Vec<String>,
+    /// CPUs that stored.
+    pub cpus: Option<IdSet>,
+    /// Lines stored whole, in GB/s of lines; `null` when it was not measured.
+    pub whole_gbs: Option<f64>,
+    /// Lines of which a part was stored, in GB/s of lines.
+    pub part_gbs: Option<f64>,
+    /// Lines stored by non-temporal stores, in GB/s.
+    pub non_temporal_gbs: Option<f64>,
+}
+
+impl Default for RfoEvidence {
+    fn default() -> Self {
+        Self {
+            rfo: Rfo::Unknown,
+            reason: String::new(),
+            kernels: Vec::new(),
+            cpus: None,
+            whole_gbs: None,
+            part_gbs: None,
+            non_temporal_gbs: None,
+        }
+    }
 }
 
 /// The clock that timed.
@@ -160,6 +201,8 @@ pub enum Table {
     Search,
     /// By region of a node's memory.
     Regions,
+    /// By last-level cache: the CPUs behind each.
+    CacheDomains,
 }
 
 /// Where in its table a result stands; what does not apply is absent.
@@ -369,6 +412,10 @@ pub struct Evidence {
     /// What came back of patterns written; for regions of a scan that was asked to check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrity>,
+    /// What of a full-random latency is address translation: its excess over the window-local latency of the same cell, whose translations
+    /// stay in the TLBs. 0 where the two intervals do not tell them apart; absent for other results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation_ns: Option<f64>,
     /// What disturbed.
     pub noise: Noise,
 }
@@ -470,7 +517,8 @@ pub struct TrafficRates {
     pub app_read_gbs: f64,
     /// What the program stored.
     pub app_write_gbs: f64,
-    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first.
+    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first, and for buffers that may stay
+    /// in caches.
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,

@@ -6,6 +6,7 @@ mod curve;
 mod distribution;
 mod evidence;
 mod grid;
+mod health;
 mod latency;
 mod machine;
 mod marks;
@@ -147,6 +148,7 @@ enum Section {
     Search,
     Ramp,
     BandwidthMatrix,
+    CacheDomains,
     Curve,
     CacheToCache,
     NodePairs,
@@ -164,6 +166,7 @@ impl Section {
             (Experiment::Bandwidth, Some(Table::Search)) => Self::Search,
             (Experiment::Bandwidth, Some(Table::Ramp)) => Self::Ramp,
             (Experiment::Bandwidth, Some(Table::NodeMatrix)) => Self::BandwidthMatrix,
+            (Experiment::Bandwidth, Some(Table::CacheDomains)) => Self::CacheDomains,
             (Experiment::LoadedLatency, _) => Self::Curve,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) if m.at.holder_node.is_some() => Self::NodePairs,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
@@ -178,6 +181,9 @@ fn results(page: &mut Page, report: &Report) {
     let mut context = Context { report, directory: None, advised: BTreeSet::new(), intervals_explained: false };
     machine::header(page, report);
     incomplete(page, report);
+    if let Some(verdict) = &report.health {
+        health::health(page, verdict);
+    }
     let sections: BTreeSet<(Section, Option<String>)> = report.results.iter().map(|m| (Section::of(m), m.at.memory_dir.clone())).collect();
     for (section, directory) in sections {
         let of_this = |m: &&Measurement| Section::of(m) == section && m.at.memory_dir == directory && !m.at.repeat;
@@ -193,6 +199,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::Search => bandwidth::search(page, &mut context, &ms),
             Section::Ramp => bandwidth::ramp(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
+            Section::CacheDomains => bandwidth::by_mix(page, &mut context, &ms),
             Section::Curve => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::NodePairs => nodes::pairs(page, &mut context, &ms),
