@@ -170,7 +170,7 @@ fn memory_errors_and_corruption_are_incidents() {
     assert_eq!(health(errors).status, HealthStatus::Incident);
     let mut corrupted = vec![node(0, 60.0), node(1, 60.0)];
     corrupted[0].evidence.checksums = Some(crate::result::Checksums { passes: 9, mismatches: 1 });
-    assert_eq!(codes(&health(corrupted)), ["data-corrupted"]);
+    assert_eq!(codes(&health(corrupted)), ["memory-corrupted"]);
 }
 
 #[test]
