@@ -1,15 +1,15 @@
 //! Text for people: one section a table, each with its evidence; what is wrong is marked and explained below its table.
 
 mod bandwidth;
-mod c2c;
+pub(crate) mod c2c;
 mod curve;
-mod evidence;
+pub(crate) mod evidence;
 mod grid;
 mod latency;
 mod machine;
 mod marks;
 mod notes;
-mod number;
+pub(crate) mod number;
 mod page;
 mod plan;
 
@@ -137,7 +137,7 @@ fn memory_only(report: &Report, nodes: impl Iterator<Item = u32>) -> Option<Stri
 
 /// Which section a measurement belongs to; the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Section {
+pub(crate) enum Section {
     LatencyMatrix,
     LatencyByCpu,
     ByMix,
@@ -151,7 +151,7 @@ enum Section {
 }
 
 impl Section {
-    fn of(m: &Measurement) -> Self {
+    pub(crate) fn of(m: &Measurement) -> Self {
         match (m.experiment, m.at.table) {
             (Experiment::IdleLatency, Some(Table::NodeMatrix) | None) => Self::LatencyMatrix,
             (Experiment::IdleLatency, Some(Table::PerCpu)) => Self::LatencyByCpu,
@@ -255,12 +255,12 @@ fn ids(ids: impl IntoIterator<Item = u32>) -> IdSet {
 }
 
 /// `CPU 3` or `CPUs 0-7`.
-fn cpus_name(cpus: &IdSet) -> String {
+pub(crate) fn cpus_name(cpus: &IdSet) -> String {
     format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, shortened(cpus))
 }
 
 /// The set in the kernel's list form, or how many when that is too long to read.
-fn shortened(set: &IdSet) -> String {
+pub(crate) fn shortened(set: &IdSet) -> String {
     let text = set.to_string();
     if text.len() <= 24 {
         return text;
