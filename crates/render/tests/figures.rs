@@ -27,7 +27,7 @@ fn one(report: &Report) -> Figure {
 
 /// Nothing leaves the canvas, no two texts touch, and every text is there.
 fn lay_out(what: &str, figure: &Figure) -> Scene {
-    let scene = figure.scene();
+    let scene = laid_out(what, figure);
     // With `MEMGAUGE_FIGURES=folder`, every figure of these tests is written there, to be looked at.
     if let Some(folder) = std::env::var_os("MEMGAUGE_FIGURES") {
         let name = what.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
@@ -35,6 +35,11 @@ fn lay_out(what: &str, figure: &Figure) -> Scene {
             std::fs::write(PathBuf::from(&folder).join(format!("{name}.{ending}")), figure.write(picture).unwrap()).unwrap();
         }
     }
+    scene
+}
+
+fn laid_out(what: &str, figure: &Figure) -> Scene {
+    let scene = figure.scene();
     let texts = scene.texts();
     assert!(!texts.is_empty(), "{what}: no text");
     for (text, area) in &texts {
@@ -178,7 +183,7 @@ fn hostile_numbers_and_names_stay_inside() {
             }
             let what = format!("{name} with {value}");
             let named = Named { name: &"long name ".repeat(60), report: &report };
-            let scene = lay_out(&what, &Figure::of_results(&[named, named]));
+            let scene = laid_out(&what, &Figure::of_results(&[named, named]));
             assert!(!format!("{scene:?}").contains("NaN"), "{what}");
         }
     }

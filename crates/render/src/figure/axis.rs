@@ -30,7 +30,11 @@ pub(crate) struct Axis {
 fn sane(low: f64, high: f64) -> (f64, f64) {
     let (low, high) = (if low.is_finite() { low } else { 0.0 }, if high.is_finite() { high } else { 1.0 });
     let (low, high) = (low.min(high), low.max(high));
-    if high - low > high.abs().max(low.abs()) * 1e-6 { (low, high) } else { (low - low.abs() * 0.05 - 0.5e-6, high + high.abs() * 0.05 + 0.5e-6) }
+    if high - low > high.abs().max(low.abs()) * 1e-6 {
+        (low, high)
+    } else {
+        (low - low.abs() * 0.05 - 0.5e-6, high + high.abs() * 0.05 + 0.5e-6)
+    }
 }
 
 /// The step of 1, 2 or 5 times a power of ten that makes at most `most` steps of a range.

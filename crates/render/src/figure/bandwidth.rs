@@ -37,8 +37,7 @@ pub(crate) fn by_mix(sets: &[Set<'_>]) -> Bars {
     for (_, mix) in mixes {
         let most = sets.iter().map(|s| of_mix(s, mix)).max().unwrap_or(0);
         for n in 0..most {
-            let found: Vec<Option<&Measurement>> =
-                sets.iter().map(|s| s.ms.iter().copied().filter(|m| m.at.mix == mix).nth(n)).collect();
+            let found: Vec<Option<&Measurement>> = sets.iter().map(|s| s.ms.iter().copied().filter(|m| m.at.mix == mix).nth(n)).collect();
             let described = mix.map_or("", Mix::description);
             let first = found.iter().flatten().next();
             rows.push(Row {
@@ -152,7 +151,7 @@ fn ramp(sets: &[Set<'_>], title: &str, lines: &[(Option<String>, Vec<&Measuremen
         let best = samples.iter().max_by(|a, b| a.y.total_cmp(&b.y)).copied();
         chart.marks.extend(best.map(|s| Mark {
             at: (s.x, s.y),
-            name: format!("{} GB/s at {:.0}", number(s.y), s.x),
+            name: format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" }),
             colour: INK,
             ring: false,
             optional: lines.len() > 1,

@@ -130,7 +130,7 @@ impl Bars {
         if let Some((low, high)) = bar.interval {
             let (low, high) = (along(low), along(high));
             // A shorter whisker would be a blot at the end of the bar.
-            if high - low >= 2.0 {
+            if high - low >= 6.0 {
                 let ink = Stroke::new(if text_on(bar.colour) == INK { INK } else { GRID }, 1.25);
                 let middle = y + BAR / 2.0;
                 scene.line((low, middle), (end, middle), ink);

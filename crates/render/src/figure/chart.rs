@@ -180,7 +180,7 @@ impl Chart {
             for mark in self.marks.iter().filter(|m| m.optional == optional) {
                 let point = self.place(plot, mark.at.0, mark.at.1);
                 let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
-                let found = placer.near(point, size, &mark.directions);
+                let found = if optional { placer.close(point, size, &mark.directions) } else { placer.near(point, size, &mark.directions) };
                 let far = if found.is_none() && !optional { placer.anywhere(point, size) } else { None };
                 if let Some(area) = found.or(far) {
                     let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
@@ -198,7 +198,7 @@ impl Chart {
             let name = shorten(name, plot.width / 3.0, LABEL);
             let size = (font::width(&name, LABEL, Weight::SemiBold), TALL);
             let mut points = series.samples.iter().rev().map(|s| self.place(plot, s.x, s.y));
-            let Some(area) = points.find_map(|p| placer.near(p, size, &directions)) else { return series.samples.is_empty() };
+            let Some(area) = points.find_map(|p| placer.close(p, size, &directions)) else { return series.samples.is_empty() };
             placed.push(Placed { text: label(&name, &area, text_of(series.colour)).bold(), leader: None });
         }
         true

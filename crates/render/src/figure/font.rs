@@ -1,5 +1,8 @@
 //! The bundled font: widths of text before it is placed, and outlines of its glyphs.
 
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
 use skrifa::instance::{LocationRef, Size};
 use skrifa::outline::{DrawSettings, OutlinePen};
 use skrifa::{FontRef, GlyphId, MetadataProvider};
@@ -80,11 +83,6 @@ impl Font {
         metrics.and_then(|m| m.advance_width(GlyphId::from(glyph))).map_or(UNKNOWN, f64::from)
     }
 
-    /// Width of one line of text at a size.
-    pub(crate) fn width(&self, text: &str, size: f64) -> f64 {
-        text.chars().map(|c| self.advance(self.glyph(c))).sum::<f64>() * size
-    }
-
     /// The outline of a glyph.
     pub(crate) fn outline(&self, glyph: u16) -> Vec<Segment> {
         let mut pen = Pen(Vec::new());
@@ -104,7 +102,16 @@ impl Font {
 
 /// Width of one line of text.
 pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
-    Font::new(weight).width(text, size)
+    // Layout asks tens of thousands of times; the few hundred characters are looked up once.
+    static ADVANCES: [OnceLock<BTreeMap<u32, f64>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let table = &ADVANCES[weight as usize];
+    let known = table.get_or_init(|| {
+        let font = Font::new(weight);
+        let mappings = font.font.iter().flat_map(|f| f.charmap().mappings());
+        mappings.map(|(c, glyph)| (c, font.advance(u16::try_from(glyph.to_u32()).unwrap_or(0)))).collect()
+    });
+    let missing = || Font::new(weight).advance(0);
+    text.chars().map(|c| known.get(&u32::from(c)).copied().unwrap_or_else(missing)).sum::<f64>() * size
 }
 
 struct Pen(Vec<Segment>);

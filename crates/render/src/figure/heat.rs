@@ -183,19 +183,21 @@ impl HeatMap {
         }
         for i in (0..self.rows.len()).step_by(stride(LABEL + 3.0, l.cell.1)) {
             let y = map.y + (i as f64 + 0.5) * l.cell.1 + LABEL * CAPITALS / 2.0;
-            // A label of a row one pixel high would reach into the titles above.
-            let y = if l.text.is_none() { y.max(map.y + LABEL) } else { y };
             scene.text(Text::new(&self.rows[i], (map.x - 8.0, y), LABEL, INK).anchored(Anchor::End));
         }
         scene.text(Text::new(&self.column_title, (map.x, map.y - 26.0), LABEL, GREY));
         scene.text(Text::new(&self.row_title, (map.x - 10.0, map.y - 7.0), LABEL, GREY).anchored(Anchor::End));
         let line = Stroke::new(INK, if self.columns.len() > LEGIBLE { 1.0 } else { 1.5 });
+        // Light beside dark, so that it shows on cells of either.
+        let rim = Stroke::new(WHITE, line.width * 2.5);
         for &b in &self.column_breaks {
             let x = map.x + b as f64 * l.cell.0;
+            scene.line((x, map.y), (x, map.bottom()), rim);
             scene.line((x, map.y), (x, map.bottom()), line);
         }
         for &b in &self.row_breaks {
             let y = map.y + b as f64 * l.cell.1;
+            scene.line((map.x, y), (map.right(), y), rim);
             scene.line((map.x, y), (map.right(), y), line);
         }
     }

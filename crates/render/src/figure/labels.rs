@@ -49,8 +49,17 @@ impl Placer {
 
     /// A place of this size near the point, in one of the directions; it is taken then.
     pub(crate) fn near(&mut self, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
+        self.within(DISTANCES.len(), point, size, directions)
+    }
+
+    /// The same, so close that nothing else seems to be meant.
+    pub(crate) fn close(&mut self, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
+        self.within(2, point, size, directions)
+    }
+
+    fn within(&mut self, distances: usize, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
         let mut best: Option<(f64, Area)> = None;
-        for (i, distance) in DISTANCES.into_iter().enumerate() {
+        for (i, distance) in DISTANCES.into_iter().take(distances).enumerate() {
             for (j, direction) in directions.iter().enumerate() {
                 let area = beside(point, size, *direction, distance);
                 if self.free(&area) {

@@ -130,10 +130,8 @@ fn few(set: Set<'_>, pairs: &BTreeSet<Key>) -> Bars {
         }
     }
     let sets = [set];
-    let mut words = Words::new(
-        shared_title(&sets, "Idle latency"),
-        about(&["ns per dependent load, with its 95 % interval", &common_pages(&sets)]),
-    );
+    let mut words =
+        Words::new(shared_title(&sets, "Idle latency"), about(&["ns per dependent load, with its 95 % interval", &common_pages(&sets)]));
     notes(&mut words, &sets, false);
     Bars { words, unit: "ns", rows, limit_name: None }
 }

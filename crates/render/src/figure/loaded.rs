@@ -97,7 +97,8 @@ fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
     let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|(c, _)| c.bandwidths.iter().copied()).collect();
     let limit = limit(&bandwidths);
     let shown = limit.as_ref().filter(|(l, _)| *l <= widest * FAR);
-    let right = shown.map_or(widest, |(l, _)| l.max(widest));
+    // Room at the right for the names of several curves, which end there.
+    let right = shown.map_or(widest, |(l, _)| l.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
     let x = Axis::linear("Bandwidth (GB/s)", 0.0, right, 8);
     let y = Axis::linear("Latency (ns)", 0.0, highest, 7);
     let mut words = words(sets, curves);
@@ -122,7 +123,8 @@ fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
         chart.rules.extend(peak.map(|at| Rule { at, vertical: true, name: format!("peak {} GB/s", number(at)), colour: GREY }));
     }
-    let rule = |(l, source): &(f64, String)| Rule { at: *l, vertical: true, name: format!("limit {} GB/s{source}", number(*l)), colour: INK };
+    let rule =
+        |(l, source): &(f64, String)| Rule { at: *l, vertical: true, name: format!("limit {} GB/s{source}", number(*l)), colour: INK };
     chart.rules.extend(shown.map(rule));
     chart
 }
@@ -163,7 +165,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, of: usize) -> Vec<Mark> {
         let place = format!("{} ns at {} GB/s", number(knee.latency_ns), number(knee.bandwidth_gbs));
         let name = if of == 1 { format!("knee: {place}") } else { place };
         let beside = [UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW, LEFT, RIGHT, LOWER_LEFT];
-        mark((knee.bandwidth_gbs, knee.latency_ns), name, true, of > 2, &beside);
+        mark((knee.bandwidth_gbs, knee.latency_ns), name, true, of > 1, &beside);
     }
     if let Some((_, first)) = curve.points.first().filter(|_| of == 1) {
         let name = format!("{} ns unloaded", number(first.y));

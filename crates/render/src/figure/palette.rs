@@ -17,8 +17,7 @@ pub(crate) const EMPTY: Colour = [235, 235, 238];
 
 /// Okabe and Ito's palette ("Color Universal Design", 2008), strongest on white first. Its yellow, too light for a line on white, is
 /// left out, and black, which text has.
-pub(crate) const SERIES: [Colour; 6] =
-    [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
+pub(crate) const SERIES: [Colour; 6] = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
 
 /// The colour of the nth series.
 pub(crate) fn series(n: usize) -> Colour {

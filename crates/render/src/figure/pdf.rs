@@ -98,11 +98,7 @@ fn font_name(weight: Weight) -> Name<'static> {
 fn embed(pdf: &mut Pdf, refs: &FontRefs, weight: Weight, glyphs: &BTreeSet<(u16, char)>) {
     let font = Font::new(weight);
     let name = Name(weight.postscript_name().as_bytes());
-    pdf.type0_font(refs.font)
-        .base_font(name)
-        .encoding_predefined(Name(b"Identity-H"))
-        .descendant_font(refs.cid)
-        .to_unicode(refs.unicode);
+    pdf.type0_font(refs.font).base_font(name).encoding_predefined(Name(b"Identity-H")).descendant_font(refs.cid).to_unicode(refs.unicode);
     let mut cid = pdf.cid_font(refs.cid);
     cid.subtype(CidFontType::Type0).base_font(name).system_info(IDENTITY).font_descriptor(refs.descriptor).default_width(0.0);
     let mut widths = cid.widths();
@@ -169,7 +165,11 @@ impl<'a> Drawing<'a> {
             Item::Line { points, stroke } => {
                 self.pen(stroke.colour, stroke.width, stroke.dashed);
                 for (i, &(x, y)) in points.iter().enumerate() {
-                    if i == 0 { self.content.move_to(x as f32, y as f32) } else { self.content.line_to(x as f32, y as f32) };
+                    if i == 0 {
+                        self.content.move_to(x as f32, y as f32)
+                    } else {
+                        self.content.line_to(x as f32, y as f32)
+                    };
                 }
                 self.content.stroke();
             }

@@ -129,23 +129,35 @@ impl Text {
     pub(crate) fn area(&self) -> Area {
         let (x, y) = self.start();
         let (up, down) = (self.size * CAPITALS, self.size * DESCENT);
-        if self.upwards {
-            Area::new(x - up, y - self.width, up + down, self.width)
-        } else {
-            Area::new(x, y - up, self.width, up + down)
-        }
+        if self.upwards { Area::new(x - up, y - self.width, up + down, self.width) } else { Area::new(x, y - up, self.width, up + down) }
     }
 }
 
 /// One thing drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
-    Rect { area: Area, fill: Colour },
-    Line { points: Vec<Point>, stroke: Stroke },
-    Dot { centre: Point, radius: f64, fill: Colour, rim: Option<Stroke> },
+    Rect {
+        area: Area,
+        fill: Colour,
+    },
+    Line {
+        points: Vec<Point>,
+        stroke: Stroke,
+    },
+    Dot {
+        centre: Point,
+        radius: f64,
+        fill: Colour,
+        rim: Option<Stroke>,
+    },
     Text(Text),
     /// A cell for each pixel, row by row; drawn without smoothing.
-    Pixels { area: Area, columns: usize, rows: usize, colours: Vec<Colour> },
+    Pixels {
+        area: Area,
+        columns: usize,
+        rows: usize,
+        colours: Vec<Colour>,
+    },
 }
 
 /// A figure, ready to be written.
@@ -194,9 +206,7 @@ impl Scene {
             .iter()
             .filter_map(|item| match item {
                 Item::Rect { area, .. } | Item::Pixels { area, .. } => Some(*area),
-                Item::Dot { centre, radius, .. } => {
-                    Some(Area::new(centre.0 - radius, centre.1 - radius, 2.0 * radius, 2.0 * radius))
-                }
+                Item::Dot { centre, radius, .. } => Some(Area::new(centre.0 - radius, centre.1 - radius, 2.0 * radius, 2.0 * radius)),
                 Item::Line { points, .. } => {
                     let (first, rest) = points.split_first()?;
                     let (mut low, mut high) = (*first, *first);

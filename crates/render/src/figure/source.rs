@@ -112,7 +112,9 @@ pub(crate) fn interval(m: &Measurement) -> Option<(f64, f64)> {
 /// A measurement as a bar.
 pub(crate) fn bar(m: Option<&Measurement>, colour: Colour) -> Bar {
     let value = m.and_then(|m| value_of(&m.estimate));
-    let after = m.map(|m| format!("{}{}", half_width(&m.estimate), if is_degraded(m) { " (degraded)" } else { "" }));
+    // An interval wider than any number of memory is nothing to print.
+    let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
+    let after = m.map(|m| format!("{}{}", half(m), if is_degraded(m) { " (degraded)" } else { "" }));
     Bar { colour, value, interval: m.and_then(interval), after: after.unwrap_or_default().trim().to_owned() }
 }
 

@@ -29,9 +29,8 @@ fn state_name(state: Option<LineState>) -> &'static str {
 pub(crate) fn representatives(set: Set<'_>) -> Bars {
     type Pair = (Shared, Option<u32>, Option<u32>, Option<u32>);
     let topology = &set.report.machine.topology;
-    let key = |m: &Measurement| -> Pair {
-        (Shared::between(topology, m.at.cpu, m.at.holder_cpu), m.at.cpu, m.at.holder_cpu, m.at.memory_node)
-    };
+    let key =
+        |m: &Measurement| -> Pair { (Shared::between(topology, m.at.cpu, m.at.holder_cpu), m.at.cpu, m.at.holder_cpu, m.at.memory_node) };
     let pairs: BTreeSet<Pair> = set.ms.iter().map(|m| key(m)).collect();
     let states: Vec<Option<LineState>> = set.ms.iter().map(|m| m.at.state).collect::<BTreeSet<_>>().into_iter().collect();
     let rows = if pairs.len() > LISTED {

@@ -2,12 +2,12 @@
 
 use memgauge_core::units::Bytes;
 
+use super::Figure;
 use super::axis::Axis;
 use super::chart::{Band, Chart, Mark, Sample, Series};
 use super::frame::{Panel, Words};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
 use super::palette::{INK, series, text_of};
-use super::Figure;
 use crate::text::number::{bounds, number};
 
 /// A quantity by working set, as a figure shows it.

@@ -19,7 +19,13 @@ pub fn nodes(rows: u32, columns: u32) -> Report {
     for from in 0..rows {
         for to in 0..columns {
             let (a, b) = (f64::from(from), f64::from(to));
-            let far = if from == to { 0.0 } else if from / 4 == to / 4 { 18.0 } else { 96.0 + (a * 7.0 + b * 3.0) % 31.0 };
+            let far = if from == to {
+                0.0
+            } else if from / 4 == to / 4 {
+                18.0
+            } else {
+                96.0 + (a * 7.0 + b * 3.0) % 31.0
+            };
             lab.latency(from, from * 2, to, 92.0 + far, 99.0 + far);
         }
     }
