@@ -22,6 +22,7 @@ pub(crate) struct Bar {
     pub(crate) interval: Option<(f64, f64)>,
     /// After the value, such as `±0.4`.
     pub(crate) after: String,
+    pub(crate) degraded: bool,
 }
 
 /// Bars of the same thing.
@@ -55,7 +56,11 @@ impl Bars {
 
     fn label(&self, bar: &Bar) -> (String, String) {
         match bar.value {
-            Some(v) => (number(v), if bar.after.is_empty() { self.unit.to_owned() } else { format!("{} {}", bar.after, self.unit) }),
+            Some(v) => {
+                let degraded = if bar.degraded { "(degraded)" } else { "" };
+                let parts = [bar.after.as_str(), self.unit, degraded];
+                (number(v), parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" "))
+            }
             None => ("not measured".to_owned(), String::new()),
         }
     }

@@ -152,6 +152,8 @@ impl Chart {
             }
         }
         let mut placed = Vec::new();
+        // Where there is no other way, a rule's name crosses another rule.
+        let mut crossing = placer.clone();
         for rule in &self.rules {
             let (from, to) = self.rule_ends(plot, rule);
             placer.take_line(&[from, to]);
@@ -160,7 +162,7 @@ impl Chart {
             let (from, to) = self.rule_ends(plot, rule);
             let size = (font::width(&rule.name, LABEL, Weight::Regular), TALL);
             // At the upper end of a vertical rule, at the right end of a level one; further along when that is taken.
-            let places = (0..12).map(|i| {
+            let mut places = (0..12).map(|i| {
                 let along = f64::from(i) / 12.0;
                 if rule.vertical {
                     (from.0, plot.y + 8.0 + along * plot.height)
@@ -169,7 +171,10 @@ impl Chart {
                 }
             });
             let directions: &[Direction] = if rule.vertical { &[LEFT, RIGHT] } else { &[ABOVE, BELOW] };
-            if let Some(area) = places.into_iter().find_map(|p| placer.near(p, size, directions)) {
+            let clear = places.clone().find_map(|p| placer.near(p, size, directions));
+            if let Some(area) = clear.or_else(|| places.find_map(|p| crossing.near(p, size, directions))) {
+                placer.take(area);
+                crossing.take(area);
                 placed.push(Placed { text: label(&rule.name, &area, rule.colour), leader: None });
             }
         }

@@ -114,8 +114,8 @@ pub(crate) fn bar(m: Option<&Measurement>, colour: Colour) -> Bar {
     let value = m.and_then(|m| value_of(&m.estimate));
     // An interval wider than any number of memory is nothing to print.
     let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
-    let after = m.map(|m| format!("{}{}", half(m), if is_degraded(m) { " (degraded)" } else { "" }));
-    Bar { colour, value, interval: m.and_then(interval), after: after.unwrap_or_default().trim().to_owned() }
+    let after = m.map(half).unwrap_or_default();
+    Bar { colour, value, interval: m.and_then(interval), after, degraded: m.is_some_and(is_degraded) }
 }
 
 /// The limit that all measurements share, with its name; `None` when they have different ones or none.

@@ -69,7 +69,7 @@ fn summed_up(set: &Set<'_>, states: &[Option<LineState>]) -> Vec<Row> {
             let values = by_state.get(state).cloned().unwrap_or_default();
             let interval = bounds(values.iter().copied());
             let after = interval.map(|(low, high)| format!("({}–{})", number(low), number(high))).unwrap_or_default();
-            Bar { colour: series(i), value: middle(values), interval, after }
+            Bar { colour: series(i), value: middle(values), interval, after, degraded: false }
         };
         Row {
             name: shared.name(),
