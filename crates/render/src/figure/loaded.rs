@@ -72,9 +72,10 @@ fn curves_of<'a>(set: &Set<'a>) -> Vec<Curve<'a>> {
 /// What tells each curve from the others; nothing for a single one.
 fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
     // Within one result: what differs between machines, their names say.
-    let of = |result: Option<&str>| curves.iter().filter(move |c| c.set_name == result);
-    let varies =
-        |f: fn(&Coordinates) -> String| curves.iter().any(|first| of(first.set_name).map(|c| f(&c.at)).collect::<BTreeSet<_>>().len() > 1);
+    let varies = |f: fn(&Coordinates) -> String| {
+        let of = |result| curves.iter().filter(move |c| c.set_name == result).map(|c| f(&c.at)).collect::<BTreeSet<_>>();
+        curves.iter().any(|first| of(first.set_name).len() > 1)
+    };
     let parts: [fn(&Coordinates) -> String; 4] = [
         |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
         |at| at.memory_node.map(|n| format!("memory of node {n}")).unwrap_or_default(),
