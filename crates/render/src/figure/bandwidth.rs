@@ -19,8 +19,11 @@ use crate::text::number::{bounds, number, value_of};
 /// More curves than this in one chart cannot be told apart.
 pub(crate) const MOST_SERIES: usize = 6;
 
+/// Node of the CPUs and node of the memory.
+type Place = (Option<u32>, Option<u32>);
+
 /// What a bar or a line is of: everything but the mix, the number of CPUs and the delay.
-fn place(at: &Coordinates) -> (Option<u32>, Option<u32>) {
+fn place(at: &Coordinates) -> Place {
     (at.cpu_node, at.memory_node)
 }
 
@@ -107,7 +110,7 @@ pub(crate) fn ramps(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
     let places: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).map(|m| place(&m.at)).collect();
     let mut lines: Vec<(Option<String>, Vec<&Measurement>)> = Vec::new();
     for set in sets {
-        let mut of_set: BTreeMap<(usize, Option<Mix>, (Option<u32>, Option<u32>)), Vec<&Measurement>> = BTreeMap::new();
+        let mut of_set: BTreeMap<(usize, Option<Mix>, Place), Vec<&Measurement>> = BTreeMap::new();
         for m in &set.ms {
             of_set.entry((mix_order(m.at.mix), m.at.mix, place(&m.at))).or_default().push(m);
         }

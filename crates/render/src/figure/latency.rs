@@ -55,6 +55,9 @@ pub(crate) fn matrices(set: Set<'_>) -> Vec<Box<dyn Panel>> {
     panels
 }
 
+/// Node and CPU that measured.
+type Probe = (Option<u32>, Option<u32>);
+
 type Key = (Option<u32>, Option<u32>, Option<u32>);
 
 fn key(m: &Measurement) -> Key {
@@ -68,16 +71,16 @@ fn node(id: Option<u32>) -> String {
 
 /// A matrix of nodes as a heat map, lines where another package begins.
 pub(crate) fn node_matrix(mut words: Words, unit: &'static str, set: &Set<'_>) -> HeatMap {
-    let rows: BTreeSet<(Option<u32>, Option<u32>)> = set.ms.iter().map(|m| (m.at.cpu_node, m.at.cpu)).collect();
+    let rows: BTreeSet<Probe> = set.ms.iter().map(|m| (m.at.cpu_node, m.at.cpu)).collect();
     let columns: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node).collect();
-    let mut cells: BTreeMap<((Option<u32>, Option<u32>), Option<u32>), &Measurement> = BTreeMap::new();
+    let mut cells: BTreeMap<(Probe, Option<u32>), &Measurement> = BTreeMap::new();
     for m in &set.ms {
         cells.entry(((m.at.cpu_node, m.at.cpu), m.at.memory_node)).or_insert(m);
     }
     notes(&mut words, std::slice::from_ref(set), false);
     let nodes: BTreeSet<Option<u32>> = rows.iter().map(|r| r.0).collect();
     let several = rows.len() > nodes.len();
-    let row_name = |&(n, cpu): &(Option<u32>, Option<u32>)| match (n, cpu) {
+    let row_name = |&(n, cpu): &Probe| match (n, cpu) {
         (n, Some(cpu)) if several => format!("{}, CPU {cpu}", node(n)),
         (n, _) => node(n),
     };

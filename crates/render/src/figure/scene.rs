@@ -197,8 +197,8 @@ impl Scene {
     }
     /// Every text with the space that it takes, for checks of the layout.
     pub fn texts(&self) -> Vec<(&str, Area)> {
-        let text = |item| if let &Item::Text(ref t) = item { Some((t.content.as_str(), t.area())) } else { None };
-        self.items.iter().filter_map(text).collect()
+        let texts = self.items.iter().filter_map(|item| if let Item::Text(t) = item { Some(t) } else { None });
+        texts.map(|t| (t.content.as_str(), t.area())).collect()
     }
     /// The space of every other shape, for the same purpose.
     pub fn shapes(&self) -> Vec<Area> {

@@ -123,5 +123,5 @@ pub(crate) fn limit(ms: &[&Measurement]) -> Option<(f64, String)> {
     let first = ms.iter().find_map(|m| m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0).map(|l| (l, *m)))?;
     let same = ms.iter().all(|m| m.verdict.limit == Some(first.0));
     let source = first.1.verdict.limit_source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
-    same.then(|| (first.0, source))
+    same.then_some((first.0, source))
 }
