@@ -231,8 +231,8 @@ fn working_sets_over_caches() {
     let sizes = (0..64).map(|i| Bytes((4096.0 * 2f64.powf(f64::from(i) / 4.0)).round() as u64));
     let latency = |b: Bytes| match b.0 {
         0..=32_768 => 1.1,
-        0..=1_048_576 => 3.8 + (b.0 as f64 / 9e5).powi(3),
-        0..=12_000_000 => 15.2 + (b.0 as f64 / 1.1e7).powi(4) * 50.0,
+        32_769..=1_048_576 => 3.8 + (b.0 as f64 / 9e5).powi(3),
+        1_048_577..=12_000_000 => 15.2 + (b.0 as f64 / 1.1e7).powi(4) * 50.0,
         _ => 148.0 + (b.0 % 7) as f64,
     };
     let point = |size: Bytes| {
