@@ -162,7 +162,7 @@ pub(crate) struct Output {
     /// Format on standard output
     #[arg(long, default_value = "text")]
     pub(crate) format: FormatArg,
-    /// Also write to FILE, in the format of its ending (.txt, .json); may be repeated
+    /// Also write to FILE, in the format of its ending (.txt, .json; figures: .svg, .png, .pdf); may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
     /// No progress bar, and no text on standard output
@@ -434,9 +434,15 @@ pub(crate) struct ScanArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge render before.json                      show a saved result
+  memgauge render before.json -q -o before.pdf     draw it
+  memgauge render before.json after.json -q -o both.svg")]
 pub(crate) struct RenderArgs {
-    /// A result that memgauge wrote as JSON; - reads standard input
-    pub(crate) file: PathBuf,
+    /// Results that memgauge wrote as JSON; - reads standard input. Figures show several results together, named by their files; text and
+    /// JSON show one after another
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
 }

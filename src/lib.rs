@@ -23,6 +23,7 @@ use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
+use memgauge_render::Named;
 
 use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
 
@@ -170,8 +171,10 @@ fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
-    let report = output::read_report(&args.file)?;
-    output::Sinks::open(&args.output)?.write(&report)?;
+    let reports = args.files.iter().map(|f| output::read_report(f)).collect::<anyhow::Result<Vec<_>>>()?;
+    let names = output::names(&args.files);
+    let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
+    output::Sinks::open(&args.output)?.write_all(&named)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,10 +1,10 @@
 //! Text for people: one section a table, each with its evidence; what is wrong is marked and explained below its table.
 
 mod bandwidth;
-mod c2c;
+pub(crate) mod c2c;
 mod curve;
 mod distribution;
-mod evidence;
+pub(crate) mod evidence;
 mod grid;
 mod health;
 mod latency;
@@ -12,7 +12,7 @@ mod machine;
 mod marks;
 mod nodes;
 mod notes;
-mod number;
+pub(crate) mod number;
 mod page;
 mod plan;
 mod scan;
@@ -141,7 +141,7 @@ fn memory_only(report: &Report, nodes: impl Iterator<Item = u32>) -> Option<Stri
 
 /// Which section a measurement belongs to; the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Section {
+pub(crate) enum Section {
     LatencyMatrix,
     LatencyByCpu,
     ByMix,
@@ -158,7 +158,7 @@ enum Section {
 }
 
 impl Section {
-    fn of(m: &Measurement) -> Self {
+    pub(crate) fn of(m: &Measurement) -> Self {
         match (m.experiment, m.at.table) {
             (Experiment::IdleLatency, Some(Table::NodeMatrix) | None) => Self::LatencyMatrix,
             (Experiment::IdleLatency, Some(Table::PerCpu)) => Self::LatencyByCpu,
@@ -272,12 +272,12 @@ fn ids(ids: impl IntoIterator<Item = u32>) -> IdSet {
 }
 
 /// `CPU 3` or `CPUs 0-7`.
-fn cpus_name(cpus: &IdSet) -> String {
+pub(crate) fn cpus_name(cpus: &IdSet) -> String {
     format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, shortened(cpus))
 }
 
 /// The set in the kernel's list form, or how many when that is too long to read.
-fn shortened(set: &IdSet) -> String {
+pub(crate) fn shortened(set: &IdSet) -> String {
     let text = set.to_string();
     if text.len() <= 24 {
         return text;
