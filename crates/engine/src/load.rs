@@ -209,22 +209,22 @@ impl Lane {
 
     fn run(&mut self, units: usize, delay: Option<u32>) {
         let mut left = units;
+        // One walk for all runs of a block: what it says is in memory, and a copy of it costs as much as a burst.
+        let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
+        (walk.stride, walk.stored) = (self.stride, &self.stored);
         while left > 0 {
             let (window, step) = (self.next / self.steps, self.next % self.steps);
             let mut run = left.min(self.steps - step);
-            if let Some(check) = &self.check {
-                run = run.min(self.steps - check.done);
+            for (pointer, (base, advance)) in walk.streams.iter_mut().zip(self.bases.iter().zip(&self.advance)) {
+                *pointer = (base + step * advance) as *mut u8;
             }
-            let mut at = [std::ptr::null_mut(); MAX_STREAMS];
-            for (i, pointer) in at.iter_mut().enumerate().take(self.kernel.streams.len()) {
-                *pointer = (self.bases[i] + step * self.advance[i]) as *mut u8;
-            }
-            let mut walk = Walk::new(at).with_stride(self.stride).storing(&self.stored);
             if let Some(order) = &self.order {
                 walk.streams[0] = (self.bases[0] + window * order.lines() * LINE as usize) as *mut u8;
-                walk = walk.with_order(order, step * self.kernel.lines_per_step(&self.kernel.streams[0]));
+                walk.order = Some(order);
+                walk.index = step * self.kernel.lines_per_step(&self.kernel.streams[0]);
             }
             if let Some(check) = &self.check {
+                run = run.min(self.steps - check.done);
                 walk.sum = check.sum;
             }
             // SAFETY: `new` laid out `steps` steps of every stream, or `windows` windows of the order, inside the buffer, which lives as long
@@ -236,7 +236,10 @@ impl Lane {
                 check.done += run;
                 check.compare(self.steps);
             }
-            self.next = (self.next + run) % (self.steps * self.windows);
+            self.next += run;
+            if self.next == self.steps * self.windows {
+                self.next = 0;
+            }
             left -= run;
         }
     }

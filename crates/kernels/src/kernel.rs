@@ -93,6 +93,7 @@ pub struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// A walk from these streams on: every line of them, storing [`Line::STORED`].
+    #[inline]
     pub const fn new(streams: [*mut u8; MAX_STREAMS]) -> Self {
         Self { streams, stride: LINE as usize, order: None, index: 0, stored: &Line::STORED, sum: Line::ZERO, entry: Entry::NONE }
     }
@@ -184,6 +185,7 @@ impl Kernel {
     }
 
     /// Lines that one step loads, all streams together: what memory moves, times 64 bytes, whatever part of a line is touched.
+    #[inline]
     pub fn lines_read_per_step(&self) -> u64 {
         self.read_per_step() / u64::from(self.touched)
     }
@@ -194,6 +196,7 @@ impl Kernel {
     }
 
     /// Lines that one step visits in one of its streams.
+    #[inline]
     pub const fn lines_per_step(&self, stream: &Stream) -> usize {
         ((stream.read + stream.write) / self.touched) as usize
     }

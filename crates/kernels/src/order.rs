@@ -56,6 +56,7 @@ impl Order {
     }
 
     /// Lines of the window; a pass over it visits each once.
+    #[inline]
     pub fn lines(&self) -> usize {
         self.table.len() * self.block
     }
