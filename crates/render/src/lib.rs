@@ -12,8 +12,8 @@ pub(crate) mod text;
 use memgauge_core::result::Report;
 
 pub use data::Json;
-pub use mlc_scan::mlc_scan;
 pub use figure::Picture;
+pub use mlc_scan::mlc_scan;
 pub use text::{Text, plan_text};
 
 /// A format that a report can be written in.
