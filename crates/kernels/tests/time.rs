@@ -16,6 +16,21 @@ fn least(mut work: impl FnMut()) -> f64 {
         .unwrap() as f64
 }
 
+/// Asserts that a ratio of times lies in `range` in some moment of a second: others use these CPUs too, and a loop that is wrong is never right.
+#[cfg(target_arch = "x86_64")]
+fn settles(what: &str, range: std::ops::Range<f64>, mut ratio: impl FnMut() -> f64) {
+    let mut seen = Vec::new();
+    for _ in 0..100 {
+        let now = ratio();
+        if range.contains(&now) {
+            return;
+        }
+        seen.push(now);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{what}: {seen:?}");
+}
+
 #[test]
 fn counter_advances() {
     let start = ticks();
@@ -83,8 +98,7 @@ fn dependent_adds_take_time_in_proportion() {
             dependent_adds(n);
         })
     };
-    let ratio = time(400_000) / time(200_000);
-    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+    settles("additions", 1.9..2.1, || time(400_000) / time(200_000));
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -108,8 +122,7 @@ mod delay {
     #[test]
     fn scales() {
         for kernel in available().filter(|k| k.name.starts_with("load-")) {
-            let ratio = paced(kernel, 4000) / paced(kernel, 2000);
-            assert!((1.8..2.2).contains(&ratio), "{}: {ratio}", kernel.name);
+            settles(kernel.name, 1.8..2.2, || paced(kernel, 4000) / paced(kernel, 2000));
         }
     }
 
@@ -117,11 +130,12 @@ mod delay {
     #[test]
     fn is_in_core_cycles() {
         for kernel in available() {
-            let ratio = paced(kernel, 5000)
-                / least(|| {
+            let adds = || {
+                least(|| {
                     dependent_adds(BURSTS * 5000);
-                });
-            assert!((0.95..2.3).contains(&ratio), "{}: {ratio}", kernel.name);
+                })
+            };
+            settles(kernel.name, 0.95..2.3, || paced(kernel, 5000) / adds());
         }
     }
 }
@@ -139,10 +153,11 @@ fn timed_chases_take_time_in_proportion() {
         unsafe { chase_timed(at, hops, &mut ticks) };
         *ticks.iter().min().unwrap() as f64
     };
-    let (empty, short, long) = (time(0), time(500), time(1000));
-    assert!(empty > 0.0 && empty < short, "{empty} {short}");
-    let ratio = (long - empty) / (short - empty);
-    assert!((1.9..2.1).contains(&ratio), "{ratio}: {empty} {short} {long}");
+    settles("batches", 1.9..2.1, || {
+        let (empty, short, long) = (time(0), time(500), time(1000));
+        // A batch of none that takes longer than one of many was disturbed.
+        if empty > 0.0 && empty < short { (long - empty) / (short - empty) } else { f64::NAN }
+    });
 }
 
 /// A flushed line takes longer to load than a cached one.
