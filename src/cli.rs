@@ -10,9 +10,12 @@ use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 mod probe;
+mod quick;
 mod scan;
 mod threads;
 mod traffic;
+
+use crate::quick::References;
 
 const SUITE_EXAMPLES: &str = "\
 Examples:
@@ -22,6 +25,7 @@ Examples:
   memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of traffic from eight CPUs
   memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
   memgauge --plan                            say what would be done, and how long it would take
+  memgauge quick                             a verdict in under 45 s
   memgauge render before.json                show a saved result
 
 Exit status: 0 measured, 1 measured in part, 3 memory did not keep what was written (scan), 4 could not measure, 64 wrong usage, 130 interrupted.";
@@ -50,6 +54,8 @@ pub(crate) enum Command {
     Loaded(LoadedArgs),
     /// Measure transfers from one CPU's cache to another's.
     C2c(C2cArgs),
+    /// Check the machine's memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers.
+    Quick(quick::QuickArgs),
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
@@ -127,6 +133,10 @@ struct Load {
     /// Width of loads and stores; best = what measures fastest here
     #[arg(long, default_value = "best")]
     width: WidthArg,
+    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000; bandwidths are judged by it
+    /// [default: what firmware states of its memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
+    peak_gbs: Option<f64>,
 }
 
 /// How long and how exactly.
@@ -154,7 +164,7 @@ pub(crate) struct Output {
     /// Format on standard output
     #[arg(long, default_value = "text")]
     pub(crate) format: FormatArg,
-    /// Also write to FILE, in the format of its ending (.txt, .json); may be repeated
+    /// Also write to FILE, in the format of its ending (.txt, .json; figures: .svg, .png, .pdf); may be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
     /// No progress bar, and no text on standard output
@@ -344,9 +354,15 @@ pub(crate) struct C2cArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge render before.json                      show a saved result
+  memgauge render before.json -q -o before.pdf     draw it
+  memgauge render before.json after.json -q -o both.svg")]
 pub(crate) struct RenderArgs {
-    /// A result that memgauge wrote as JSON; - reads standard input
-    pub(crate) file: PathBuf,
+    /// Results that memgauge wrote as JSON; - reads standard input. Figures show several results together, named by their files; text and
+    /// JSON show one after another
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -420,6 +436,12 @@ fn parse_percent(text: &str) -> Result<f64, ParseError> {
     if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
 }
 
+/// A bandwidth in GB/s.
+fn parse_gbs(text: &str) -> Result<f64, ParseError> {
+    let gbs = text.trim().parse::<f64>().ok().filter(|gbs| gbs.is_finite() && *gbs > 0.0);
+    gbs.ok_or_else(|| ParseError { input: text.into(), expected: "a bandwidth in GB/s, such as 307.2" })
+}
+
 /// What a measuring command line means.
 pub(crate) struct Request {
     /// What was asked, but for what only the kernel can say of `memory_dir`.
@@ -427,6 +449,8 @@ pub(crate) struct Request {
     pub(crate) memory_dir: Option<PathBuf>,
     pub(crate) output: Output,
     pub(crate) planning: Planning,
+    /// What a health check is compared with; `None` for other commands.
+    pub(crate) quick: Option<References>,
 }
 
 impl Where {
@@ -458,6 +482,7 @@ impl Load {
         mixes.retain(|m| seen.insert(*m));
         spec.mixes = mixes;
         spec.width = self.width.into();
+        spec.peak_gbs = self.peak_gbs;
     }
 }
 
@@ -475,7 +500,7 @@ impl Common {
         self.place.apply(&mut spec);
         self.memory.apply(&mut spec);
         self.stop.apply(&mut spec);
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
     }
 }
 
@@ -530,7 +555,7 @@ impl RunArgs {
         let mut spec = threads::read(&self.file)?;
         spec.pages = self.pages.into();
         self.stop.apply(&mut spec);
-        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning })
+        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
     }
 }
 
@@ -580,6 +605,7 @@ impl Cli {
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
+            Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),

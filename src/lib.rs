@@ -4,6 +4,7 @@ mod cli;
 mod mlc;
 mod output;
 mod progress;
+mod quick;
 mod signals;
 
 use std::path::Path;
@@ -12,16 +13,17 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use memgauge_core::advise;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
+use memgauge_core::{advise, limit};
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
+use memgauge_render::Named;
 
 use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
 
@@ -81,7 +83,7 @@ pub fn main() -> ExitCode {
 }
 
 fn measure(request: Request) -> anyhow::Result<ExitCode> {
-    let Request { mut spec, memory_dir, output, planning } = request;
+    let Request { mut spec, memory_dir, output, planning, quick } = request;
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = sysfs::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -93,9 +95,14 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let sinks = output::Sinks::open(&output)?;
+    let references = quick.map(quick::References::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
-    let report = measured(plan, machine, Clock::calibrate(root), root, &stop, output.quiet);
+    let clock = Clock::calibrate(root);
+    let mut report = measured(plan, machine, clock, root, &stop, output.quiet);
+    if let Some(references) = &references {
+        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet });
+    }
     sinks.write(&report)?;
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
@@ -103,6 +110,9 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     if report.results.iter().any(scan::corrupted) {
         output::alarm(&report.notes);
         return Ok(ExitCode::from(exit::INCIDENT));
+    }
+    if let Some(health) = report.health.as_ref().filter(|_| stop.reason().is_none()) {
+        return Ok(quick::exit_code(health.status));
     }
     let measured = report.results.iter().any(|m| m.estimate.value.is_some());
     Ok(match (stop.reason(), report.complete, measured) {
@@ -137,7 +147,10 @@ fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &sign
     report.environment.core_ghz = outcome.core_ghz;
     report.complete = outcome.complete;
     report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| "some cells could not be measured".into()));
+    report.environment.rfo = outcome.rfo;
     report.plan = Some(plan);
+    limit::attach(&mut report);
+    report.notes.extend(limit::note(&report));
     report.ended = clock::moment();
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
@@ -158,8 +171,10 @@ fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
-    let report = output::read_report(&args.file)?;
-    output::Sinks::open(&args.output)?.write(&report)?;
+    let reports = args.files.iter().map(|f| output::read_report(f)).collect::<anyhow::Result<Vec<_>>>()?;
+    let names = output::names(&args.files);
+    let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
+    output::Sinks::open(&args.output)?.write_all(&named)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -183,5 +198,6 @@ fn blank_report(machine: Machine, root: &Path) -> Report {
         curves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
+        health: None,
     }
 }

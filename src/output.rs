@@ -11,7 +11,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
-use memgauge_render::{Format, Json, Text};
+use memgauge_render::{Format, Json, Named, Text};
 
 use crate::cli::{FormatArg, Output};
 
@@ -21,6 +21,12 @@ use crate::cli::{FormatArg, Output};
 pub(crate) struct BadFile {
     path: PathBuf,
     why: String,
+}
+
+impl BadFile {
+    pub(crate) fn new(path: &Path, why: String) -> Self {
+        Self { path: path.to_path_buf(), why }
+    }
 }
 
 /// Where a report goes, checked before anything is measured.
@@ -37,7 +43,7 @@ impl Sinks {
         for path in &output.output {
             let bad = |why: String| BadFile { path: path.clone(), why };
             let format = memgauge_render::for_path(&path.to_string_lossy())
-                .ok_or_else(|| bad("no format for this ending; use .txt or .json".into()))?;
+                .ok_or_else(|| bad("no format for this ending; use .txt, .json, .svg, .png or .pdf".into()))?;
             if path.is_dir() {
                 return Err(bad("is a folder; name a file in it".into()));
             }
@@ -52,17 +58,22 @@ impl Sinks {
 
     /// Writes the report everywhere: files first, whole or not at all, so that a closed pipe does not lose them.
     pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_all(&[Named { name: "", report }])
+    }
+
+    /// The same of several reports, each file with all of them.
+    pub(crate) fn write_all(&self, results: &[Named<'_>]) -> anyhow::Result<()> {
         for (path, format) in &self.files {
             let beside = beside(path);
             let write = || -> anyhow::Result<()> {
-                let bytes = format.render(report)?;
+                let bytes = format.render_all(results)?;
                 fs::write(&beside, bytes)?;
                 Ok(fs::rename(&beside, path)?)
             };
             write().with_context(|| format!("cannot write {}", path.display()))?;
         }
         match &self.standard {
-            Some(format) => print(&format.render(report)?),
+            Some(format) => print(&format.render_all(results)?),
             None => Ok(()),
         }
     }
@@ -131,6 +142,14 @@ pub(crate) fn read_report(path: &Path) -> anyhow::Result<Report> {
         None => return Err(bad("is JSON, but no result of memgauge (no schema_version)".into()).into()),
     }
     Ok(serde_json::from_slice(&bytes).map_err(|e| bad(format!("is damaged: {e}")))?)
+}
+
+/// Names that tell results apart: their files' names without ending, or the whole paths where those are the same.
+pub(crate) fn names(paths: &[PathBuf]) -> Vec<String> {
+    let stem = |p: &Path| p.file_stem().unwrap_or(p.as_os_str()).to_string_lossy().into_owned();
+    let stems: std::collections::BTreeSet<String> = paths.iter().map(|p| stem(p)).collect();
+    let short = stems.len() == paths.len();
+    paths.iter().map(|p| if short { stem(p) } else { p.to_string_lossy().into_owned() }).collect()
 }
 
 /// Whether standard output was closed by its reader, which is no error of ours.

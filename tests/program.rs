@@ -12,8 +12,10 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::FileBacking;
+use memgauge_core::findings::HealthStatus;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{ChaseOrder, Experiment, Metric, PageKind, PlacementStatus, QualityLevel, Report};
+use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 
 use support::{MEASURING, program, report, run, text};
@@ -104,6 +106,73 @@ fn cache_to_cache_names_its_protocol() {
     let kernels: Vec<&str> = report.results.iter().map(|m| m.evidence.kernel.as_str()).collect();
     assert!(kernels.contains(&"load-then-chase") && kernels.contains(&"store-then-chase"), "{kernels:?}");
     assert!(report.results.iter().all(|m| m.estimate.value.is_some_and(|ns| ns > 0.2)));
+}
+
+#[test]
+fn a_health_check_gives_a_verdict_and_an_exit_status() {
+    let folder = temporary("quick");
+    let (saved, rules) = (folder.join("quick.json"), folder.join("rules.toml"));
+    let quick = |more: &[&str]| {
+        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = program().args(["quick", "--time", "60ms", "--size", "32M", "--format", "json"]).args(more).output().unwrap();
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        let health = report.health.clone().unwrap();
+        let code = match health.status {
+            HealthStatus::Ok | HealthStatus::Unknown => 0,
+            HealthStatus::Warning => 1,
+            HealthStatus::Failure => 2,
+            HealthStatus::Incident => 3,
+            HealthStatus::CouldNotMeasure => 4,
+        };
+        assert_eq!(output.status.code(), Some(code), "{health:?}");
+        (report, health)
+    };
+    let (report, _) = quick(&["-o", saved.to_str().unwrap()]);
+    assert!(report.results.iter().any(|m| m.experiment == Experiment::IdleLatency && m.estimate.value.is_some()));
+    assert!(report.results.iter().any(|m| m.experiment == Experiment::Bandwidth && m.estimate.value.is_some()));
+    assert!(report.timing.total_s < 45.0, "{:?}", report.timing);
+
+    let (_, again) = quick(&["--against", saved.to_str().unwrap()]);
+    assert!(again.compared_with.iter().any(|with| with == "baseline"), "{again:?}");
+
+    // No memory has a bandwidth of 10^9 GB/s: three times out of three.
+    std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
+    let (report, broken) = quick(&["--rules", rules.to_str().unwrap()]);
+    assert!(broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning), "{broken:?}");
+    let reads = |m: &&memgauge_core::result::Measurement| m.at.repeat && m.at.mix.is_some_and(|mix| mix.lines().1 == 0);
+    assert!(report.results.iter().filter(reads).count() >= 2, "what looks wrong is measured twice more");
+
+    std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nbelow = 3\n").unwrap();
+    assert!(refused(&format!("quick --rules {}", rules.display()), 64).contains("rules.toml"));
+    assert!(refused("quick --against /nonexistent.json", 64).contains("/nonexistent.json"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
+    let report = report("bandwidth --mix all-reads --time 150ms --limit 100000");
+    let verdict = &report.results[0].verdict;
+    assert_eq!((verdict.limit, verdict.limit_source.as_deref()), (Some(100_000.0), Some("user")), "{verdict:?}");
+    assert_eq!(verdict.reason, "below-70-percent");
+    assert!(report.plan.unwrap().peak_gbs == Some(100_000.0));
+}
+
+#[test]
+fn what_plain_stores_read_is_found_once() {
+    let report = report("bandwidth --mix 1:1,2:1 --time 100ms");
+    let found = report.environment.rfo.unwrap();
+    assert!(!found.reason.is_empty() && (found.kernels.is_empty() || found.kernels.len() == 3), "{found:?}");
+    for m in &report.results {
+        let traffic = m.evidence.traffic.unwrap();
+        let (value, bus) = (m.estimate.value.unwrap(), traffic.bus_estimate_gbs);
+        let expected = match found.rfo {
+            Rfo::Yes => Some(value + traffic.app_write_gbs),
+            Rfo::No => Some(value),
+            Rfo::Unknown => None,
+        };
+        assert_eq!(traffic.rfo, found.rfo);
+        assert!(bus.zip(expected).is_none_or(|(a, b)| (a - b).abs() < 1e-6 * b) && bus.is_some() == expected.is_some(), "{traffic:?}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
+use memgauge_core::plan::quick::QUICK_S;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{Report, Table};
 use memgauge_core::topology::Machine;
@@ -18,13 +19,14 @@ use memgauge_core::units::IdSet;
 use snapbox::Data;
 
 /// Texts and the command lines that give them.
-const LINES: [(&str, &str); 8] = [
+const LINES: [(&str, &str); 9] = [
     ("info", "info"),
     ("suite", "--plan"),
     ("latency-matrix", "latency --matrix --plan"),
     ("bandwidth-matrix", "bandwidth --matrix --plan"),
     ("loaded", "loaded --plan"),
     ("c2c", "c2c --plan"),
+    ("quick", "quick --plan"),
     ("c2c-matrix", "c2c --matrix --plan"),
     ("scan", "scan --plan"),
 ];
@@ -147,6 +149,7 @@ fn one_machine(name: &str, archive: &Path) {
             println!("{name}: memgauge {line}: {:.2} s to plan in this build", began.elapsed().as_secs_f64());
             is_allowed(&plan, &machine, &format!("{name}: {text}"));
             has_the_machines_rows_and_columns(&plan, &machine, text, name);
+            assert!(text != "quick" || plan.estimated_s <= QUICK_S, "{name}: a health check of {} s", plan.estimated_s);
         }
     }
 }

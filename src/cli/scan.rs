@@ -60,7 +60,7 @@ impl ScanArgs {
         spec.width = self.width.into();
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning }
+        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
     }
 }
 

@@ -40,6 +40,15 @@ fn options_reach_the_spec() {
 }
 
 #[test]
+fn a_limit_is_a_bandwidth() {
+    assert_eq!(spec("memgauge bandwidth --limit 307.2").peak_gbs, Some(307.2));
+    assert_eq!(spec("memgauge bandwidth").peak_gbs, None);
+    for bad in ["0", "-1", "x", "inf", "nan"] {
+        assert!(parse_gbs(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
 fn files_are_for_the_commands_that_can_use_them() {
     let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
         Ok(Ok(Asked::Measure(request))) => Some(request.memory_dir),

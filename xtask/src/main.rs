@@ -11,6 +11,7 @@ use memgauge_core::result::Report;
 
 mod lab;
 mod machines;
+mod peers;
 
 /// memgauge's own chores.
 #[derive(Debug, Parser)]
@@ -30,6 +31,8 @@ enum Chore {
     },
     /// Run memgauge in virtual machines that have what this one lacks
     Lab(lab::LabArgs),
+    /// Compare memgauge with other benchmarks that are installed or built in a folder, in turn
+    Peers(peers::PeersArgs),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Chore::Machines { check: false } => machines::write(&machines_folder()),
         Chore::Machines { check: true } => machines::check(&machines_folder()),
         Chore::Lab(args) => lab::lab(&args),
+        Chore::Peers(args) => peers::peers(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

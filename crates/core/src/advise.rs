@@ -1,7 +1,7 @@
 //! What the results together tell a reader, in words: notes that no single number shows.
 
 use crate::note::Note;
-use crate::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, PageKind};
+use crate::result::{ChaseOrder, Coordinates, Estimate, Experiment, Measurement, Metric, PageKind};
 use crate::scan;
 use crate::spec::PageRequest;
 use crate::topology::Machine;
@@ -23,16 +23,22 @@ pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     notes
 }
 
-/// By how much full-random exceeds window-local latency in the first cell that has both; `None` where their intervals do not tell them
-/// apart.
+/// What of a full-random latency is address translation: its excess over the window-local one; 0 where their intervals do not tell them
+/// apart, `None` where one was not measured.
+pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
+    let (short, long) = (local.value?, full.value?);
+    let apart = full.ci95_low.unwrap_or(long) > local.ci95_high.unwrap_or(short);
+    Some(if apart { long - short } else { 0.0 })
+}
+
+/// Translation in the first cell that has both orders; `None` where it cannot be told.
 fn translation(results: &[Measurement]) -> Option<f64> {
     let idle = |order| results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
     let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
         let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
         Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
     })?;
-    let (short, long) = (local.value?, full.value?);
-    (full.ci95_low.unwrap_or(long) > local.ci95_high.unwrap_or(short)).then_some(long - short)
+    translation_ns(local, full).filter(|ns| *ns > 0.0)
 }
 
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
@@ -109,7 +115,7 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Estimate, Evidence, Quality, Unit, Verdict};
+    use crate::result::{Evidence, Quality, Unit, Verdict};
 
     fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
         Measurement {

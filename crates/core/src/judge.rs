@@ -85,43 +85,81 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
     }
 }
 
-/// Share of the limit from which bandwidth is as it should be. Published systems reach 70 to 90 % of the theoretical peak with reads,
-/// most of them above 80 %.
-const OK: f64 = 0.80;
-/// And from which it is only low.
-const LOW: f64 = 0.70;
 /// A number further above a limit than clocks and rounding explain says that the limit is wrong.
 const IMPOSSIBLE: f64 = 1.02;
 
-/// What the machine could do at most, and who says so.
+/// From which shares of the limit a bandwidth is as it should be, and only low.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limit<'a> {
+pub struct Band {
+    /// As it should be from here on.
+    ok: f64,
+    /// Only low from here on.
+    low: f64,
+    /// Reasons for the two.
+    words: (&'static str, &'static str),
+}
+
+impl Band {
+    /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
+    pub const READS: Self = Self { ok: 0.80, low: 0.70, words: ("below-80-percent", "below-70-percent") };
+    /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
+    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, words: ("below-68-percent", "below-58-percent") };
+}
+
+/// What the machine could do at most, and who says so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
     /// In the result's unit.
     pub value: f64,
     /// Such as `hmat` or `user`.
-    pub source: &'a str,
+    pub source: String,
 }
 
-/// Judges a number against the machine's limit. Without a limit there is no verdict (`limit-unknown`), and none about latencies
-/// (`not-judged`): what a memory's latency may be, no source says.
+/// What a verdict takes into account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// What is compared with the limit: bytes that crossed the bus, where they are known.
+    pub value: Option<f64>,
+    /// The limit; `None` where it is not known.
+    pub limit: Option<Limit>,
+    /// The shares that are expected of it, or the word for why none are.
+    pub band: Result<Band, &'static str>,
+    /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
+    pub may_fail: bool,
+}
+
+/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because what a memory's latency may
+/// be no source says.
+pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
+    let reason = match (metric, estimate.value) {
+        (_, None) => "not-measured",
+        (Metric::Latency, _) => "not-judged",
+        (Metric::Bandwidth, _) => "limit-unknown",
+    };
+    Verdict { reason: reason.to_owned(), ..Verdict::default() }
+}
+
+/// Judges a bandwidth against the machine's limit.
 ///
-/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure); unknown: `limit-unknown`, `not-measured`,
-/// `not-judged`, `above-limit`.
-pub fn verdict(metric: Metric, estimate: &Estimate, limit: Option<Limit<'_>>) -> Verdict {
+/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure, or warning where it may not be one), and with
+/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the word of a band that
+/// is none.
+pub fn verdict(judged: &Judged) -> Verdict {
     use VerdictStatus as S;
-    let limit = limit.filter(|l| l.value.is_finite() && l.value > 0.0);
-    let (status, reason) = match (metric, estimate.value, limit) {
-        (_, None, _) => (S::Unknown, "not-measured"),
-        (_, _, None) => (S::Unknown, "limit-unknown"),
-        (Metric::Latency, ..) => (S::Unknown, "not-judged"),
-        (Metric::Bandwidth, Some(value), Some(limit)) => match value / limit.value {
-            share if share > IMPOSSIBLE => (S::Unknown, "above-limit"),
-            share if share >= OK => (S::Ok, "within-limit"),
-            share if share >= LOW => (S::Warning, "below-80-percent"),
-            _ => (S::Failure, "below-70-percent"),
+    let limit = judged.limit.as_ref().filter(|l| l.value.is_finite() && l.value > 0.0);
+    let (status, reason) = match (judged.value, limit, judged.band) {
+        (None, ..) => (S::Unknown, "not-measured"),
+        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, "above-limit"),
+        (_, _, Err(word)) => (S::Unknown, word),
+        (_, None, _) => (S::Unknown, "limit-unknown"),
+        (Some(value), Some(limit), Ok(band)) => match value / limit.value {
+            share if share >= band.ok => (S::Ok, "within-limit"),
+            share if share >= band.low => (S::Warning, band.words.0),
+            _ if judged.may_fail => (S::Failure, band.words.1),
+            _ => (S::Warning, band.words.1),
         },
     };
-    Verdict { status, reason: reason.to_owned(), limit: limit.map(|l| l.value), limit_source: limit.map(|l| l.source.to_owned()) }
+    Verdict { status, reason: reason.to_owned(), limit: limit.map(|l| l.value), limit_source: limit.map(|l| l.source.clone()) }
 }
 
 #[cfg(test)]
@@ -224,11 +262,15 @@ mod tests {
         assert!(!drifted(&estimate(), &Estimate { ci95_low: None, ..again(95.0, 96.0) }));
     }
 
+    fn judged(value: f64, limit: f64) -> Judged {
+        let limit = Some(Limit { value: limit, source: "user".into() });
+        Judged { value: Some(value), limit, band: Ok(Band::READS), may_fail: true }
+    }
+
     #[test]
     fn bandwidth_is_judged_by_its_share_of_the_limit() {
-        let judged = |value, limit| {
-            let limit = Some(Limit { value: limit, source: "user" });
-            let verdict = verdict(Metric::Bandwidth, &Estimate { value: Some(value), ..Estimate::default() }, limit);
+        let of = |value, limit| {
+            let verdict = verdict(&judged(value, limit));
             (verdict.status, verdict.reason)
         };
         for (value, status, reason) in [
@@ -239,19 +281,32 @@ mod tests {
             (70.0, VerdictStatus::Warning, "below-80-percent"),
             (69.9, VerdictStatus::Failure, "below-70-percent"),
         ] {
-            assert_eq!(judged(value, 100.0), (status, reason.to_owned()), "{value}");
+            assert_eq!(of(value, 100.0), (status, reason.to_owned()), "{value}");
         }
-        assert_eq!(judged(80.0, f64::NAN).1, "limit-unknown");
-        assert_eq!(judged(80.0, 0.0).1, "limit-unknown");
+        assert_eq!(of(80.0, f64::NAN).1, "limit-unknown");
+        assert_eq!(of(80.0, 0.0).1, "limit-unknown");
+    }
+
+    #[test]
+    fn stores_cost_points_and_doubts_make_warnings() {
+        let mixed = |value| verdict(&Judged { band: Ok(Band::MIXED), ..judged(value, 100.0) });
+        assert_eq!(mixed(69.0).status, VerdictStatus::Ok);
+        assert_eq!((mixed(60.0).status, mixed(60.0).reason.as_str()), (VerdictStatus::Warning, "below-68-percent"));
+        assert_eq!(mixed(50.0).status, VerdictStatus::Failure);
+        let doubtful = verdict(&Judged { may_fail: false, ..judged(20.0, 100.0) });
+        assert_eq!((doubtful.status, doubtful.reason.as_str()), (VerdictStatus::Warning, "below-70-percent"));
     }
 
     #[test]
     fn what_cannot_be_judged_says_why() {
-        let limit = Some(Limit { value: 100.0, source: "hmat" });
-        let judged = verdict(Metric::Latency, &estimate(), limit);
-        assert_eq!((judged.status, judged.reason.as_str()), (VerdictStatus::Unknown, "not-judged"));
-        assert_eq!((judged.limit, judged.limit_source.as_deref()), (Some(100.0), Some("hmat")));
-        assert_eq!(verdict(Metric::Bandwidth, &estimate(), None).reason, "limit-unknown");
-        assert_eq!(verdict(Metric::Bandwidth, &Estimate::default(), limit).reason, "not-measured");
+        let none = verdict(&Judged { band: Err("not-all-cores"), ..judged(20.0, 100.0) });
+        assert_eq!((none.status, none.reason.as_str()), (VerdictStatus::Unknown, "not-all-cores"));
+        assert_eq!((none.limit, none.limit_source.as_deref()), (Some(100.0), Some("user")));
+        assert_eq!(verdict(&Judged { band: Err("not-all-cores"), ..judged(120.0, 100.0) }).reason, "above-limit");
+        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, "limit-unknown");
+        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, "not-measured");
+        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, "not-judged");
+        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, "limit-unknown");
+        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, "not-measured");
     }
 }

@@ -14,6 +14,7 @@ use crate::units::{Bytes, IdSet};
 mod check;
 mod decide;
 mod load;
+pub mod quick;
 mod scan;
 mod sizes;
 pub use decide::{PlanError, plan};
@@ -56,6 +57,9 @@ pub struct Plan {
     /// Name of the shared-memory word for whose value 1 each cell waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_signal: Option<String>,
+    /// What the user says that the machine's memory could transfer at most, in 10^9 bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gbs: Option<f64>,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
 }

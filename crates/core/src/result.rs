@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 pub use evidence::*;
 
 pub use crate::distribution::{Bucket, Distribution, Percentile};
+use crate::findings::Health;
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
 use crate::topology::Machine;
-use crate::traffic::Mix;
+use crate::traffic::{Mix, Rfo};
 use crate::units::IdSet;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
@@ -49,6 +50,9 @@ pub struct Report {
     pub timing: Timing,
     /// What a reader should know.
     pub notes: Vec<Note>,
+    /// The verdict of a health check; absent for other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
 }
 
 /// The program that measured.
@@ -107,6 +111,43 @@ pub struct Environment {
     pub turbo: Option<bool>,
     /// What is limited here, why, and how to lift it.
     pub limits: Vec<Note>,
+    /// Whether plain stores of whole lines read them first, as measured along the way; absent where nothing depended on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfo: Option<RfoEvidence>,
+}
+
+/// Whether plain stores of whole lines read the line first (read for ownership), by comparison with stores that must read and stores that
+/// do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RfoEvidence {
+    /// The conclusion.
+    pub rfo: Rfo,
+    /// Why.
+    pub reason: String,
+    /// Kernels compared: whole lines, parts of lines, non-temporal.
+    pub kernels: Vec<String>,
+    /// CPUs that stored.
+    pub cpus: Option<IdSet>,
+    /// Lines stored whole, in GB/s of lines; `null` when it was not measured.
+    pub whole_gbs: Option<f64>,
+    /// Lines of which a part was stored, in GB/s of lines.
+    pub part_gbs: Option<f64>,
+    /// Lines stored by non-temporal stores, in GB/s.
+    pub non_temporal_gbs: Option<f64>,
+}
+
+impl Default for RfoEvidence {
+    fn default() -> Self {
+        Self {
+            rfo: Rfo::Unknown,
+            reason: String::new(),
+            kernels: Vec::new(),
+            cpus: None,
+            whole_gbs: None,
+            part_gbs: None,
+            non_temporal_gbs: None,
+        }
+    }
 }
 
 /// The clock that timed.
@@ -162,6 +203,8 @@ pub enum Table {
     Search,
     /// By region of a node's memory.
     Regions,
+    /// By last-level cache: the CPUs behind each.
+    CacheDomains,
 }
 
 /// Where in its table a result stands; what does not apply is absent.

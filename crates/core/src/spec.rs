@@ -60,6 +60,8 @@ pub struct Spec {
     pub start_signal: Option<String>,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
+    /// What the machine's memory could transfer at most, in 10^9 bytes a second, as the user knows it.
+    pub peak_gbs: Option<f64>,
 }
 
 /// Which measurement.
@@ -77,6 +79,8 @@ pub enum Task {
     C2c(TransferShape),
     /// Bandwidth of every region of the nodes' free memory.
     Scan,
+    /// A health check: samples of nodes and cache domains, within a time that does not grow with the machine.
+    Quick,
 }
 
 /// Which pairs of CPUs a transfer is measured between.
@@ -297,6 +301,7 @@ impl Spec {
             keep_awake: None,
             start_signal: None,
             seed: None,
+            peak_gbs: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::installed::Installed;
 use crate::units::{Bytes, IdSet};
 
 /// Everything read of a machine before a plan is made, live or from a recorded folder.
@@ -34,6 +35,9 @@ pub struct Identity {
     pub firmware: BTreeMap<String, String>,
     /// The hypervisor's name; `null` when none was detected.
     pub hypervisor: Option<String>,
+    /// Its memory devices as firmware states them.
+    #[serde(default, skip_serializing_if = "Installed::is_silent")]
+    pub installed: Installed,
 }
 
 /// CPUs, caches and memory nodes.

@@ -24,6 +24,7 @@ impl Session<'_> {
         let crew = self.crew(loaders, traffic)?;
         let watch = self.watch(crew.first_cpu(), &crew.cpus())?;
         let choice = self.choose(&crew)?;
+        self.calibrate_rfo(&crew, loaders, traffic)?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut groups, mut spent) = (Vec::new(), Duration::ZERO);
@@ -45,7 +46,8 @@ impl Session<'_> {
         }
         let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
         let mut evidence = deeds.evidence(&crew, &choice, |t| clock.ns(t));
-        evidence.traffic = estimate.value.map(|gbs| deeds.traffic(gbs));
+        let (rfo, in_memory) = (self.known_rfo(), self.memory_sized(&crew));
+        evidence.traffic = estimate.value.map(|gbs| deeds.traffic(gbs, rfo, in_memory));
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
         self.tell_of_corruption(&evidence, at);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, TrafficRates, Trial};
 use memgauge_core::stats;
-use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_core::traffic::{LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
 use memgauge_linux::memory::Buffer;
@@ -80,6 +80,11 @@ impl Crew {
             }
         }
         all
+    }
+
+    /// Each member's CPU and first buffer.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (u32, &Arc<Buffer>, Bytes)> {
+        self.members.iter().map(|m| (m.cpu, &m.buffer, m.bytes))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -279,16 +284,25 @@ impl Deeds {
         (most > 0.0).then(|| least / most)
     }
 
-    /// Splits a bandwidth of all members by what they read and wrote.
-    pub(crate) fn traffic(&self, gbs: f64) -> TrafficRates {
+    /// Splits a bandwidth of all members by what they read and wrote. `rfo`: whether plain stores of whole lines read first. `in_memory`:
+    /// whether the buffers are too large for caches; otherwise nothing is said of the bus.
+    pub(crate) fn traffic(&self, gbs: f64, rfo: Rfo, in_memory: bool) -> TrafficRates {
         let lines = |count: fn(&Kernel) -> u64| self.members.iter().map(|m| (count(m.1) * m.3) as f64).sum::<f64>();
         let (read, written) = (lines(Kernel::lines_read_per_step), lines(Kernel::lines_written_per_step));
-        let share = if read + written > 0.0 { read / (read + written) } else { 0.0 };
-        // Whether a plain store of a whole line, or a string instruction, reads the line first depends on the core and is not known here.
-        let none = self.members.iter().all(|m| m.1.mix == Mix::AllReads || m.1.mix.non_temporal());
-        let rfo = if none { Rfo::No } else { Rfo::Unknown };
-        let bus_estimate_gbs = (rfo == Rfo::No).then_some(gbs);
-        TrafficRates { app_read_gbs: gbs * share, app_write_gbs: gbs * (1.0 - share), bus_estimate_gbs, rfo }
+        let (all, mut fetched) = (read + written, 0.0);
+        let mut rfos = Vec::new();
+        for (_, kernel, _, steps) in &self.members {
+            let reads_first = stores_read(kernel, rfo);
+            if reads_first == Rfo::Yes {
+                fetched += (kernel.lines_written_per_step() * steps) as f64;
+            }
+            rfos.push(reads_first);
+        }
+        // Of several members' traffic the least known one decides.
+        let rfo = [Rfo::Unknown, Rfo::Yes].into_iter().find(|r| rfos.contains(r)).unwrap_or(Rfo::No);
+        let part = |lines: f64| if all > 0.0 { gbs * lines / all } else { 0.0 };
+        let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| gbs + part(fetched));
+        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo }
     }
 
     /// What a crew's results have in common, once it has measured.
@@ -311,6 +325,18 @@ impl Deeds {
             checksums: self.checked.map(|c| Checksums { passes: c.passes, mismatches: c.mismatches }),
             ..Default::default()
         }
+    }
+}
+
+/// Whether a kernel's stores read the line first, where plain stores of whole lines do as `plain` says.
+fn stores_read(kernel: &Kernel, plain: Rfo) -> Rfo {
+    match () {
+        () if kernel.mix.lines().1 == 0 || kernel.mix.non_temporal() => Rfo::No,
+        // No core can avoid reading a line of which it stores a part.
+        () if kernel.form.line == LineUse::Part => Rfo::Yes,
+        // A string instruction chooses its stores itself.
+        () if kernel.width == Width::String || kernel.mix == Mix::Fill => Rfo::Unknown,
+        () => plain,
     }
 }
 
@@ -357,6 +383,27 @@ mod tests {
         let mut late = steady();
         late[3] = None;
         assert_eq!(rates(vec![Trace::of(steady()), Trace::of(late)]), [20.0]);
+    }
+
+    #[test]
+    fn reads_that_stores_cause_are_on_the_bus_and_not_in_the_applications_bytes() {
+        let of = |mix: Mix| kernels::all().iter().find(|k| k.mix == mix && k.form.is_plain() && k.width != Width::String).unwrap();
+        let bus = |mix: Mix, rfo, in_memory| {
+            let deeds = Deeds { members: vec![(0, of(mix), 100, 1000)], checked: None };
+            deeds.traffic(30.0, rfo, in_memory).bus_estimate_gbs
+        };
+        assert_eq!(bus(Mix::R1W1, Rfo::Yes, true), Some(60.0));
+        assert_eq!(bus(Mix::R2W1, Rfo::Yes, true), Some(45.0), "one load and one store of the program");
+        assert_eq!(bus(Mix::R1W1, Rfo::No, true), Some(30.0));
+        assert_eq!(bus(Mix::R1W1, Rfo::Unknown, true), None);
+        assert_eq!(bus(Mix::AllReads, Rfo::Unknown, true), Some(30.0));
+        assert_eq!(bus(Mix::NtWrite, Rfo::Yes, true), Some(30.0));
+        assert_eq!(bus(Mix::AllReads, Rfo::No, false), None, "a cache's bytes cross no bus");
+        let mixed = Deeds { members: vec![(0, of(Mix::AllReads), 100, 1000), (1, of(Mix::R1W1), 100, 1000)], checked: None };
+        assert_eq!(mixed.traffic(30.0, Rfo::Yes, true).rfo, Rfo::Yes);
+        assert_eq!(mixed.traffic(30.0, Rfo::Unknown, true).bus_estimate_gbs, None);
+        let part = kernels::all().iter().find(|k| k.form.line == LineUse::Part && k.mix == Mix::R1W1).unwrap();
+        assert_eq!(stores_read(part, Rfo::No), Rfo::Yes);
     }
 
     #[test]

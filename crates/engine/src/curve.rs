@@ -54,6 +54,8 @@ impl Session<'_> {
         let probe = manner.probe;
         let crew = self.crew(loaders, traffic)?;
         let choice = self.choose(&crew)?;
+        self.calibrate_rfo(&crew, loaders, traffic)?;
+        let (rfo, in_memory) = (self.known_rfo(), self.memory_sized(&crew));
         let buffer = self.allocate(&probe.buffer)?;
         let mut chase = self.chain(probe, probe.buffer.bytes, manner.order, &buffer, 0)?;
         let mut points: Vec<CurvePoint> = Vec::new();
@@ -83,7 +85,7 @@ impl Session<'_> {
             }
             // The chase's own line a hop is in the bandwidth and not in its loaders' traffic.
             let line = self.line().0 as f64;
-            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns));
+            let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns, rfo, in_memory));
             self.tell_of_corruption(&evidence, &here);
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
             self.attach(distribution);

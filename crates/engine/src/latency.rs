@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::advise;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::plan::{BufferPlan, Probe};
@@ -145,8 +146,14 @@ impl Session<'_> {
             }
         }
         let noise = self.unwatch(watch, &course.disturbance);
+        let mut local = None;
         for Taken { order, groups, recorder } in taken {
             let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
+            let translation_ns =
+                local.as_ref().filter(|_| order == ChaseOrder::FullRandom).and_then(|l| advise::translation_ns(l, &estimate));
+            if order == ChaseOrder::WindowLocal {
+                local = Some(estimate.clone());
+            }
             let prefetch = estimate
                 .value
                 .zip(sequential)
@@ -165,6 +172,7 @@ impl Session<'_> {
                 placement: combined(placements.iter().cloned()),
                 prefetch,
                 plateau,
+                translation_ns,
                 noise: noise.clone(),
                 ..Default::default()
             };

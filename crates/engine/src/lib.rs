@@ -14,6 +14,7 @@ mod handoff;
 mod latency;
 mod load;
 mod pages;
+mod rfo;
 mod scan;
 mod session;
 mod team;
@@ -24,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step};
-use memgauge_core::result::{CurveSummary, Measurement, Timing};
+use memgauge_core::result::{CurveSummary, Measurement, RfoEvidence, Timing};
 use memgauge_core::topology::Machine;
 use memgauge_linux::clock::Clock;
 
@@ -46,6 +47,8 @@ pub struct Outcome {
     pub results: Vec<Measurement>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
+    /// Whether plain stores read the line first, where that was measured.
+    pub rfo: Option<RfoEvidence>,
     /// What a reader should know.
     pub notes: Vec<Note>,
     /// How the time was spent; `total_s` is the caller's.

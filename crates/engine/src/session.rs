@@ -10,7 +10,7 @@ use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
 use memgauge_core::result::{
     Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement,
-    PlacementStatus, QualityLevel, QualityReason, Timing, Trial, Unit,
+    PlacementStatus, QualityLevel, QualityReason, RfoEvidence, Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
@@ -133,6 +133,8 @@ pub(crate) struct Session<'a> {
     pub(crate) winners: BTreeMap<String, (&'static Kernel, Vec<Trial>)>,
     pub(crate) results: Vec<Measurement>,
     pub(crate) curves: Vec<CurveSummary>,
+    /// Whether plain stores read first, once it was measured.
+    pub(crate) rfo: Option<RfoEvidence>,
     notes: Vec<Note>,
     core_ghz: BTreeMap<u32, f64>,
     measuring: Duration,
@@ -155,6 +157,7 @@ impl<'a> Session<'a> {
             winners: BTreeMap::new(),
             results: Vec::new(),
             curves: Vec::new(),
+            rfo: None,
             notes: Vec::new(),
             core_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
@@ -190,6 +193,7 @@ impl<'a> Session<'a> {
             timing: Timing { setup_s: setup.as_secs_f64(), measuring_s: self.measuring.as_secs_f64(), total_s: 0.0 },
             results: self.results,
             curves: self.curves,
+            rfo: self.rfo,
             notes: self.notes,
             core_ghz: self.core_ghz,
             complete,
@@ -403,7 +407,7 @@ impl<'a> Session<'a> {
             Metric::Bandwidth => Unit::GigabytesPerSecond,
         };
         let quality = judge::quality(&estimate, &evidence);
-        let verdict = judge::verdict(metric, &estimate, None);
+        let verdict = judge::unjudged(metric, &estimate);
         let firmware = self.claimed(experiment, &at);
         let distribution = None;
         self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, distribution, evidence, quality, verdict });

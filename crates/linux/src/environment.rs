@@ -42,6 +42,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         thp_defrag: chosen(tree, "sys/kernel/mm/transparent_hugepage/defrag"),
         turbo: turbo(tree),
         limits: Vec::new(),
+        rfo: None,
         governors: frequency.governors,
         energy_preferences: frequency.preferences,
     };

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod directory;
 pub mod environment;
 pub mod limits;
+pub mod smbios;
 pub mod sysfs;
 
 pub mod clock;

@@ -5,7 +5,8 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::result::{Estimate, Report, Table};
+use memgauge_core::findings::{Finding, Health, HealthStatus};
+use memgauge_core::result::{Estimate, Experiment, Report, Table};
 use memgauge_render::{Format, Json, Text, mlc_scan, plan_text};
 use snapbox::Data;
 
@@ -69,6 +70,50 @@ fn a_scan_that_was_interrupted_says_what_is_missing() {
     let shown = text(&report, 100);
     assert!(shown.contains("not measured: interrupted before it was measured"), "{shown}");
     assert!(mlc_scan(&report).contains("0x3840000000\t225\tnan\n"));
+}
+
+#[test]
+fn a_health_check_begins_with_its_verdict() {
+    let mut report = samples::two_nodes();
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat);
+    report.curves.clear();
+    let finding = |code: &str, severity, message: &str, advice: Option<&str>| Finding {
+        code: code.into(),
+        severity,
+        message: message.into(),
+        advice: advice.map(Into::into),
+    };
+    report.health = Some(Health {
+        status: HealthStatus::Failure,
+        findings: vec![
+            finding(
+                "slower-than-siblings",
+                HealthStatus::Failure,
+                "node 1, own memory, all-reads, bandwidth: 150.2 GB/s, 22 % worse than node 0, own memory, all-reads, bandwidth (192.6 GB/s)",
+                Some("compare its memory devices with those of the others (memgauge info, as root)"),
+            ),
+            finding("node-memory-differs", HealthStatus::Warning, "node 1 has 192.0 GiB, and others have up to 256.0 GiB", None),
+            finding(
+                "not-confirmed",
+                HealthStatus::Ok,
+                "CPU 0, own memory, idle latency: 120.0 ns; not so when it was measured again",
+                None,
+            ),
+        ],
+        compared_with: vec!["siblings".into(), "limit".into()],
+        measured_again: 2,
+    });
+    check(golden("health.txt"), text(&report, 100));
+    for (status, word) in [
+        (HealthStatus::Ok, "OK"),
+        (HealthStatus::Unknown, "MEASURED, NOT JUDGED"),
+        (HealthStatus::Warning, "WARNING"),
+        (HealthStatus::CouldNotMeasure, "COULD NOT MEASURE"),
+        (HealthStatus::Incident, "INCIDENT"),
+    ] {
+        report.health = Some(Health { status, ..Health::default() });
+        assert!(text(&report, 100).lines().any(|line| line == format!("VERDICT: {word}")), "{word}");
+    }
 }
 
 #[test]

@@ -63,8 +63,9 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape)?],
         Task::Scan => vec![planner.scan()?],
+        Task::Quick => planner.quick()?,
     };
-    let stop = planner.stop(&steps);
+    let stop = if spec.task == Task::Quick { planner.quick_stop(&steps) } else { planner.stop(&steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = planner.keep_awake()?;
     let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
@@ -81,6 +82,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         estimated_s,
         contents: spec.traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
+        peak_gbs: spec.peak_gbs,
         notes,
     })
 }
@@ -171,7 +173,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Nodes of the CPUs measured from: the rows of a matrix.
-    fn cpu_nodes(&self) -> IdSet {
+    pub(super) fn cpu_nodes(&self) -> IdSet {
         self.cpus.iter().map(|c| self.node_of(c)).collect()
     }
 
@@ -285,7 +287,7 @@ impl<'a> Planner<'a> {
         Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
     }
 
-    fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+    pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
         let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {

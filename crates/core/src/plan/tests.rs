@@ -520,3 +520,14 @@ fn threads_do_what_each_was_given() {
     let nothing = SecondStream { place: Place::Local, percent: 0 };
     assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", Place::Local) }]).contains("1 to 99"));
 }
+
+#[test]
+fn a_health_check_samples_nodes_and_ends_in_time() {
+    let plan = planned(Task::Quick, |_| ()).unwrap();
+    let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
+    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
+    assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)]);
+    assert!(plan.estimated_s <= super::quick::QUICK_S, "{}", plan.estimated_s);
+    let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
+    assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
+}

@@ -68,6 +68,10 @@ pub struct Evidence {
     /// What came back of patterns written; for regions of a scan that was asked to check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrity>,
+    /// What of a full-random latency is address translation: its excess over the window-local latency of the same cell, whose translations
+    /// stay in the TLBs. 0 where the two intervals do not tell them apart; absent for other results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub translation_ns: Option<f64>,
     /// What disturbed.
     pub noise: Noise,
 }
@@ -169,7 +173,8 @@ pub struct TrafficRates {
     pub app_read_gbs: f64,
     /// What the program stored.
     pub app_write_gbs: f64,
-    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first.
+    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first, and for buffers that may stay
+    /// in caches.
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,

@@ -10,7 +10,7 @@ use crate::cpu::reread_allowed;
 use crate::environment::read_environment;
 
 /// Every file that is read, of a machine of two CPUs and two nodes.
-const FILES: [&str; 60] = [
+const FILES: [&str; 61] = [
     "proc/cpuinfo",
     "proc/meminfo",
     "proc/version",
@@ -68,6 +68,7 @@ const FILES: [&str; 60] = [
     "sys/devices/system/node/node7/meminfo",
     "sys/devices/system/node/online",
     "sys/firmware/acpi/tables/FACP",
+    "sys/firmware/dmi/tables/DMI",
     "sys/fs/cgroup/cpu.max",
     "sys/fs/cgroup/memory.max",
     "sys/kernel/mm/transparent_hugepage/enabled",

@@ -6,6 +6,7 @@ use memgauge_core::topology::Identity;
 
 use super::CPU;
 use super::tree::Tree;
+use crate::smbios;
 
 /// The first processor's block of an x86 `cpuinfo` is below 8 KiB. The rest of the file repeats it, and on some kernels asks every CPU for
 /// its frequency while it is read.
@@ -123,6 +124,7 @@ pub(crate) fn read(tree: Tree<'_>, info: &CpuInfo) -> Identity {
         kernel: kernel(tree),
         hypervisor: hypervisor(tree, info, &firmware),
         firmware,
+        installed: smbios::read(tree),
     }
 }
 

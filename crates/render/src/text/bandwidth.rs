@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::FileBacking;
-use memgauge_core::result::{Measurement, VerdictStatus};
-use memgauge_core::traffic::Mix;
+use memgauge_core::result::{Measurement, RfoEvidence, VerdictStatus};
+use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 
 use super::evidence::evidence;
@@ -89,7 +89,14 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     if ms.iter().any(|m| m.evidence.traffic.is_some()) {
         let unknown = ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_none()));
         let text = "bus: estimate of what crossed the memory bus, reads caused by stores included";
-        let text = if unknown { format!("{text} (— where it is not known whether they read)") } else { text.to_owned() };
+        let text = if unknown {
+            format!("{text} (— where it is not known whether they read, or where buffers may stay in caches)")
+        } else {
+            text.to_owned()
+        };
+        page.text(Style::Dim, INDENT, INDENT, &text);
+    }
+    if let Some(text) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))).map(rfo) {
         page.text(Style::Dim, INDENT, INDENT, &text);
     }
     let mut items = Vec::new();
@@ -106,6 +113,23 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     }
     items.extend(evidence(ms));
     page.items(Style::Dim, INDENT, &items);
+}
+
+/// Whether a mix has plain stores.
+fn stores(m: &Measurement) -> bool {
+    m.at.mix.is_some_and(|mix| mix.lines().1 > 0 && !mix.non_temporal())
+}
+
+/// What was found of reads that plain stores cause.
+fn rfo(e: &RfoEvidence) -> String {
+    let found = match e.rfo {
+        Rfo::Yes => "plain stores read the line first",
+        Rfo::No => "plain stores of whole lines do not read first",
+        Rfo::Unknown => "it is not known whether plain stores read first",
+    };
+    let gbs = [("whole lines", e.whole_gbs), ("parts", e.part_gbs), ("non-temporal", e.non_temporal_gbs)];
+    let gbs: Vec<String> = gbs.iter().filter_map(|(what, v)| Some(format!("{what} {}", number((*v)?)))).collect();
+    if gbs.is_empty() { format!("{found}: {}", e.reason) } else { format!("{found}: {} ({} GB/s)", e.reason, gbs.join(", ")) }
 }
 
 fn loaders(m: &Measurement) -> String {
@@ -129,6 +153,8 @@ fn of_limit(m: &Measurement) -> Cell {
     };
     match (value_of(&m.estimate), m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)) {
         (Some(v), Some(limit)) => {
+            // A limit is the bus's: reads that stores cause count.
+            let v = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).unwrap_or(v);
             Cell::Value { number: percent(v / limit), half: String::new(), claim: String::new(), marks: word.to_owned() }
         }
         (Some(_), None) if !word.is_empty() => Cell::text(word),

@@ -22,7 +22,7 @@ const LISTED_PAIRS: usize = 48;
 
 /// What two CPUs share, nearest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Shared {
+pub(crate) enum Shared {
     Core,
     Cache(u8),
     Node,
@@ -32,7 +32,7 @@ enum Shared {
 }
 
 impl Shared {
-    fn between(topology: &Topology, a: Option<u32>, b: Option<u32>) -> Self {
+    pub(crate) fn between(topology: &Topology, a: Option<u32>, b: Option<u32>) -> Self {
         let (Some(a), Some(b)) = (a.and_then(|c| topology.cpu(c)), b.and_then(|c| topology.cpu(c))) else {
             return Self::Unknown;
         };
@@ -46,7 +46,7 @@ impl Shared {
             None => Self::Package,
         }
     }
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Core => "same core".into(),
             Self::Cache(level) => format!("same L{level}"),

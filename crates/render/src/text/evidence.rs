@@ -59,7 +59,7 @@ fn sizes(sizes: impl Iterator<Item = Bytes>) -> Option<String> {
 }
 
 /// `4 KiB base pages`, `2 MiB transparent huge pages (64 %)`: in brackets the share of the buffer that they back.
-pub(super) fn pages(ms: &[&Measurement]) -> String {
+pub(crate) fn pages(ms: &[&Measurement]) -> String {
     let mut kinds: BTreeMap<(PageKind, Option<Bytes>), Vec<f64>> = BTreeMap::new();
     let mut unknown = BTreeSet::new();
     for m in ms {

@@ -8,7 +8,7 @@ use super::distribution::distributions;
 use super::evidence::{evidence, pages, spread};
 use super::grid::{Cell, Column, blocks, grid};
 use super::marks::Marks;
-use super::number::{bounds, human, middle, number, value_of};
+use super::number::{bounds, human, middle, number, percent, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, ids, memory_only, node_name};
 
@@ -246,6 +246,15 @@ pub(super) fn order_name(order: ChaseOrder) -> &'static str {
     }
 }
 
+/// `19 % of full-random`.
+fn share(ms: &[&Measurement]) -> Option<String> {
+    let m = ms.iter().find(|m| m.evidence.translation_ns.is_some())?;
+    if m.evidence.translation_ns == Some(0.0) {
+        return Some("which the intervals do not tell from none".into());
+    }
+    Some(format!("{} of full-random", percent(m.evidence.translation_ns? / value_of(&m.estimate).filter(|v| *v > 0.0)?)))
+}
+
 fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &Cells<'_>, ms: &[&Measurement]) {
     let pairs = cells.pairs();
     distributions(page, ms, "order", |m| {
@@ -267,7 +276,13 @@ fn finish(page: &mut Page, context: &mut Context<'_>, marks: Marks<'_>, cells: &
         let legend = [
             (cells.has(ChaseOrder::WindowLocal), format!("window-local: random within {window}, translation mostly hidden")),
             (cells.has(ChaseOrder::FullRandom), "full-random: over the whole buffer".to_owned()),
-            (both, "translation: their difference".to_owned()),
+            (
+                both,
+                match share(ms) {
+                    Some(share) => format!("translation: their difference, {share} on {}", pages(ms)),
+                    None => "translation: their difference".to_owned(),
+                },
+            ),
             (cells.has(ChaseOrder::Sequential), "sequential: ascending, what prefetchers make of it".to_owned()),
         ];
         let legend: Vec<String> = legend.into_iter().filter(|(shown, _)| *shown).map(|(_, text)| text).collect();

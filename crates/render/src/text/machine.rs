@@ -85,6 +85,7 @@ pub(super) fn info(page: &mut Page, report: &Report) {
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
+    devices(page, m);
     firmware_claims(page, &m.topology);
     distances(page, &m.topology);
     allowed(page, m);
@@ -202,6 +203,36 @@ fn nodes(page: &mut Page, t: &Topology) {
     if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
         page.text(Style::Dim, INDENT, INDENT, "no huge pages are reserved in any pool");
     }
+}
+
+/// What firmware says is plugged in, and what that could transfer. Recordings from before it was read say nothing.
+fn devices(page: &mut Page, m: &Machine) {
+    let installed = &m.identity.installed;
+    if installed.is_silent() {
+        return;
+    }
+    page.heading("Memory devices", "as firmware states them (SMBIOS)");
+    let mut kinds: BTreeMap<(Option<Bytes>, String), usize> = BTreeMap::new();
+    for d in &installed.devices {
+        let kind = d.kind.clone().unwrap_or_else(|| "type not stated".into());
+        let speed = match (d.configured_mts, d.rated_mts) {
+            (Some(mts), Some(rated)) if rated > mts => format!(" at {mts} MT/s (rated {rated})"),
+            (Some(mts), _) => format!(" at {mts} MT/s"),
+            (None, _) => String::new(),
+        };
+        *kinds.entry((d.size, format!("{kind}{speed}"))).or_default() += 1;
+    }
+    let populated: Vec<String> = kinds.iter().map(|((size, kind), n)| format!("{n} × {} {kind}", size.map_or("?".into(), human))).collect();
+    let empty = (installed.slots as usize).saturating_sub(installed.devices.len());
+    let peak = match installed.peak() {
+        Ok(p) => {
+            let doubt = if p.channels_known { "" } else { ", if no two devices share a channel" };
+            format!("{} GB/s: {}{doubt}", number(p.gbs), p.formula())
+        }
+        Err(why) => format!("not known: {why}"),
+    };
+    let empty = if empty > 0 { count(empty, "slot", "slots") } else { String::new() };
+    facts(page, &[("populated", populated.join(", ")), ("empty", empty), ("could transfer", peak)]);
 }
 
 fn firmware_claims(page: &mut Page, t: &Topology) {

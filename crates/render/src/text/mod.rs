@@ -1,17 +1,18 @@
 //! Text for people: one section a table, each with its evidence; what is wrong is marked and explained below its table.
 
 mod bandwidth;
-mod c2c;
+pub(crate) mod c2c;
 mod curve;
 mod distribution;
-mod evidence;
+pub(crate) mod evidence;
 mod grid;
+mod health;
 mod latency;
 mod machine;
 mod marks;
 mod nodes;
 mod notes;
-mod number;
+pub(crate) mod number;
 mod page;
 mod plan;
 mod scan;
@@ -140,13 +141,14 @@ fn memory_only(report: &Report, nodes: impl Iterator<Item = u32>) -> Option<Stri
 
 /// Which section a measurement belongs to; the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Section {
+pub(crate) enum Section {
     LatencyMatrix,
     LatencyByCpu,
     ByMix,
     Search,
     Ramp,
     BandwidthMatrix,
+    CacheDomains,
     Curve,
     CacheToCache,
     NodePairs,
@@ -156,7 +158,7 @@ enum Section {
 }
 
 impl Section {
-    fn of(m: &Measurement) -> Self {
+    pub(crate) fn of(m: &Measurement) -> Self {
         match (m.experiment, m.at.table) {
             (Experiment::IdleLatency, Some(Table::NodeMatrix) | None) => Self::LatencyMatrix,
             (Experiment::IdleLatency, Some(Table::PerCpu)) => Self::LatencyByCpu,
@@ -164,6 +166,7 @@ impl Section {
             (Experiment::Bandwidth, Some(Table::Search)) => Self::Search,
             (Experiment::Bandwidth, Some(Table::Ramp)) => Self::Ramp,
             (Experiment::Bandwidth, Some(Table::NodeMatrix)) => Self::BandwidthMatrix,
+            (Experiment::Bandwidth, Some(Table::CacheDomains)) => Self::CacheDomains,
             (Experiment::LoadedLatency, _) => Self::Curve,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) if m.at.holder_node.is_some() => Self::NodePairs,
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
@@ -178,6 +181,9 @@ fn results(page: &mut Page, report: &Report) {
     let mut context = Context { report, directory: None, advised: BTreeSet::new(), intervals_explained: false };
     machine::header(page, report);
     incomplete(page, report);
+    if let Some(verdict) = &report.health {
+        health::health(page, verdict);
+    }
     let sections: BTreeSet<(Section, Option<String>)> = report.results.iter().map(|m| (Section::of(m), m.at.memory_dir.clone())).collect();
     for (section, directory) in sections {
         let of_this = |m: &&Measurement| Section::of(m) == section && m.at.memory_dir == directory && !m.at.repeat;
@@ -193,6 +199,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::Search => bandwidth::search(page, &mut context, &ms),
             Section::Ramp => bandwidth::ramp(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
+            Section::CacheDomains => bandwidth::by_mix(page, &mut context, &ms),
             Section::Curve => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::NodePairs => nodes::pairs(page, &mut context, &ms),
@@ -265,12 +272,12 @@ fn ids(ids: impl IntoIterator<Item = u32>) -> IdSet {
 }
 
 /// `CPU 3` or `CPUs 0-7`.
-fn cpus_name(cpus: &IdSet) -> String {
+pub(crate) fn cpus_name(cpus: &IdSet) -> String {
     format!("{} {}", if cpus.len() == 1 { "CPU" } else { "CPUs" }, shortened(cpus))
 }
 
 /// The set in the kernel's list form, or how many when that is too long to read.
-fn shortened(set: &IdSet) -> String {
+pub(crate) fn shortened(set: &IdSet) -> String {
     let text = set.to_string();
     if text.len() <= 24 {
         return text;

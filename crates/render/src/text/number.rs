@@ -13,7 +13,7 @@ fn decimals(value: f64) -> usize {
 }
 
 /// A value without its unit; a dash for what is no number.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return DASH.to_owned();
     }
@@ -33,13 +33,13 @@ pub(super) fn maybe(value: Option<f64>) -> String {
 }
 
 /// The measured value, unless it is missing or no number.
-pub(super) fn value_of(estimate: &Estimate) -> Option<f64> {
+pub(crate) fn value_of(estimate: &Estimate) -> Option<f64> {
     estimate.value.filter(|v| v.is_finite())
 }
 
 /// `±0.4`: the larger half of the 95 % interval, rounded up to the digits that the value shows, so that it never claims more than
 /// was measured. Empty without an interval.
-pub(super) fn half_width(estimate: &Estimate) -> String {
+pub(crate) fn half_width(estimate: &Estimate) -> String {
     let (Some(value), Some(low), Some(high)) = (value_of(estimate), estimate.ci95_low, estimate.ci95_high) else {
         return String::new();
     };
@@ -63,7 +63,7 @@ pub(super) fn unit(unit: Unit) -> &'static str {
 }
 
 /// Memory in the binary unit that keeps the number short: `7.8 GiB`, `512 MiB`.
-pub(super) fn human(bytes: Bytes) -> String {
+pub(crate) fn human(bytes: Bytes) -> String {
     let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let Some((size, unit)) = units.into_iter().find(|(size, _)| bytes.0 >= *size) else {
         return format!("{} B", bytes.0);
@@ -100,7 +100,7 @@ pub(super) fn seconds(s: f64) -> String {
 }
 
 /// `3 nodes`, `1 node`.
-pub(super) fn count(n: usize, one: &str, many: &str) -> String {
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
@@ -112,7 +112,7 @@ pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<String> {
 }
 
 /// The smallest and the largest.
-pub(super) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+pub(crate) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().filter(|v| v.is_finite()).fold(None, |b, v| {
         let (low, high) = b.unwrap_or((v, v));
         Some((low.min(v), high.max(v)))
@@ -120,7 +120,7 @@ pub(super) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)
 }
 
 /// The middle of the values, for a line that sums up many cells.
-pub(super) fn middle(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|v| v.is_finite());
     values.sort_by(f64::total_cmp);
     values.get(values.len().checked_sub(1)? / 2).copied()

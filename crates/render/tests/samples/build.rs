@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::installed::Installed;
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
 use memgauge_core::spec::PageRequest;
@@ -63,6 +64,7 @@ impl Lab {
                 kernel: Some("6.12.48".into()),
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),
+                installed: Installed::default(),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
             directory: None,
@@ -383,6 +385,7 @@ impl Lab {
             estimated_s,
             contents: vec![],
             start_signal: None,
+            peak_gbs: None,
             notes: vec![],
         }
     }
@@ -495,6 +498,7 @@ impl Lab {
                 governors: vec!["schedutil".into()],
                 energy_preferences: vec![],
                 turbo: Some(true),
+                rfo: None,
                 limits: vec![],
             },
             plan,
@@ -502,6 +506,7 @@ impl Lab {
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6 },
             notes: vec![],
+            health: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file compiles this module for itself and uses a part")]
 
 mod build;
+pub mod machines;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,254 @@
+//! The memory devices that firmware says are installed, and what they could transfer at most.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Bytes;
+
+/// Bytes a transfer of a DDR channel: 64 data bits, as two subchannels of 32 with DDR5.
+const CHANNEL_BYTES: f64 = 8.0;
+
+/// Memory devices as SMBIOS states them. A claim of firmware; in a virtual machine, of the host's program that made it up.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Installed {
+    /// Populated devices of system memory, in the order of the table.
+    pub devices: Vec<MemoryDevice>,
+    /// Places for devices, the empty ones included.
+    pub slots: u32,
+    /// Why nothing is known; `null` when the table was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A populated memory device (SMBIOS type 17).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MemoryDevice {
+    /// What its place is called, such as `DIMM_A1`.
+    pub locator: Option<String>,
+    /// What its bank is called, such as `P0 CHANNEL A`.
+    pub bank: Option<String>,
+    /// Its size; `null` when not stated.
+    pub size: Option<Bytes>,
+    /// Such as `DDR5`; `null` when not stated, and for the words that say nothing.
+    pub kind: Option<String>,
+    /// Data bits; `null` when not stated.
+    pub data_bits: Option<u32>,
+    /// Transfers that it is configured for, in millions a second.
+    pub configured_mts: Option<u32>,
+    /// Transfers that it could do, in millions a second.
+    pub rated_mts: Option<u32>,
+}
+
+/// What all channels together could transfer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstalledPeak {
+    /// In 10^9 bytes a second.
+    pub gbs: f64,
+    /// Populated channels.
+    pub channels: u32,
+    /// The lowest and the highest configured transfers of a channel, in millions a second.
+    pub mts: (u32, u32),
+    /// Whether locators told the channels apart. If not, each device was taken for a channel of its own, which is too many where two
+    /// share one.
+    pub channels_known: bool,
+}
+
+impl Installed {
+    /// Nothing known.
+    pub fn unknown(reason: impl Into<String>) -> Self {
+        Self { reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Whether nothing was read and nothing is said about why.
+    pub fn is_silent(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Populated channels times configured transfers times 8 bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be told from what firmware states.
+    pub fn peak(&self) -> Result<InstalledPeak, String> {
+        if let Some(reason) = &self.reason {
+            return Err(reason.clone());
+        }
+        if self.devices.is_empty() {
+            return Err("firmware's table (SMBIOS) states no memory device".into());
+        }
+        let mut keys = Vec::new();
+        for device in &self.devices {
+            let name = device.locator.as_deref().or(device.bank.as_deref()).unwrap_or("a device");
+            match device.kind.as_deref() {
+                Some(kind) if kind.starts_with("DDR") => {}
+                Some(kind) => return Err(format!("{name} is {kind}, whose channels SMBIOS does not describe")),
+                None => return Err(format!("firmware's table (SMBIOS) does not state the type of {name}")),
+            }
+            let Some(mts) = device.configured_mts else {
+                return Err(format!("firmware's table (SMBIOS) does not state the configured speed of {name}"));
+            };
+            keys.push((device.channel(), mts));
+        }
+        let channels_known = keys.iter().all(|(channel, _)| channel.is_some());
+        let mut channels: BTreeMap<String, u32> = BTreeMap::new();
+        for (index, (channel, mts)) in keys.into_iter().enumerate() {
+            let key = channel.filter(|_| channels_known).unwrap_or_else(|| index.to_string());
+            // Devices of one channel share its clock; firmware that states two takes the slower.
+            channels.entry(key).and_modify(|known| *known = mts.min(*known)).or_insert(mts);
+        }
+        let mts = (channels.values().copied().min().unwrap_or(0), channels.values().copied().max().unwrap_or(0));
+        let gbs = channels.values().map(|mts| f64::from(*mts) * CHANNEL_BYTES / 1e3).sum();
+        Ok(InstalledPeak { gbs, channels: channels.len() as u32, mts, channels_known })
+    }
+}
+
+impl InstalledPeak {
+    /// The product in words: `12 channels × 4800 MT/s × 8 B`.
+    pub fn formula(&self) -> String {
+        let mts = if self.mts.0 == self.mts.1 { self.mts.0.to_string() } else { format!("{}–{}", self.mts.0, self.mts.1) };
+        let channels = if self.channels == 1 { "channel" } else { "channels" };
+        format!("{} {channels} × {mts} MT/s × 8 B", self.channels)
+    }
+}
+
+impl MemoryDevice {
+    /// What tells its channel from others: package, controller and channel as its names state them. `None` where they do not name a
+    /// channel. Vendors' names differ: `P0 CHANNEL A`, `CPU1_DIMM_A1`, `DIMM_P0_A0`, `Controller0-ChannelA-DIMM0`,
+    /// `_Node1_Channel0_Dimm1`. A number alone (`DIMM 7`, `A7`) numbers slots, of which a channel has one or two.
+    fn channel(&self) -> Option<String> {
+        let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| words(name)).collect();
+        let channel = names.iter().find_map(|words| named_channel(words)).or_else(|| names.iter().find_map(|words| lettered(words)))?;
+        let mut place: Vec<String> = names.iter().flat_map(|words| places(words)).collect();
+        place.sort_unstable();
+        place.dedup();
+        place.push(channel);
+        Some(place.join(" "))
+    }
+}
+
+/// A name's words: runs of letters and digits, in upper case.
+fn words(name: &str) -> Vec<String> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_ascii_uppercase).collect()
+}
+
+/// The word after `prefix`, or the rest of the word that begins with it.
+fn after<'w>(words: &'w [String], prefix: &str, fits: impl Fn(&str) -> bool) -> Option<&'w str> {
+    words.iter().enumerate().find_map(|(i, word)| {
+        let rest = word.strip_prefix(prefix)?;
+        let rest = if rest.is_empty() { words.get(i + 1)?.as_str() } else { rest };
+        fits(rest).then_some(rest)
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 3 && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_channel(text: &str) -> bool {
+    is_number(text) || (text.len() == 1 && text.bytes().all(|b| b.is_ascii_uppercase()))
+}
+
+/// What follows the word channel.
+fn named_channel(words: &[String]) -> Option<String> {
+    ["CHANNEL", "CHAN", "CH"].into_iter().find_map(|word| after(words, word, is_channel)).map(|c| format!("CHANNEL {c}"))
+}
+
+/// The letter of `DIMM_A1`, `DIMMA1` and `DIMM_P0_A0`.
+fn lettered(words: &[String]) -> Option<String> {
+    let slot = |text: &str| {
+        let number = text.strip_prefix(|c: char| c.is_ascii_uppercase())?;
+        (number.is_empty() || is_number(number)).then(|| text[..1].to_owned())
+    };
+    let first = words.iter().position(|w| w.starts_with("DIMM"))?;
+    let rest = words[first].strip_prefix("DIMM").filter(|rest| !rest.is_empty());
+    let after = words[first + 1..].iter().map(String::as_str).filter(|w| !is_place(w));
+    rest.into_iter().chain(after).find_map(slot).map(|letter| format!("CHANNEL {letter}"))
+}
+
+/// Words that name a package, node or controller, with their numbers.
+const PLACES: [&str; 8] = ["CPU", "PROC", "SOCKET", "NODE", "CONTROLLER", "MC", "P", "S"];
+
+fn is_place(word: &str) -> bool {
+    PLACES.iter().any(|place| word.strip_prefix(place).is_some_and(is_number))
+}
+
+fn places(words: &[String]) -> Vec<String> {
+    PLACES.iter().filter_map(|place| Some(format!("{place}{}", after(words, place, is_number)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(bank: &str, locator: &str, mts: u32) -> MemoryDevice {
+        let text = |t: &str| (!t.is_empty()).then(|| t.to_owned());
+        MemoryDevice {
+            bank: text(bank),
+            locator: text(locator),
+            kind: Some("DDR5".into()),
+            configured_mts: Some(mts),
+            ..MemoryDevice::default()
+        }
+    }
+
+    fn peak(devices: Vec<MemoryDevice>) -> Result<InstalledPeak, String> {
+        Installed { slots: devices.len() as u32, devices, reason: None }.peak()
+    }
+
+    #[test]
+    fn twelve_channels_of_ddr5_4800_are_460_gbs() {
+        let devices = ('A'..='L').map(|c| device(&format!("P0 CHANNEL {c}"), "DIMM 0", 4800)).collect();
+        let peak = peak(devices).unwrap();
+        assert_eq!((peak.channels, peak.channels_known), (12, true));
+        assert!((peak.gbs - 460.8).abs() < 1e-9);
+        assert_eq!(peak.formula(), "12 channels × 4800 MT/s × 8 B");
+    }
+
+    #[test]
+    fn two_devices_of_a_channel_count_once() {
+        for names in [
+            [("P0 CHANNEL A", "DIMM 0"), ("P0 CHANNEL A", "DIMM 1"), ("P1 CHANNEL A", "DIMM 0")],
+            [("", "CPU1_DIMM_A1"), ("", "CPU1_DIMM_A2"), ("", "CPU2_DIMM_A1")],
+            [("", "DIMM_P0_A0"), ("", "DIMM_P0_A1"), ("", "DIMM_P0_B0")],
+            [("", "P1-DIMMA1"), ("", "P1-DIMMA2"), ("", "P2-DIMMA1")],
+            [("BANK 0", "Controller0-ChannelA-DIMM0"), ("BANK 0", "Controller0-ChannelA-DIMM1"), ("BANK 0", "Controller1-ChannelA-DIMM0")],
+            [("_Node0_Channel0_Dimm0", "A1"), ("_Node0_Channel0_Dimm1", "A9"), ("_Node1_Channel0_Dimm0", "B1")],
+            [("Channel A", "CPU0 DIMM 1"), ("Channel A", "CPU0 DIMM 2"), ("Channel A", "CPU1 DIMM 1")],
+        ] {
+            let peak = peak(names.iter().map(|(bank, locator)| device(bank, locator, 3200)).collect()).unwrap();
+            assert_eq!((peak.channels, peak.channels_known), (2, true), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn numbered_slots_are_no_channels() {
+        for names in [["PROC 1 DIMM 1", "PROC 1 DIMM 2"], ["A1", "A9"], ["DIMM 0", "DIMM 1"]] {
+            let peak = peak(names.iter().map(|locator| device("", locator, 3200)).collect()).unwrap();
+            assert_eq!((peak.channels, peak.channels_known), (2, false), "{names:?}");
+        }
+        // One name that tells nothing makes all channels doubtful.
+        assert!(!peak(vec![device("P0 CHANNEL A", "", 3200), device("", "DIMM 3", 3200)]).unwrap().channels_known);
+    }
+
+    #[test]
+    fn the_slower_device_sets_its_channels_clock() {
+        let peak = peak(vec![device("", "DIMM_A1", 3200), device("", "DIMM_A2", 2933), device("", "DIMM_B1", 3200)]).unwrap();
+        assert!((peak.gbs - (2933.0 + 3200.0) * 8.0 / 1e3).abs() < 1e-9);
+        assert_eq!(peak.formula(), "2 channels × 2933–3200 MT/s × 8 B");
+    }
+
+    #[test]
+    fn what_cannot_be_told_says_why() {
+        let without = |change: fn(&mut MemoryDevice)| {
+            let mut device = device("", "DIMM 0", 3200);
+            change(&mut device);
+            peak(vec![device]).unwrap_err()
+        };
+        assert!(without(|d| d.configured_mts = None).contains("configured speed of DIMM 0"));
+        assert!(without(|d| d.kind = None).contains("type of DIMM 0"));
+        assert!(without(|d| d.kind = Some("LPDDR5".into())).contains("DIMM 0 is LPDDR5"));
+        assert!(without(|d| d.kind = Some("HBM2".into())).contains("HBM2"));
+        assert!(peak(vec![]).unwrap_err().contains("no memory device"));
+        assert_eq!(Installed::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
+    }
+}

@@ -1,0 +1,190 @@
+//! Whether plain stores of whole lines read the line first (read for ownership), found by measuring.
+//!
+//! Three kinds of stores run in turn over the same buffers: whole lines, parts of lines, and non-temporal ones. A core cannot avoid reading
+//! a line of which it stores a part, and never reads for a non-temporal store. When memory is what limits all three, whole lines that are
+//! as slow as parts are read first, and whole lines that are as fast as non-temporal ones are not (Intel's SpecI2M, Arm's write streaming;
+//! Laukemann and others, arXiv 2409.08108).
+
+use std::sync::Arc;
+
+use memgauge_core::limit;
+use memgauge_core::plan::{Loader, Traffic};
+use memgauge_core::result::RfoEvidence;
+use memgauge_core::stats;
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Rfo, Width};
+use memgauge_core::units::Bytes;
+use memgauge_kernels::{self as kernels, Kernel};
+
+use crate::crew::{Crew, window_gbs};
+use crate::load::Load;
+use crate::session::{CellError, Session};
+
+/// Rounds; each kind runs once a round, so that a slow moment does not decide.
+const ROUNDS: usize = 5;
+/// Rounds that must say the same: on a busy machine each says something else.
+const AGREEING: usize = 4;
+/// Counted windows of a kind in a round; with those to settle, all rounds of the three take 0.23 s.
+const WINDOWS: usize = 2;
+/// Bandwidths within this of each other are the same: well above what a short burst scatters, well below the factor of two that separates
+/// stores that read first from those that do not.
+const SAME: f64 = 1.15;
+/// And from here on they are different.
+const DIFFERENT: f64 = 1.3;
+
+impl Session<'_> {
+    /// Finds out whether plain stores read first, with the first crew that has such stores and buffers enough; known from then on. Does
+    /// nothing where nothing depends on it.
+    pub(crate) fn calibrate_rfo(&mut self, crew: &Crew, loaders: &[Loader], traffic: &Traffic) -> Result<(), CellError> {
+        let traffics = loaders.iter().map(|l| l.own.as_ref().map_or(traffic, |own| &own.traffic));
+        let open = |t: &Traffic| t.mix.lines().1 > 0 && !t.mix.non_temporal() && t.form.line != LineUse::Part;
+        let files = loaders.iter().flat_map(Loader::buffers).any(|b| b.directory.is_some() || b.shared);
+        if self.rfo.is_some() || files || !traffics.into_iter().any(open) || !self.memory_sized(crew) {
+            return Ok(());
+        }
+        let Some(stores) = Stores::of_this_cpu() else {
+            self.rfo = Some(RfoEvidence {
+                rfo: Rfo::Unknown,
+                reason: "this CPU lacks one of the kinds of stores that would tell".into(),
+                ..RfoEvidence::default()
+            });
+            return Ok(());
+        };
+        let mut rounds = Vec::new();
+        let clock = self.clock();
+        for _ in 0..ROUNDS {
+            let mut round = [None; 3];
+            for (kernel, gbs) in stores.kernels().into_iter().zip(&mut round) {
+                let burst = self.burst(None, self.stores(crew, kernel)?, WINDOWS)?;
+                *gbs = stats::median(&window_gbs(&burst, |t| clock.ns(t), WINDOWS));
+                if self.interrupted() {
+                    return Err(CellError::Interrupted);
+                }
+            }
+            rounds.push(round);
+        }
+        self.rfo = Some(RfoEvidence { cpus: Some(crew.cpus()), ..conclude(&stores, &rounds) });
+        Ok(())
+    }
+
+    /// Whether a crew's buffers are too large for its caches.
+    pub(crate) fn memory_sized(&self, crew: &Crew) -> bool {
+        limit::memory_sized(&self.setting.machine.topology, &crew.cpus(), Bytes(crew.bytes()))
+    }
+
+    /// Whether plain stores of whole lines read first, as far as it is known.
+    pub(crate) fn known_rfo(&self) -> Rfo {
+        self.rfo.as_ref().map_or(Rfo::Unknown, |e| e.rfo)
+    }
+
+    fn stores(&self, crew: &Crew, kernel: &'static Kernel) -> Result<Vec<(u32, Load)>, CellError> {
+        let traffic = Traffic { mix: kernel.mix, kernels: vec![kernel.name.into()], form: kernel.form, ..Traffic::default() };
+        let stored = self.plan.contents.first();
+        let members = crew.memory().enumerate();
+        members
+            .map(|(index, (cpu, buffer, bytes))| {
+                let load = Load::new(kernel, &traffic, &Arc::clone(buffer), bytes.0 as usize, index, stored);
+                Ok((cpu, load.map_err(|why| CellError::Cannot(format!("CPU {cpu}: {why}")))?))
+            })
+            .collect()
+    }
+}
+
+/// The kernels that are compared.
+struct Stores {
+    whole: &'static Kernel,
+    part: &'static Kernel,
+    nt: &'static Kernel,
+}
+
+impl Stores {
+    fn of_this_cpu() -> Option<Self> {
+        let of = |mix: Mix, form: Form| move |k: &&Kernel| k.mix == mix && k.form == form && k.width != Width::String;
+        let part = Form { access: Access::Strided, line: LineUse::Part };
+        Some(Self {
+            // The widest, which is the likeliest to be taken for a whole line.
+            whole: kernels::available().filter(of(Mix::R1W1, Form::default())).max_by_key(|k| k.width)?,
+            // The narrowest: the widest may store a whole line at once.
+            part: kernels::available().filter(of(Mix::R1W1, part)).min_by_key(|k| k.width)?,
+            nt: kernels::available().filter(of(Mix::NtWrite, Form::default())).max_by_key(|k| k.width)?,
+        })
+    }
+
+    fn kernels(&self) -> [&'static Kernel; 3] {
+        [self.whole, self.part, self.nt]
+    }
+}
+
+/// What the bandwidths of whole lines, parts and non-temporal stores say, in GB/s of lines, round by round.
+fn conclude(stores: &Stores, rounds: &[[Option<f64>; 3]]) -> RfoEvidence {
+    let median = |kind: usize| stats::median(&rounds.iter().filter_map(|r| r[kind]).collect::<Vec<_>>());
+    let found: Vec<(Rfo, &str)> = rounds
+        .iter()
+        .filter_map(|r| match *r {
+            [Some(whole), Some(part), Some(nt)] if whole > 0.0 && part > 0.0 && nt > 0.0 => Some(rfo_of(whole, part, nt)),
+            _ => None,
+        })
+        .collect();
+    let agreed = found.iter().find(|of| found.iter().filter(|other| other.0 == of.0).count() >= AGREEING);
+    let (rfo, reason) = match agreed {
+        _ if found.len() < AGREEING => (Rfo::Unknown, "the CPUs got too little time to tell"),
+        Some(agreed) => *agreed,
+        None => (Rfo::Unknown, "its rounds disagree, as on a busy machine"),
+    };
+    RfoEvidence {
+        rfo,
+        reason: reason.to_owned(),
+        kernels: stores.kernels().map(|k| k.name.to_owned()).to_vec(),
+        whole_gbs: median(0),
+        part_gbs: median(1),
+        non_temporal_gbs: median(2),
+        cpus: None,
+    }
+}
+
+fn rfo_of(whole: f64, part: f64, nt: f64) -> (Rfo, &'static str) {
+    let same = |a: f64, b: f64| a / b < SAME && b / a < SAME;
+    if nt / part < DIFFERENT {
+        return (
+            Rfo::Unknown,
+            "non-temporal stores are hardly faster than stores of parts of lines, so something else than memory limits them",
+        );
+    }
+    match () {
+        () if same(whole, part) => (Rfo::Yes, "stores of whole lines are as slow as those of parts, which must read"),
+        () if same(whole, nt) => (Rfo::No, "stores of whole lines are as fast as non-temporal ones, which do not read"),
+        () => (Rfo::Unknown, "stores of whole lines are neither as slow as those of parts nor as fast as non-temporal ones"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_are_compared_with_what_must_read_and_what_does_not() {
+        assert_eq!(rfo_of(20.0, 21.0, 40.0).0, Rfo::Yes);
+        assert_eq!(rfo_of(39.0, 20.0, 40.0).0, Rfo::No);
+        assert_eq!(rfo_of(28.0, 20.0, 40.0).0, Rfo::Unknown, "some do");
+        assert_eq!(rfo_of(20.0, 20.0, 21.0).0, Rfo::Unknown, "no difference where there must be one");
+        assert_eq!(rfo_of(60.0, 20.0, 40.0).0, Rfo::Unknown);
+    }
+
+    #[test]
+    fn a_part_is_less_than_a_line() {
+        let Some(stores) = Stores::of_this_cpu() else { return };
+        assert!(stores.part.width < Width::Avx512 || stores.part.width == Width::Neon);
+        assert_eq!((stores.whole.mix, stores.nt.mix), (Mix::R1W1, Mix::NtWrite));
+    }
+
+    #[test]
+    fn rounds_must_agree() {
+        let Some(stores) = Stores::of_this_cpu() else { return };
+        let (yes, no) = ([Some(10.0), Some(10.0), Some(20.0)], [Some(20.0), Some(10.0), Some(20.0)]);
+        let of = |rounds: &[[Option<f64>; 3]]| conclude(&stores, rounds);
+        assert_eq!((of(&[yes, yes, no, yes, yes]).rfo, of(&[yes; 5]).whole_gbs), (Rfo::Yes, Some(10.0)));
+        assert_eq!(of(&[yes, no, no, no, no]).rfo, Rfo::No);
+        assert_eq!(of(&[yes, no, yes, no, yes]).rfo, Rfo::Unknown);
+        let starved = of(&[[None, Some(1.0), Some(2.0)]; 5]);
+        assert_eq!((starved.rfo, starved.whole_gbs, starved.part_gbs), (Rfo::Unknown, None, Some(1.0)));
+    }
+}

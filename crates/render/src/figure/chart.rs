@@ -1,0 +1,351 @@
+//! A chart of lines and points over two axes, labelled directly.
+
+use super::axis::{Axis, Tick};
+use super::font::{self, CAPITALS, DESCENT, Weight};
+use super::frame::{LABEL, Panel, WIDTH, Words, shorten};
+use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, Placer, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use super::palette::{BAND, Colour, GREY, GRID, INK, WHITE, text_of};
+use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
+
+/// Height of the plot itself.
+const HEIGHT: f64 = 340.0;
+/// Room above the highest value, for labels.
+const HEADROOM: f64 = 26.0;
+/// Radius of points.
+const RADIUS: f64 = 3.2;
+/// Lines of more points than this are drawn without them.
+const MARKED: usize = 160;
+/// Height of a label's box.
+const TALL: f64 = LABEL * (CAPITALS + DESCENT);
+
+/// A point with its intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Sample {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) x_interval: Option<(f64, f64)>,
+    pub(crate) y_interval: Option<(f64, f64)>,
+    /// Shown hollow.
+    pub(crate) degraded: bool,
+}
+
+/// Points of one colour.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) name: Option<String>,
+    pub(crate) colour: Colour,
+    pub(crate) samples: Vec<Sample>,
+    /// Joined by a line.
+    pub(crate) joined: bool,
+}
+
+/// A part of the horizontal axis with a name, such as a cache. Every other one is shaded.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Band {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    /// Longest first; what does not fit above the band is left out.
+    pub(crate) names: Vec<String>,
+    pub(crate) shaded: bool,
+}
+
+/// A dashed line across the plot, such as a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Rule {
+    pub(crate) at: f64,
+    pub(crate) vertical: bool,
+    pub(crate) name: String,
+    pub(crate) colour: Colour,
+}
+
+/// A label at a point.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) at: (f64, f64),
+    pub(crate) name: String,
+    pub(crate) colour: Colour,
+    /// A ring around the point.
+    pub(crate) ring: bool,
+    /// May be left out where there is no room.
+    pub(crate) optional: bool,
+    pub(crate) directions: Vec<Direction>,
+}
+
+/// The chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chart {
+    pub(crate) words: Words,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
+    pub(crate) bands: Vec<Band>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) marks: Vec<Mark>,
+    /// Each series is a box over the axis, between its first and last sample.
+    pub(crate) columns: bool,
+}
+
+/// A label and where it goes; with a thin line to its point when it is not beside it.
+struct Placed {
+    text: Text,
+    leader: Option<(Point, Point)>,
+}
+
+impl Chart {
+    pub(crate) fn new(words: Words, x: Axis, y: Axis) -> Self {
+        Self { words, x, y, series: Vec::new(), bands: Vec::new(), rules: Vec::new(), marks: Vec::new(), columns: false }
+    }
+
+    /// The plot within a panel whose words end at `top`.
+    fn plot(&self, at: Point, top: f64) -> Area {
+        let widest = |ticks: &[Tick]| {
+            ticks.iter().filter_map(|t| t.label.as_deref()).map(|l| font::width(l, LABEL, Weight::Regular)).fold(0.0, f64::max)
+        };
+        let left = 26.0 + widest(&self.y.ticks) + 8.0;
+        let last = self.x.ticks.iter().rev().find_map(|t| t.label.as_deref()).map_or(0.0, |l| font::width(l, LABEL, Weight::Regular));
+        let right = (last / 2.0 + 2.0).max(12.0);
+        let bands = if self.bands.is_empty() { 0.0 } else { 22.0 };
+        Area::new(at.0 + left, top + bands, WIDTH - left - right, HEIGHT)
+    }
+
+    fn place(&self, plot: &Area, x: f64, y: f64) -> Point {
+        (plot.x + self.x.share(x) * plot.width, self.height(plot, y))
+    }
+
+    fn height(&self, plot: &Area, y: f64) -> f64 {
+        plot.bottom() - self.y.share(y) * (plot.height - HEADROOM)
+    }
+
+    /// The words, with a key when the series' names find no room beside their lines.
+    fn complete(&self, plot: &Area) -> (Words, Vec<Placed>) {
+        let mut words = self.words.clone();
+        let (placed, all_named) = self.labels(plot, true);
+        if all_named {
+            return (words, placed);
+        }
+        words.key = self.series.iter().filter_map(|s| Some((s.colour, s.name.clone()?))).collect();
+        (words, self.labels(plot, false).0)
+    }
+
+    /// Places of all labels, and whether every series got its name.
+    fn labels(&self, plot: &Area, name_series: bool) -> (Vec<Placed>, bool) {
+        let mut placer = Placer::new(Area::new(plot.x + 3.0, plot.y, plot.width - 5.0, plot.height - 3.0));
+        for tick in self.y.ticks.iter().filter(|t| t.label.is_some()) {
+            placer.grid(self.height(plot, tick.value));
+        }
+        for series in &self.series {
+            let points: Vec<Point> = series.samples.iter().map(|s| self.place(plot, s.x, s.y)).collect();
+            if series.joined {
+                placer.take_line(&points);
+            }
+            if self.columns {
+                if let (Some(a), Some(b)) = (points.first(), points.last()) {
+                    placer.take(Area::new(a.0, a.1, b.0 - a.0, plot.bottom() - a.1));
+                }
+                continue;
+            }
+            for (p, s) in points.iter().zip(&series.samples) {
+                placer.take(Area::new(p.0 - RADIUS, p.1 - RADIUS, 2.0 * RADIUS, 2.0 * RADIUS));
+                if let Some((low, high)) = s.y_interval {
+                    placer.take_line(&[self.place(plot, s.x, low), self.place(plot, s.x, high)]);
+                }
+            }
+        }
+        let mut placed = Vec::new();
+        // Where there is no other way, a rule's name crosses another rule.
+        let mut crossing = placer.clone();
+        for rule in &self.rules {
+            let (from, to) = self.rule_ends(plot, rule);
+            placer.take_line(&[from, to]);
+        }
+        for rule in &self.rules {
+            let (from, to) = self.rule_ends(plot, rule);
+            let size = (font::width(&rule.name, LABEL, Weight::Regular), TALL);
+            // At the upper end of a vertical rule, at the right end of a level one; further along when that is taken.
+            let mut places = (0..12).map(|i| {
+                let along = f64::from(i) / 12.0;
+                if rule.vertical {
+                    (from.0, plot.y + 8.0 + along * plot.height)
+                } else {
+                    (to.0 - size.0 / 2.0 - 4.0 - along * (plot.width - size.0), from.1)
+                }
+            });
+            let directions: &[Direction] = if rule.vertical { &[LEFT, RIGHT] } else { &[ABOVE, BELOW] };
+            let clear = places.clone().find_map(|p| placer.near(p, size, directions));
+            if let Some(area) = clear.or_else(|| places.find_map(|p| crossing.near(p, size, directions))) {
+                placer.take(area);
+                crossing.take(area);
+                placed.push(Placed { text: label(&rule.name, &area, rule.colour), leader: None });
+            }
+        }
+        for optional in [false, true] {
+            if optional && name_series && !self.name_series(plot, &mut placer, &mut placed) {
+                return (placed, false);
+            }
+            for mark in self.marks.iter().filter(|m| m.optional == optional) {
+                let point = self.place(plot, mark.at.0, mark.at.1);
+                let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
+                let found = if optional { placer.close(point, size, &mark.directions) } else { placer.near(point, size, &mark.directions) };
+                let far = if found.is_none() && !optional { placer.anywhere(point, size) } else { None };
+                if let Some(area) = found.or(far) {
+                    let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
+                    placed.push(Placed { text: label(&mark.name, &area, mark.colour), leader });
+                }
+            }
+        }
+        (placed, true)
+    }
+
+    fn name_series(&self, plot: &Area, placer: &mut Placer, placed: &mut Vec<Placed>) -> bool {
+        let directions = [RIGHT, UPPER_LEFT, ABOVE, UPPER_RIGHT, LOWER_RIGHT, LEFT, BELOW, LOWER_LEFT];
+        for series in &self.series {
+            let Some(name) = &series.name else { continue };
+            let name = shorten(name, plot.width / 3.0, LABEL);
+            let size = (font::width(&name, LABEL, Weight::SemiBold), TALL);
+            let mut points = series.samples.iter().rev().map(|s| self.place(plot, s.x, s.y));
+            let Some(area) = points.find_map(|p| placer.close(p, size, &directions)) else { return series.samples.is_empty() };
+            placed.push(Placed { text: label(&name, &area, text_of(series.colour)).bold(), leader: None });
+        }
+        true
+    }
+
+    fn rule_ends(&self, plot: &Area, rule: &Rule) -> (Point, Point) {
+        if rule.vertical {
+            let x = self.place(plot, rule.at, 0.0).0;
+            ((x, plot.y), (x, plot.bottom()))
+        } else {
+            let y = self.height(plot, rule.at);
+            ((plot.x, y), (plot.right(), y))
+        }
+    }
+
+    fn draw_axes(&self, scene: &mut Scene, plot: &Area, left: f64) {
+        for band in self.bands.iter().filter(|b| b.shaded) {
+            let (from, to) = (self.place(plot, band.from, 0.0).0, self.place(plot, band.to, 0.0).0);
+            scene.rect(Area::new(from, plot.y, to - from, plot.height), BAND);
+        }
+        for band in &self.bands {
+            let (from, to) = (self.place(plot, band.from, 0.0).0, self.place(plot, band.to, 0.0).0);
+            let fits = |n: &&String| font::width(n, LABEL, Weight::Regular) + 8.0 <= to - from;
+            if let Some(name) = band.names.iter().find(fits) {
+                scene.text(Text::new(name, ((from + to) / 2.0, plot.y - 8.0), LABEL, GREY).anchored(Anchor::Middle));
+            }
+        }
+        for tick in &self.y.ticks {
+            let y = self.height(plot, tick.value);
+            match &tick.label {
+                Some(label) => {
+                    scene.line((plot.x, y), (plot.right(), y), Stroke::new(GRID, 1.0));
+                    let at = (plot.x - 8.0, y + LABEL * CAPITALS / 2.0);
+                    scene.text(Text::new(label, at, LABEL, INK).anchored(Anchor::End));
+                }
+                None => scene.line((plot.x - 3.0, y), (plot.x, y), Stroke::new(GREY, 0.75)),
+            }
+        }
+        scene.line((plot.x, plot.bottom()), (plot.right(), plot.bottom()), Stroke::new(INK, 1.0));
+        for tick in &self.x.ticks {
+            let x = self.place(plot, tick.value, 0.0).0;
+            let long = if tick.label.is_some() { 5.0 } else { 3.0 };
+            scene.line((x, plot.bottom()), (x, plot.bottom() + long), Stroke::new(if long > 4.0 { INK } else { GREY }, 1.0));
+            if let Some(label) = &tick.label {
+                scene.text(Text::new(label, (x, plot.bottom() + 19.0), LABEL, INK).anchored(Anchor::Middle));
+            }
+        }
+        let middle = (plot.x + plot.width / 2.0, plot.bottom() + 40.0);
+        scene.text(Text::new(&self.x.title, middle, LABEL, INK).anchored(Anchor::Middle));
+        let upright = (left + 11.0, plot.y + plot.height / 2.0);
+        scene.text(Text::new(&self.y.title, upright, LABEL, INK).anchored(Anchor::Middle).upwards());
+    }
+
+    fn draw_series(&self, scene: &mut Scene, plot: &Area, series: &Series) {
+        let points: Vec<Point> = series.samples.iter().map(|s| self.place(plot, s.x, s.y)).collect();
+        if self.columns {
+            if let (Some(a), Some(b)) = (points.first(), points.last()) {
+                scene.rect(Area::new(a.0, a.1, (b.0 - a.0).max(0.5), plot.bottom() - a.1), series.colour);
+            }
+            return;
+        }
+        let whisker = Stroke::new(series.colour, 1.0);
+        for (s, p) in series.samples.iter().zip(&points) {
+            // Intervals that the point itself would hide are left out.
+            if let Some((low, high)) = s.y_interval {
+                let (low, high) = (self.height(plot, low), self.height(plot, high));
+                if low - high > 2.0 * RADIUS {
+                    scene.line((p.0, low), (p.0, high), whisker);
+                    for y in [low, high] {
+                        scene.line((p.0 - 3.0, y), (p.0 + 3.0, y), whisker);
+                    }
+                }
+            }
+            if let Some((low, high)) = s.x_interval {
+                let (low, high) = (self.place(plot, low, s.y).0, self.place(plot, high, s.y).0);
+                if high - low > 2.0 * RADIUS {
+                    scene.line((low, p.1), (high, p.1), whisker);
+                }
+            }
+        }
+        if series.joined {
+            scene.path(points.clone(), Stroke::new(series.colour, 2.0));
+        }
+        if points.len() <= MARKED || !series.joined {
+            let small = if points.len() > MARKED { 0.6 } else { 1.0 };
+            for (s, p) in series.samples.iter().zip(points) {
+                if s.degraded {
+                    scene.dot(p, RADIUS * small, WHITE, Some(Stroke::new(series.colour, 1.5)));
+                } else {
+                    scene.dot(p, (RADIUS + 0.4) * small, series.colour, Some(Stroke::new(WHITE, 1.0)));
+                }
+            }
+        }
+    }
+}
+
+/// A text whose box is this area.
+fn label(name: &str, area: &Area, colour: Colour) -> Text {
+    Text::new(name, (area.x, area.y + LABEL * CAPITALS), LABEL, colour).rimmed()
+}
+
+impl Panel for Chart {
+    fn size(&self) -> (f64, f64) {
+        let plot = self.plot((0.0, 0.0), 0.0);
+        let (words, _) = self.complete(&plot);
+        (WIDTH, words.above(WIDTH) + plot.bottom() + 46.0 + words.below(WIDTH))
+    }
+
+    fn draw(&self, scene: &mut Scene, at: Point) {
+        let (words, _) = self.complete(&self.plot(at, at.1));
+        let plot = self.plot(at, at.1 + words.above(WIDTH));
+        let (_, placed) = self.complete(&plot);
+        words.draw_above(scene, at, WIDTH);
+        self.draw_axes(scene, &plot, at.0);
+        for rule in &self.rules {
+            let (from, to) = self.rule_ends(&plot, rule);
+            scene.line(from, to, Stroke::new(rule.colour, 1.0).dashed());
+        }
+        for series in &self.series {
+            self.draw_series(scene, &plot, series);
+        }
+        for mark in self.marks.iter().filter(|m| m.ring) {
+            let p = self.place(&plot, mark.at.0, mark.at.1);
+            for (radius, colour) in [(6.5, WHITE), (6.5, mark.colour)] {
+                ring(scene, p, radius, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
+            }
+        }
+        for Placed { text, leader } in placed {
+            if let Some((from, to)) = leader {
+                scene.line(from, to, Stroke::new(GREY, 0.75));
+            }
+            scene.text(text);
+        }
+        words.draw_below(scene, (at.0, plot.bottom() + 46.0), WIDTH);
+    }
+}
+
+/// A circle without filling, as a closed path.
+fn ring(scene: &mut Scene, centre: Point, radius: f64, stroke: Stroke) {
+    let points = (0..=24).map(|i| {
+        let angle = f64::from(i) * std::f64::consts::TAU / 24.0;
+        (centre.0 + radius * angle.cos(), centre.1 + radius * angle.sin())
+    });
+    scene.path(points.collect(), stroke);
+}

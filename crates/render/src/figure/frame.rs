@@ -1,0 +1,163 @@
+//! What panels have in common: title, explanation, key of colours above; footnotes below.
+
+use super::font::{self, Weight};
+use super::palette::{Colour, GREY, INK};
+use super::scene::{Area, Point, Scene, Text};
+
+/// Size of titles, of explanations and notes, and of labels and ticks.
+pub(crate) const TITLE: f64 = 16.0;
+pub(crate) const ABOUT: f64 = 12.0;
+pub(crate) const LABEL: f64 = 12.0;
+/// Width of a panel that does not need more.
+pub(crate) const WIDTH: f64 = 760.0;
+const LINE: f64 = 17.0;
+const SWATCH: f64 = 11.0;
+
+/// A part of a figure, with a size and a place to be drawn at.
+pub(crate) trait Panel {
+    /// Width and height.
+    fn size(&self) -> (f64, f64);
+    /// Draws with this upper left corner.
+    fn draw(&self, scene: &mut Scene, at: Point);
+}
+
+/// The words around a plot.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Words {
+    pub(crate) title: String,
+    /// What is shown and how it was measured.
+    pub(crate) about: String,
+    /// Which colour is which, where labels beside the data do not say it.
+    pub(crate) key: Vec<(Colour, String)>,
+    /// What is missing or degraded.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Words {
+    pub(crate) fn new(title: impl Into<String>, about: impl Into<String>) -> Self {
+        Self { title: title.into(), about: about.into(), ..Self::default() }
+    }
+
+    /// Height of what is above the plot.
+    pub(crate) fn above(&self, width: f64) -> f64 {
+        let titles = wrap(&self.title, width, TITLE, Weight::SemiBold).len() as f64;
+        let lines = wrap(&self.about, width, ABOUT, Weight::Regular).len() + self.key_rows(width).len();
+        titles * 22.0 + lines as f64 * LINE + 10.0
+    }
+
+    /// Height of what is below.
+    pub(crate) fn below(&self, width: f64) -> f64 {
+        let lines = self.notes.iter().map(|n| wrap(n, width, ABOUT, Weight::Regular).len()).sum::<usize>();
+        if lines == 0 { 0.0 } else { lines as f64 * LINE + 8.0 }
+    }
+
+    pub(crate) fn draw_above(&self, scene: &mut Scene, at: Point, width: f64) {
+        let mut y = at.1;
+        for line in wrap(&self.title, width, TITLE, Weight::SemiBold) {
+            scene.text(Text::new(line, (at.0, y + 15.0), TITLE, INK).bold());
+            y += 22.0;
+        }
+        for line in wrap(&self.about, width, ABOUT, Weight::Regular) {
+            scene.text(Text::new(line, (at.0, y + 12.0), ABOUT, GREY));
+            y += LINE;
+        }
+        for row in self.key_rows(width) {
+            let mut x = at.0;
+            for (colour, name, wide) in row {
+                scene.rect(Area::new(x, y + 2.5, SWATCH, SWATCH), colour);
+                scene.text(Text::new(name, (x + SWATCH + 5.0, y + 12.0), LABEL, INK));
+                x += wide;
+            }
+            y += LINE;
+        }
+    }
+
+    pub(crate) fn draw_below(&self, scene: &mut Scene, at: Point, width: f64) {
+        let lines = self.notes.iter().flat_map(|n| wrap(n, width, ABOUT, Weight::Regular));
+        for (i, line) in lines.enumerate() {
+            scene.text(Text::new(line, (at.0, at.1 + 8.0 + 12.0 + i as f64 * LINE), ABOUT, GREY));
+        }
+    }
+
+    /// Entries of the key with the width of each, in rows.
+    fn key_rows(&self, width: f64) -> Vec<Vec<(Colour, String, f64)>> {
+        let mut rows: Vec<Vec<(Colour, String, f64)>> = Vec::new();
+        let mut used = f64::INFINITY;
+        for (colour, name) in &self.key {
+            let name = shorten(name, width - SWATCH - 5.0, LABEL);
+            let wide = SWATCH + 5.0 + font::width(&name, LABEL, Weight::Regular) + 18.0;
+            if used + wide > width + 18.0 {
+                rows.push(Vec::new());
+                used = 0.0;
+            }
+            used += wide;
+            if let Some(row) = rows.last_mut() {
+                row.push((*colour, name, wide));
+            }
+        }
+        rows
+    }
+}
+
+/// Breaks text into lines; a word that is too long is broken as well.
+pub(crate) fn wrap(text: &str, width: f64, size: f64, weight: Weight) -> Vec<String> {
+    let fits = |line: &str| font::width(line, size, weight) <= width;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        if let Some(last) = lines.last_mut() {
+            let longer = format!("{last} {word}");
+            if fits(&longer) {
+                *last = longer;
+                continue;
+            }
+        }
+        let mut rest = word;
+        while !fits(rest) {
+            let ends = rest.char_indices().map(|(i, _)| i).skip(1);
+            let cut = ends.take_while(|&i| fits(&rest[..i])).last().or_else(|| rest.char_indices().nth(1).map(|(i, _)| i));
+            let Some(cut) = cut else { break };
+            lines.push(rest[..cut].to_owned());
+            rest = &rest[cut..];
+        }
+        lines.push(rest.to_owned());
+    }
+    lines
+}
+
+/// The text, its end replaced by an ellipsis when it is too wide.
+pub(crate) fn shorten(text: &str, width: f64, size: f64) -> String {
+    if font::width(text, size, Weight::Regular) <= width {
+        return text.to_owned();
+    }
+    let mut kept = text.to_owned();
+    while kept.pop().is_some() {
+        let shown = format!("{}…", kept.trim_end());
+        if font::width(&shown, size, Weight::Regular) <= width {
+            return shown;
+        }
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_whatever_the_words() {
+        let text = "buffers of 512 MiB on 2 MiB pages averyveryveryveryveryverylongpathwithoutanyspaces/and/more of it";
+        for width in [1.0, 60.0, 120.0, 400.0] {
+            let lines = wrap(text, width, ABOUT, Weight::Regular);
+            assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
+            assert!(width < 20.0 || lines.iter().all(|l| font::width(l, ABOUT, Weight::Regular) <= width), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_wide_ends_in_an_ellipsis() {
+        assert_eq!(shorten("short", 100.0, LABEL), "short");
+        let text = shorten("a rather long name of a result", 80.0, LABEL);
+        assert!(text.ends_with('…') && font::width(&text, LABEL, Weight::Regular) <= 80.0, "{text}");
+        assert_eq!(shorten("x", 0.0, LABEL), "");
+    }
+}

@@ -1,0 +1,213 @@
+//! Latency under load: curves of latency over bandwidth.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
+
+use super::axis::Axis;
+use super::bandwidth::MOST_SERIES;
+use super::chart::{Chart, Mark, Rule, Sample, Series};
+use super::frame::{Panel, Words};
+use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use super::palette::{Colour, GREY, INK, series, text_of};
+use super::source::{Set, about, common_pages, interval, is_degraded, limit, notes, shared_title};
+use crate::text::cpus_name;
+use crate::text::number::{bounds, number, value_of};
+
+/// A limit further away than this, over the peak, would squeeze the curve: it is said in words.
+const FAR: f64 = 1.6;
+/// Points closer than this share of the plot get one label for their delays.
+const CLUSTER: f64 = 0.035;
+
+/// One curve, from the lightest load to the heaviest.
+struct Curve<'a> {
+    at: Coordinates,
+    set_name: Option<&'a str>,
+    summary: Option<&'a CurveSummary>,
+    /// Delay and sample.
+    points: Vec<(Option<u32>, Sample)>,
+    bandwidths: Vec<&'a Measurement>,
+}
+
+/// All curves of all results, in charts of at most six.
+pub(crate) fn charts(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
+    let curves: Vec<Curve<'_>> = sets.iter().flat_map(curves_of).collect();
+    let names = names(&curves);
+    let list: Vec<(&Curve<'_>, Option<String>)> = curves.iter().zip(names).collect();
+    list.chunks(MOST_SERIES).map(|part| Box::new(chart(sets, part)) as Box<dyn Panel>).collect()
+}
+
+fn curves_of<'a>(set: &Set<'a>) -> Vec<Curve<'a>> {
+    let shared = |m: &Measurement| Coordinates { delay_cycles: None, ..m.at.clone() };
+    let keys: BTreeSet<Coordinates> = set.ms.iter().map(|m| shared(m)).collect();
+    let mut curves = Vec::new();
+    for at in keys {
+        let mut pairs: BTreeMap<Option<u32>, (Option<&Measurement>, Option<&Measurement>)> = BTreeMap::new();
+        for m in set.ms.iter().copied().filter(|m| shared(m) == at) {
+            let pair = pairs.entry(m.at.delay_cycles).or_default();
+            match m.metric {
+                Metric::Latency => pair.0 = pair.0.or(Some(m)),
+                Metric::Bandwidth => pair.1 = pair.1.or(Some(m)),
+            }
+        }
+        let points = pairs.iter().rev().filter_map(|(delay, (latency, bandwidth))| {
+            let (latency, bandwidth) = ((*latency)?, (*bandwidth)?);
+            let sample = Sample {
+                x: value_of(&bandwidth.estimate)?,
+                y: value_of(&latency.estimate)?,
+                x_interval: interval(bandwidth),
+                y_interval: interval(latency),
+                degraded: is_degraded(latency) || is_degraded(bandwidth),
+            };
+            Some((*delay, sample))
+        });
+        let points = points.collect();
+        let bandwidths = pairs.values().filter_map(|p| p.1).collect();
+        let summary = set.report.curves.iter().find(|c| c.at == at);
+        curves.push(Curve { at, set_name: set.name, summary, points, bandwidths });
+    }
+    curves
+}
+
+/// What tells each curve from the others; nothing for a single one.
+fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
+    // Within one result: what differs between machines, their names say.
+    let varies = |f: fn(&Coordinates) -> String| {
+        let of = |result| curves.iter().filter(move |c| c.set_name == result).map(|c| f(&c.at)).collect::<BTreeSet<_>>();
+        curves.iter().any(|first| of(first.set_name).len() > 1)
+    };
+    let parts: [fn(&Coordinates) -> String; 4] = [
+        |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
+        |at| at.memory_node.map(|n| format!("memory of node {n}")).unwrap_or_default(),
+        |at| at.cpu.map(|c| format!("from CPU {c}")).unwrap_or_default(),
+        |at| at.cpus.as_ref().map(cpus_name).unwrap_or_default(),
+    ];
+    let results = curves.iter().map(|c| c.set_name).collect::<BTreeSet<_>>().len() > 1;
+    let telling: Vec<_> = parts.into_iter().filter(|p| varies(*p)).collect();
+    // Nodes of CPUs vary with the CPUs; the last two parts are needed only when the first two are the same.
+    let telling: Vec<_> = telling.iter().copied().take(2).collect();
+    let name = |c: &Curve<'_>| {
+        let mut words: Vec<String> = c.set_name.filter(|_| results).map(str::to_owned).into_iter().collect();
+        words.extend(telling.iter().map(|p| p(&c.at)).filter(|w| !w.is_empty()));
+        (!words.is_empty()).then(|| words.join(", "))
+    };
+    curves.iter().map(name).collect()
+}
+
+fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
+    let all = || curves.iter().flat_map(|(c, _)| &c.points).map(|(_, s)| s);
+    let widest = bounds(all().map(|s| s.x)).map_or(1.0, |b| b.1);
+    let highest = bounds(all().map(|s| s.y_interval.map_or(s.y, |i| i.1.max(s.y)))).map_or(1.0, |b| b.1);
+    let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|(c, _)| c.bandwidths.iter().copied()).collect();
+    let limit = limit(&bandwidths);
+    let shown = limit.as_ref().filter(|(l, _)| *l <= widest * FAR);
+    // Room at the right for the names of several curves, which end there.
+    let right = shown.map_or(widest, |(l, _)| l.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
+    let x = Axis::linear("Bandwidth (GB/s)", 0.0, right, 8);
+    let y = Axis::linear("Latency (ns)", 0.0, highest, 7);
+    let mut words = words(sets, curves);
+    if let Some((l, source)) = limit.as_ref().filter(|_| shown.is_none()) {
+        words.notes.push(format!("Limit: {} GB/s{source}.", number(*l)));
+    }
+    for (curve, name) in curves {
+        if curve.summary.is_some_and(|s| s.over_saturated) {
+            let which = name.as_ref().map(|n| format!("{n}: ")).unwrap_or_default();
+            words.notes.push(format!("{which}Past the peak, more load brings less bandwidth and more latency."));
+        }
+    }
+    let mut chart = Chart::new(words, x, y);
+    for (i, (curve, name)) in curves.iter().enumerate() {
+        let colour = series(i);
+        let samples: Vec<Sample> = curve.points.iter().map(|p| p.1).collect();
+        chart.marks.extend(marks(curve, colour, curves.len()));
+        chart.series.push(Series { name: name.clone(), colour, samples, joined: true });
+    }
+    if let [(only, _)] = curves {
+        chart.marks.extend(delays(only, chart.x.high, chart.y.high));
+        let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
+        chart.rules.extend(peak.map(|at| Rule { at, vertical: true, name: format!("peak {} GB/s", number(at)), colour: GREY }));
+    }
+    let rule =
+        |(l, source): &(f64, String)| Rule { at: *l, vertical: true, name: format!("limit {} GB/s{source}", number(*l)), colour: INK };
+    chart.rules.extend(shown.map(rule));
+    chart
+}
+
+fn words(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Words {
+    let mixes: BTreeSet<_> = curves.iter().map(|(c, _)| c.at.mix).collect();
+    let mix = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
+    let who: BTreeSet<String> = curves.iter().map(|(c, _)| who(&c.at)).collect();
+    let who = who.iter().next().filter(|_| who.len() == 1).cloned().unwrap_or_default();
+    let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
+    let mut words =
+        Words::new(shared_title(sets, &format!("Latency under load{mix}")), about(&[&who, &common_pages(sets), "rings: knees", delays]));
+    if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) {
+        words.about = about(&[&who, &common_pages(sets), "no knee within this load", delays]);
+    }
+    notes(&mut words, sets, true);
+    words
+}
+
+fn who(at: &Coordinates) -> String {
+    let chase = at.cpu.map(|c| format!("CPU {c} chases"));
+    let home = at.memory_node.filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
+    let load = at.cpus.as_ref().map(|c| format!("{} {}", cpus_name(c), if c.len() == 1 { "loads" } else { "load" }));
+    let chase = chase.map(|c| c + &home);
+    [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Labels at the points that matter: idle, knee, and with several curves the peak.
+fn marks(curve: &Curve<'_>, colour: Colour, of: usize) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    let mut mark = |at: (f64, f64), name: String, ring: bool, optional: bool, directions: &[Direction]| {
+        if at.0.is_finite() && at.1.is_finite() {
+            let colour = if of == 1 { INK } else { text_of(colour) };
+            marks.push(Mark { at, name, colour, ring, optional, directions: directions.to_vec() });
+        }
+    };
+    if let Some(knee) = curve.summary.and_then(|s| s.knee) {
+        let place = format!("{} ns at {} GB/s", number(knee.latency_ns), number(knee.bandwidth_gbs));
+        let name = if of == 1 { format!("knee: {place}") } else { place };
+        let beside = [UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW, LEFT, RIGHT, LOWER_LEFT];
+        mark((knee.bandwidth_gbs, knee.latency_ns), name, true, of > 1, &beside);
+    }
+    if let Some((_, first)) = curve.points.first().filter(|_| of == 1) {
+        let name = format!("{} ns unloaded", number(first.y));
+        mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
+    }
+    let most = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
+    if let Some(most) = most.filter(|_| of > 1) {
+        let name = format!("peak {} GB/s", number(most.x));
+        mark((most.x, most.y), name, false, true, &[RIGHT, LEFT, UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW]);
+    }
+    marks
+}
+
+/// Delays beside their points; those of points that lie on each other together.
+fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<Mark> {
+    let mut clusters: Vec<(Sample, Vec<u32>)> = Vec::new();
+    for (delay, s) in &curve.points {
+        let Some(delay) = delay else { continue };
+        match clusters.last_mut() {
+            Some((first, list)) if ((s.x - first.x) / right).hypot((s.y - first.y) / top) < CLUSTER => list.push(*delay),
+            _ => clusters.push((*s, vec![*delay])),
+        }
+    }
+    let name = |list: &[u32]| match (list.iter().min(), list.iter().max()) {
+        (Some(low), Some(high)) if low != high => format!("{high}–{low}"),
+        (Some(one), _) => one.to_string(),
+        _ => String::new(),
+    };
+    let directions = vec![BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
+    clusters
+        .iter()
+        .map(|(s, list)| Mark {
+            at: (s.x, s.y),
+            name: name(list),
+            colour: GREY,
+            ring: false,
+            optional: true,
+            directions: directions.clone(),
+        })
+        .collect()
+}

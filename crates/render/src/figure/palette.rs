@@ -1,0 +1,117 @@
+//! Colours that people with any colour vision tell apart.
+
+/// Red, green, blue.
+pub(crate) type Colour = [u8; 3];
+
+pub(crate) const WHITE: Colour = [255, 255, 255];
+/// Text and axes.
+pub(crate) const INK: Colour = [31, 31, 36];
+/// Text of second rank: 5.7:1 against white.
+pub(crate) const GREY: Colour = [98, 98, 106];
+/// Grid lines.
+pub(crate) const GRID: Colour = [226, 226, 230];
+/// Bands behind a plot.
+pub(crate) const BAND: Colour = [245, 245, 248];
+/// Cells without a value.
+pub(crate) const EMPTY: Colour = [235, 235, 238];
+
+/// Okabe and Ito's palette ("Color Universal Design", 2008), strongest on white first. Its yellow, too light for a line on white, is
+/// left out, and black, which text has.
+pub(crate) const SERIES: [Colour; 6] = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [230, 159, 0], [86, 180, 233]];
+
+/// The colour of the nth series.
+pub(crate) fn series(n: usize) -> Colour {
+    SERIES[n % SERIES.len()]
+}
+
+/// Points of the map "cividis" (Nuñez, Anderton and Renslow, "Optimizing colormaps with consideration for color vision deficiency",
+/// PLoS ONE 2018), evenly spread; between them it is nearly linear.
+const CIVIDIS: [Colour; 11] = [
+    [0, 34, 78],
+    [18, 53, 112],
+    [59, 73, 108],
+    [87, 93, 109],
+    [112, 113, 115],
+    [138, 134, 120],
+    [165, 156, 116],
+    [195, 179, 105],
+    [225, 204, 85],
+    [250, 222, 60],
+    [254, 232, 56],
+];
+
+/// Near cells of a map whose range they would eat: light to dark green, a hue that [`CIVIDIS`] does not have.
+const NEAR: [Colour; 3] = [[222, 242, 235], [128, 200, 176], [0, 121, 88]];
+
+/// Which map of colours a cell uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Map {
+    Main,
+    Near,
+}
+
+impl Map {
+    /// The colour at 0 (least) to 1 (most).
+    pub(crate) fn at(self, share: f64) -> Colour {
+        let stops: &[Colour] = match self {
+            Self::Main => &CIVIDIS,
+            Self::Near => &NEAR,
+        };
+        let last = stops.len() - 1;
+        let place = if share.is_finite() { share.clamp(0.0, 1.0) * last as f64 } else { 0.0 };
+        let i = (place as usize).min(last - 1);
+        let part = place - i as f64;
+        std::array::from_fn(|k| (f64::from(stops[i][k]) * (1.0 - part) + f64::from(stops[i + 1][k]) * part).round() as u8)
+    }
+}
+
+/// Relative luminance by WCAG 2.1.
+fn luminance(colour: Colour) -> f64 {
+    let linear = |v: u8| {
+        let v = f64::from(v) / 255.0;
+        if v <= 0.040_45 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2])
+}
+
+fn contrast(a: Colour, b: Colour) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// Dark or white text, whichever reads better on a background.
+pub(crate) fn text_on(background: Colour) -> Colour {
+    if contrast(INK, background) >= contrast(WHITE, background) { INK } else { WHITE }
+}
+
+/// A series' colour as text on white: darkened until it reads.
+pub(crate) fn text_of(mut colour: Colour) -> Colour {
+    while contrast(colour, WHITE) < 4.5 {
+        colour = colour.map(|v| (u16::from(v) * 19 / 20) as u8);
+    }
+    colour
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_reads_on_every_colour_of_a_map() {
+        for map in [Map::Main, Map::Near] {
+            for i in 0..=100 {
+                let colour = map.at(f64::from(i) / 100.0);
+                assert!(contrast(text_on(colour), colour) >= 4.0, "{map:?} {i}: {colour:?}");
+            }
+        }
+        assert!(SERIES.map(text_of).iter().all(|c| contrast(*c, WHITE) >= 4.5) && contrast(GREY, WHITE) >= 4.5);
+    }
+
+    #[test]
+    fn maps_grow_lighter_or_darker_all_the_way() {
+        let steps = |map: Map| (0..=50).map(move |i| luminance(map.at(f64::from(i) / 50.0)));
+        assert!(steps(Map::Main).zip(steps(Map::Main).skip(1)).all(|(a, b)| a <= b));
+        assert!(steps(Map::Near).zip(steps(Map::Near).skip(1)).all(|(a, b)| a >= b));
+        assert_eq!(Map::Main.at(f64::NAN), CIVIDIS[0]);
+    }
+}

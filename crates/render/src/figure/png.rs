@@ -1,0 +1,162 @@
+//! A scene as pixels.
+
+use std::collections::BTreeMap;
+
+use tiny_skia::{
+    Color, FillRule, FilterQuality, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, PixmapPaint, PixmapRef, Rect, StrokeDash,
+    Transform,
+};
+
+use super::font::{Font, Segment, Weight};
+use super::palette::{Colour, WHITE};
+use super::scene::{DASH, Item, RIM, Scene, Stroke, Text};
+
+/// Pixels of a user unit: two, as dense screens and print want, unless that makes more than this many pixels.
+const DENSE: f64 = 2.0;
+const MOST_PIXELS: f64 = 40e6;
+
+/// The figure as a PNG file; `None` when it is too large for a bitmap.
+pub(crate) fn write(scene: &Scene) -> Option<Vec<u8>> {
+    let scale = if scene.width * scene.height * DENSE * DENSE <= MOST_PIXELS { DENSE } else { 1.0 };
+    let mut pixmap = Pixmap::new((scene.width * scale).ceil() as u32, (scene.height * scale).ceil() as u32)?;
+    pixmap.fill(Color::WHITE);
+    let mut canvas = Canvas { pixmap, transform: Transform::from_scale(scale as f32, scale as f32), glyphs: Glyphs::new() };
+    for item in &scene.items {
+        canvas.draw(item);
+    }
+    canvas.pixmap.encode_png().ok()
+}
+
+/// A bitmap of its own, as SVG embeds it.
+pub(crate) fn pixels(columns: usize, rows: usize, colours: &[Colour]) -> Option<Vec<u8>> {
+    bitmap(columns, rows, colours)?.encode_png().ok()
+}
+
+fn bitmap(columns: usize, rows: usize, colours: &[Colour]) -> Option<Pixmap> {
+    let mut pixmap = Pixmap::new(u32::try_from(columns).ok()?, u32::try_from(rows).ok()?)?;
+    for (pixel, &[r, g, b]) in pixmap.pixels_mut().iter_mut().zip(colours) {
+        *pixel = tiny_skia::ColorU8::from_rgba(r, g, b, 255).premultiply();
+    }
+    Some(pixmap)
+}
+
+/// Outlines and advances, each made once.
+struct Glyphs {
+    fonts: BTreeMap<Weight, Font>,
+    known: BTreeMap<(Weight, u16), (Option<Path>, f64)>,
+}
+
+impl Glyphs {
+    fn new() -> Self {
+        Self { fonts: Weight::ALL.map(|w| (w, Font::new(w))).into(), known: BTreeMap::new() }
+    }
+
+    fn get(&mut self, weight: Weight, c: char) -> (Option<Path>, f64) {
+        let Some(font) = self.fonts.get(&weight) else { return (None, 0.0) };
+        let glyph = font.glyph(c);
+        self.known.entry((weight, glyph)).or_insert_with(|| (path(&font.outline(glyph)), font.advance(glyph))).clone()
+    }
+}
+
+/// An outline, turned so that y grows downwards.
+fn path(outline: &[Segment]) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for segment in outline {
+        match *segment {
+            Segment::Move(x, y) => path.move_to(x, -y),
+            Segment::Line(x, y) => path.line_to(x, -y),
+            Segment::Quad(a, b, x, y) => path.quad_to(a, -b, x, -y),
+            Segment::Cubic(a, b, c, d, x, y) => path.cubic_to(a, -b, c, -d, x, -y),
+            Segment::Close => path.close(),
+        }
+    }
+    path.finish()
+}
+
+struct Canvas {
+    pixmap: Pixmap,
+    transform: Transform,
+    glyphs: Glyphs,
+}
+
+impl Canvas {
+    fn draw(&mut self, item: &Item) {
+        match item {
+            Item::Rect { area, fill } => {
+                if let Some(rect) = Rect::from_xywh(area.x as f32, area.y as f32, area.width as f32, area.height as f32) {
+                    self.pixmap.fill_rect(rect, &paint(*fill), self.transform, None);
+                }
+            }
+            Item::Line { points, stroke } => {
+                let mut path = PathBuilder::new();
+                for (i, &(x, y)) in points.iter().enumerate() {
+                    if i == 0 { path.move_to(x as f32, y as f32) } else { path.line_to(x as f32, y as f32) }
+                }
+                if let Some(path) = path.finish() {
+                    self.stroke(&path, *stroke, self.transform);
+                }
+            }
+            Item::Dot { centre, radius, fill, rim } => {
+                if let Some(path) = PathBuilder::from_circle(centre.0 as f32, centre.1 as f32, *radius as f32) {
+                    self.pixmap.fill_path(&path, &paint(*fill), FillRule::Winding, self.transform, None);
+                    if let Some(rim) = rim {
+                        self.stroke(&path, *rim, self.transform);
+                    }
+                }
+            }
+            Item::Text(text) => self.text(text),
+            Item::Pixels { area, columns, rows, colours } => {
+                if let Some(bitmap) = bitmap(*columns, *rows, colours) {
+                    self.image(bitmap.as_ref(), area.x, area.y, area.width / *columns as f64, area.height / *rows as f64);
+                }
+            }
+        }
+    }
+
+    fn image(&mut self, image: PixmapRef<'_>, x: f64, y: f64, sx: f64, sy: f64) {
+        let place = self.transform.pre_translate(x as f32, y as f32).pre_scale(sx as f32, sy as f32);
+        let paint = PixmapPaint { quality: FilterQuality::Nearest, ..PixmapPaint::default() };
+        self.pixmap.draw_pixmap(0, 0, image, &paint, place, None);
+    }
+
+    fn text(&mut self, text: &Text) {
+        let (x, y) = text.start();
+        let turned = if text.upwards { Transform::from_rotate(-90.0) } else { Transform::identity() };
+        let base = self.transform.pre_translate(x as f32, y as f32).pre_concat(turned).pre_scale(text.size as f32, text.size as f32);
+        // All rims first, so that none covers its neighbour's letter.
+        for rim in [true, false] {
+            if rim && !text.rim {
+                continue;
+            }
+            let mut along = 0.0;
+            for c in text.content.chars() {
+                let (path, advance) = self.glyphs.get(text.weight, c);
+                let place = base.pre_translate(along as f32, 0.0);
+                match path {
+                    Some(path) if rim => self.stroke(&path, Stroke::new(WHITE, RIM / text.size), place),
+                    Some(path) => self.pixmap.fill_path(&path, &paint(text.colour), FillRule::Winding, place, None),
+                    None => {}
+                }
+                along += advance;
+            }
+        }
+    }
+
+    fn stroke(&mut self, path: &Path, stroke: Stroke, transform: Transform) {
+        let dash = if stroke.dashed { StrokeDash::new(DASH.map(|v| v as f32).to_vec(), 0.0) } else { None };
+        let pen = tiny_skia::Stroke {
+            width: stroke.width as f32,
+            line_cap: LineCap::Butt,
+            line_join: LineJoin::Round,
+            dash,
+            ..tiny_skia::Stroke::default()
+        };
+        self.pixmap.stroke_path(path, &paint(stroke.colour), &pen, transform, None);
+    }
+}
+
+fn paint(colour: Colour) -> Paint<'static> {
+    let mut paint = Paint { anti_alias: true, ..Paint::default() };
+    paint.set_color_rgba8(colour[0], colour[1], colour[2], 255);
+    paint
+}

@@ -1,0 +1,162 @@
+//! A scene as SVG.
+
+use std::fmt::Write;
+
+use super::palette::{Colour, WHITE};
+use super::png;
+use super::scene::{Anchor, DASH, Item, RIM, Scene, Stroke, Text};
+
+/// The whole document. Text stays text. Each carries its length, so that it takes the same space in a viewer that has another font.
+pub(crate) fn write(scene: &Scene) -> String {
+    let (w, h) = (number(scene.width), number(scene.height));
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+         font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\">\n<title>{}</title>\n<rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n",
+        escape(&scene.title)
+    );
+    for item in &scene.items {
+        // Writing to a String cannot fail.
+        let _ = draw(&mut out, item);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
+    match item {
+        Item::Rect { area, fill } => writeln!(
+            out,
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
+            number(area.x),
+            number(area.y),
+            number(area.width),
+            number(area.height),
+            hex(*fill)
+        ),
+        Item::Line { points, stroke } => match points.as_slice() {
+            [a, b] => writeln!(
+                out,
+                "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{}/>",
+                number(a.0),
+                number(a.1),
+                number(b.0),
+                number(b.1),
+                pen(*stroke)
+            ),
+            _ => {
+                let points: Vec<String> = points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect();
+                writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{}/>", points.join(" "), pen(*stroke))
+            }
+        },
+        Item::Dot { centre, radius, fill, rim } => writeln!(
+            out,
+            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"{}/>",
+            number(centre.0),
+            number(centre.1),
+            number(*radius),
+            hex(*fill),
+            rim.map(pen).unwrap_or_default()
+        ),
+        Item::Text(text) => words(out, text),
+        Item::Pixels { area, columns, rows, colours } => writeln!(
+            out,
+            "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" \
+             href=\"data:image/png;base64,{}\"/>",
+            number(area.x),
+            number(area.y),
+            number(area.width),
+            number(area.height),
+            base64(&png::pixels(*columns, *rows, colours).unwrap_or_default())
+        ),
+    }
+}
+
+fn words(out: &mut String, text: &Text) -> std::fmt::Result {
+    let (x, y) = (number(text.at.0), number(text.at.1));
+    write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"", number(text.size), hex(text.colour))?;
+    if text.weight.css() != 400 {
+        write!(out, " font-weight=\"{}\"", text.weight.css())?;
+    }
+    match text.anchor {
+        Anchor::Start => {}
+        Anchor::Middle => out.push_str(" text-anchor=\"middle\""),
+        Anchor::End => out.push_str(" text-anchor=\"end\""),
+    }
+    if text.upwards {
+        write!(out, " transform=\"rotate(-90 {x} {y})\"")?;
+    }
+    if text.rim {
+        write!(out, " paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"", hex(WHITE), number(RIM))?;
+    }
+    // One character cannot be spread.
+    if text.content.chars().nth(1).is_some() {
+        write!(out, " textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", number(text.width))?;
+    }
+    writeln!(out, ">{}</text>", escape(&text.content))
+}
+
+fn pen(stroke: Stroke) -> String {
+    let dashes = if stroke.dashed { format!(" stroke-dasharray=\"{} {}\"", DASH[0], DASH[1]) } else { String::new() };
+    format!(" stroke=\"{}\" stroke-width=\"{}\"{dashes}", hex(stroke.colour), number(stroke.width))
+}
+
+/// Hundredths are finer than any screen or printer shows.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn hex(colour: Colour) -> String {
+    let [r, g, b] = colour;
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// As text and attribute values need it. Characters that XML does not allow at all are replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => out.push(' '),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// RFC 4648, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * i) & 63) as usize];
+            out.push(if i > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_in_the_rfc() {
+        let shown = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|t| base64(t.as_bytes()));
+        assert_eq!(shown, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_the_document() {
+        assert_eq!(escape("a<b> & \"c\"\u{7}\n"), "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd} ");
+        assert_eq!([1.0, -0.001, 2.504, 100.0].map(number), ["1", "0", "2.5", "100"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Latency, bandwidth or another quantity by working set, over the machine's caches.
+
+use memgauge_core::units::Bytes;
+
+use super::Figure;
+use super::axis::Axis;
+use super::chart::{Band, Chart, Mark, Sample, Series};
+use super::frame::{Panel, Words};
+use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
+use super::palette::{INK, series, text_of};
+use crate::text::number::{bounds, number};
+
+/// A quantity by working set, as a figure shows it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkingSet {
+    /// The title.
+    pub title: String,
+    /// What was measured and how, in grey below the title.
+    pub about: String,
+    /// What the vertical axis says, with the unit: `Latency (ns)`.
+    pub quantity: String,
+    /// The unit beside the numbers of plateaus: `ns`.
+    pub unit: String,
+    /// Whether the vertical axis is logarithmic, as latencies need it, whose levels lie decades apart.
+    pub logarithmic: bool,
+    /// The lines.
+    pub lines: Vec<WorkingSetLine>,
+    /// The machine's caches by growing size: name such as `L2`, and size.
+    pub caches: Vec<(String, Bytes)>,
+    /// What is beyond the last cache: `DRAM`.
+    pub beyond: String,
+    /// What is missing or degraded.
+    pub notes: Vec<String>,
+}
+
+/// One line of a [`WorkingSet`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkingSetLine {
+    /// Tells it from the others; empty for a single line.
+    pub name: String,
+    /// The points by growing size.
+    pub points: Vec<WorkingSetPoint>,
+    /// Levels that were found: first and last size, and their value.
+    pub plateaus: Vec<(Bytes, Bytes, f64)>,
+}
+
+/// One point of a [`WorkingSetLine`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WorkingSetPoint {
+    /// The working set.
+    pub size: Bytes,
+    /// The quantity.
+    pub value: f64,
+    /// Its 95 % interval.
+    pub interval: Option<(f64, f64)>,
+    /// Something may have distorted it: shown hollow.
+    pub degraded: bool,
+}
+
+/// Labels of plateaus of more lines than this would say the same several times.
+const LABELLED: usize = 2;
+
+impl WorkingSet {
+    /// The figure.
+    pub fn figure(&self) -> Figure {
+        Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
+    }
+
+    fn chart(&self) -> Chart {
+        let points = || self.lines.iter().flat_map(|l| &l.points);
+        let low = points().map(|p| p.size).min().unwrap_or(Bytes::kib(4));
+        let high = points().map(|p| p.size).max().unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
+        let ends = points().flat_map(|p| [Some(p.value), p.interval.map(|i| i.0), p.interval.map(|i| i.1)]).flatten();
+        let ends = ends.filter(|v| !self.logarithmic || *v > 0.0);
+        let (least, most) = bounds(ends).unwrap_or((1.0, 10.0));
+        let x = Axis::bytes("Working set", low, high, 9);
+        let y = if self.logarithmic {
+            Axis::decades(self.quantity.clone(), least, most)
+        } else {
+            Axis::linear(self.quantity.clone(), 0.0, most, 7)
+        };
+        let words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
+        let mut chart = Chart::new(words, x, y);
+        chart.bands = self.bands(low, high);
+        for (i, line) in self.lines.iter().enumerate() {
+            let sample = |p: &WorkingSetPoint| Sample {
+                x: p.size.0 as f64,
+                y: p.value,
+                y_interval: p.interval.filter(|i| i.0.is_finite() && i.1.is_finite()),
+                x_interval: None,
+                degraded: p.degraded,
+            };
+            let samples = line.points.iter().filter(|p| p.value.is_finite()).map(sample).collect();
+            let name = Some(line.name.clone()).filter(|n| !n.is_empty());
+            chart.series.push(Series { name, colour: series(i), samples, joined: true });
+            if self.lines.len() <= LABELLED {
+                let colour = if self.lines.len() == 1 { INK } else { text_of(series(i)) };
+                chart.marks.extend(line.plateaus.iter().map(|(from, to, value)| Mark {
+                    // The middle of a level on a logarithmic axis.
+                    at: ((from.0.max(1) as f64 * to.0.max(1) as f64).sqrt(), *value),
+                    name: format!("{} {}", number(*value), self.unit),
+                    colour,
+                    ring: false,
+                    optional: false,
+                    directions: vec![ABOVE, BELOW, UPPER_LEFT, LOWER_RIGHT],
+                }));
+            }
+        }
+        chart
+    }
+
+    fn bands(&self, low: Bytes, high: Bytes) -> Vec<Band> {
+        let mut bands: Vec<Band> = Vec::new();
+        let mut from = low;
+        for (name, size) in &self.caches {
+            let to = (*size).min(high);
+            if to > from {
+                let shaded = bands.len().is_multiple_of(2);
+                let names = vec![format!("{name} {size}"), name.clone()];
+                bands.push(Band { from: from.0 as f64, to: to.0 as f64, names, shaded });
+                from = to;
+            }
+        }
+        if from < high && !bands.is_empty() {
+            let shaded = bands.len().is_multiple_of(2);
+            bands.push(Band { from: from.0 as f64, to: high.0 as f64, names: vec![self.beyond.clone()], shaded });
+        }
+        bands
+    }
+}

@@ -1,0 +1,43 @@
+//! The verdict of a health check: one line, and one for each finding.
+
+use memgauge_core::findings::{Finding, Health, HealthStatus};
+
+use super::page::{Page, Style};
+
+/// The verdict and what led to it.
+pub(super) fn health(page: &mut Page, health: &Health) {
+    let (word, style) = match health.status {
+        HealthStatus::Ok => ("OK", Style::Plain),
+        HealthStatus::Unknown => ("MEASURED, NOT JUDGED", Style::Plain),
+        HealthStatus::Warning => ("WARNING", Style::Warning),
+        HealthStatus::CouldNotMeasure => ("COULD NOT MEASURE", Style::Warning),
+        HealthStatus::Failure => ("FAILURE", Style::Error),
+        HealthStatus::Incident => ("INCIDENT", Style::Error),
+    };
+    let mut line = format!("VERDICT: {word}");
+    if !health.compared_with.is_empty() {
+        line.push_str(&format!("; compared with {}", health.compared_with.join(", ")));
+    }
+    match health.measured_again {
+        0 => {}
+        1 => line.push_str("; one number was measured again"),
+        n => line.push_str(&format!("; {n} numbers were measured again")),
+    }
+    page.gap();
+    page.text(style, "", "  ", &line);
+    for finding in &health.findings {
+        one(page, finding);
+    }
+}
+
+fn one(page: &mut Page, finding: &Finding) {
+    let (sign, style) = match finding.severity {
+        HealthStatus::Ok | HealthStatus::Unknown => ("  · ", Style::Plain),
+        HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
+        HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
+    };
+    page.text(style, sign, "    ", &format!("{}: {}", finding.code, finding.message));
+    if let Some(advice) = &finding.advice {
+        page.text(Style::Plain, "    → ", "      ", advice);
+    }
+}

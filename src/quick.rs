@@ -1,0 +1,91 @@
+//! The health check's second half: what looks wrong is measured again, and the verdict follows.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use memgauge_core::findings::{self, Health, HealthStatus, Rules};
+use memgauge_core::plan::quick::{CONFIRM_S, QUICK_S};
+use memgauge_core::result::Report;
+use memgauge_engine::Setting;
+use memgauge_linux::clock::{self, Clock};
+
+use crate::output::{self, BadFile};
+use crate::progress::Progress;
+
+/// Files to compare with, as named on the command line.
+#[derive(Debug, Default)]
+pub(crate) struct References {
+    /// A saved result.
+    pub(crate) against: Option<PathBuf>,
+    /// Rules.
+    pub(crate) rules: Option<PathBuf>,
+}
+
+/// The same, read.
+pub(crate) struct Known {
+    baseline: Option<Report>,
+    rules: Option<Rules>,
+}
+
+impl References {
+    /// Reads the files before anything is measured.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or is not what it should be.
+    pub(crate) fn read(self) -> anyhow::Result<Known> {
+        let rules = self.rules.map(|path| {
+            let bad = |why: String| BadFile::new(&path, why);
+            let text = std::fs::read_to_string(&path).map_err(|e| bad(e.to_string()))?;
+            toml::from_str(&text).map_err(|e| bad(format!("is no file of rules: {}", e.to_string().trim())))
+        });
+        Ok(Known { baseline: self.against.map(|path| output::read_report(&path)).transpose()?, rules: rules.transpose()? })
+    }
+}
+
+impl Known {
+    fn references(&self) -> findings::References<'_> {
+        findings::References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref() }
+    }
+}
+
+/// Where the second round takes place.
+pub(crate) struct Run<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) root: &'a Path,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) quiet: bool,
+}
+
+/// Measures what looks wrong in `report` twice more and sets its verdict.
+pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
+    let spent_s = clock::moment().monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    let left_s = (QUICK_S + CONFIRM_S - spent_s).min(CONFIRM_S);
+    let again = report.plan.as_ref().and_then(|plan| findings::confirm(report, known.references(), plan, left_s));
+    if let Some(plan) = again.filter(|_| !run.stop.load(Ordering::Relaxed)) {
+        let machine = report.machine.clone();
+        let setting = Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop };
+        let mut progress = Progress::new(&plan, run.quiet);
+        let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
+        progress.finish();
+        report.results.extend(outcome.results);
+        report.timing.setup_s += outcome.timing.setup_s;
+        report.timing.measuring_s += outcome.timing.measuring_s;
+        memgauge_core::limit::attach(report);
+        report.ended = clock::moment();
+        report.timing.total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    }
+    let health: Health = findings::judge(report, known.references());
+    report.health = Some(health);
+}
+
+/// The exit status that documents and schedulers know.
+pub(crate) fn exit_code(status: HealthStatus) -> ExitCode {
+    ExitCode::from(match status {
+        HealthStatus::Ok | HealthStatus::Unknown => 0,
+        HealthStatus::Warning => 1,
+        HealthStatus::Failure => 2,
+        HealthStatus::Incident => 3,
+        HealthStatus::CouldNotMeasure => crate::exit::COULD_NOT_MEASURE,
+    })
+}
