@@ -157,6 +157,7 @@ fn blank_report(machine: Machine, root: &Path) -> Report {
         machine,
         plan: None,
         results: Vec::new(),
+        program: None,
         curves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),

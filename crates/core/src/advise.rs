@@ -122,6 +122,8 @@ mod tests {
             evidence: Evidence::default(),
             quality: Quality::default(),
             verdict: Verdict::default(),
+            counters: None,
+            lines_in_flight: None,
         }
     }
 

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod counters;
 pub mod curve;
 pub mod directory;
 pub mod judge;
+pub mod metrics;
 pub mod note;
 pub mod pattern;
 pub mod plan;

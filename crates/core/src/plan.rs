@@ -52,6 +52,9 @@ pub struct Plan {
     /// Name of the shared-memory word for whose value 1 each cell waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_signal: Option<String>,
+    /// Count hardware events while measured windows run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters: bool,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
 }

@@ -12,3 +12,4 @@ pub mod sysfs;
 pub mod clock;
 pub mod memory;
 pub mod noise;
+pub mod perf;

@@ -77,6 +77,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         estimated_s,
         contents: spec.traffic.contents.clone(),
         start_signal: None,
+        counters: spec.counters,
         notes,
     })
 }

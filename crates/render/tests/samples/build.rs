@@ -123,6 +123,8 @@ impl Lab {
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
+            counters: None,
+            lines_in_flight: None,
             firmware: None,
             experiment,
             at,
@@ -336,7 +338,7 @@ impl Lab {
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
         let directories = self.directory.iter().cloned().collect();
-        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, notes: vec![] }
+        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, counters: false, notes: vec![] }
     }
 
     fn work(&self, m: &Measurement) -> Work {
@@ -437,6 +439,7 @@ impl Lab {
                 limits: vec![],
             },
             plan,
+            program: None,
             results: self.results,
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6 },
