@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use memgauge_core::counters::Certain;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::{Evidence, Integrity, TrafficRates, Trial};
 use memgauge_core::stats;
-use memgauge_core::traffic::{Mix, Rfo};
+use memgauge_core::topology::Machine;
+use memgauge_core::traffic::{Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
 use memgauge_linux::memory::Buffer;
 
+use crate::counting::certain;
 use crate::load::{Checked, Load};
 use crate::pages::combined_pages;
 use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
@@ -80,6 +83,23 @@ impl Crew {
             }
         }
         all
+    }
+
+    /// What members are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as is each
+    /// core's own business.
+    pub(crate) fn certain(&self, machine: &Machine, choice: &Choice) -> Certain {
+        let each = self.members.iter().zip(&choice.kernels).map(|(m, kernel)| {
+            let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
+            let found = certain(machine, m.cpu, m.bytes, loads);
+            if loads { found } else { Certain::default() }
+        });
+        let both = |a: Certain, b: Certain| Certain {
+            loads: a.loads || b.loads,
+            l1_missed: a.l1_missed || b.l1_missed,
+            l2_missed: a.l2_missed || b.l2_missed,
+            llc_missed: a.llc_missed || b.llc_missed,
+        };
+        each.reduce(both).unwrap_or_default()
     }
 
     pub(crate) fn bytes(&self) -> u64 {

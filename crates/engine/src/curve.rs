@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::curve;
+use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
 use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Estimate, Evidence, Experiment, Metric};
 use memgauge_core::stats;
@@ -11,6 +13,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::Chase;
+use crate::counting::{Sheet, certain};
 use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::hop_ns;
 use crate::pages::combined_pages;
@@ -53,7 +56,7 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, deeds, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
+            let (latency, bandwidth, evidence, deeds, moved_on, [chased, loaded]) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
@@ -62,8 +65,15 @@ impl Session<'_> {
             let line = self.line().0 as f64;
             let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns));
             self.tell_of_corruption(&evidence, &here);
+            let in_flight = bandwidth.value.zip(latency.value).map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
+            let machine = self.setting.machine;
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
+            self.attach(&chased, WorkUnit::Hop, certain(machine, probe.cpu, probe.buffer.bytes, true));
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
+            self.attach(&loaded, WorkUnit::Line, crew.certain(machine, &choice));
+            if let Some(last) = self.results.last_mut() {
+                last.lines_in_flight = in_flight;
+            }
         }
         self.summarise(at, &points);
         Ok(())
@@ -82,12 +92,13 @@ impl Session<'_> {
         choice: &Choice,
         delay: u32,
         buffer: &Buffer,
-    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase), CellError> {
+    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase, [Sheet; 2]), CellError> {
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
         let (mut course, mut deeds) = (Course::default(), Deeds::default());
+        let (mut chased, mut loaded) = (Sheet::default(), Sheet::default());
         let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
@@ -95,11 +106,13 @@ impl Session<'_> {
             let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
             course.add(&burst);
             deeds.add(&burst);
+            self.tally_loads(&mut loaded, &burst.loads);
             let loads = window_gbs(&burst, |t| clock.ns(t), windows);
             going = burst.take_loads();
             let Some((trace, moved_on)) = burst.chase else {
                 return Err(CellError::Cannot("the chase left no trace".into()));
             };
+            self.tally_chase(&mut chased, probe.cpu, &trace);
             chase = moved_on;
             let ns = hop_ns(&trace, &clock, windows);
             // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
@@ -127,6 +140,6 @@ impl Session<'_> {
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
-        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase))
+        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase, [chased, loaded]))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
@@ -14,6 +15,7 @@ use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
 use crate::chain;
+use crate::counting::{Sheet, certain};
 use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, CellError, Course, SETTLE_WINDOWS, Session, WINDOW, combined};
 
@@ -54,6 +56,7 @@ impl Session<'_> {
         let (mut pages, mut placements, mut sequential) = (Vec::new(), Vec::new(), None);
         let mut file;
         let mut course = Course::default();
+        let mut sheets: Vec<Sheet> = orders.iter().map(|_| Sheet::default()).collect();
         loop {
             let buffer = self.allocate(&probe.buffer)?;
             pages.push((buffer.pages().clone(), probe.buffer.bytes));
@@ -61,10 +64,13 @@ impl Session<'_> {
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
-            for (order, groups) in orders.iter().zip(&mut samples) {
+            for ((order, groups), sheet) in orders.iter().zip(&mut samples).zip(&mut sheets) {
                 let chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
                 let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
                 course.add(&burst);
+                if let Some((trace, _)) = &burst.chase {
+                    self.tally_chase(sheet, probe.cpu, trace);
+                }
                 let clock = self.clock();
                 groups.push(burst.chase.iter().flat_map(|(trace, _)| hop_ns(trace, &clock, windows)).collect());
             }
@@ -82,7 +88,8 @@ impl Session<'_> {
             }
         }
         let noise = self.unwatch(watch, &course.disturbance);
-        for (order, groups) in orders.iter().zip(&samples) {
+        let certain = certain(self.setting.machine, probe.cpu, probe.buffer.bytes, true);
+        for ((order, groups), sheet) in orders.iter().zip(&samples).zip(&sheets) {
             let estimate = stats::estimate(groups, self.plan.stop.relative_half_width);
             let prefetch = estimate
                 .value
@@ -104,6 +111,7 @@ impl Session<'_> {
                 ..Default::default()
             };
             self.push(experiment, Coordinates { order: Some(*order), ..at.clone() }, Metric::Latency, estimate, evidence);
+            self.attach(sheet, WorkUnit::Hop, certain);
         }
         Ok(())
     }
