@@ -8,6 +8,9 @@ use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task,
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+pub(crate) use count::CountArgs;
+
+mod count;
 mod threads;
 mod traffic;
 
@@ -49,8 +52,20 @@ pub(crate) enum Command {
     C2c(C2cArgs),
     /// Measure what a file tells each CPU to do.
     Run(RunArgs),
+    /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
+    Count(CountArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
+}
+
+/// Hardware counters, for the commands that can have them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Counters")]
+struct Counting {
+    /// Count hardware events around exactly the windows that are measured: miss rates, parallelism, latency per miss, DRAM bytes. What this
+    /// machine cannot count is left out, and a note says why
+    #[arg(long)]
+    counters: bool,
 }
 
 /// Where to measure.
@@ -208,6 +223,8 @@ pub(crate) struct LatencyArgs {
     #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -244,6 +261,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     shape: traffic::Shape,
     #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -266,6 +285,8 @@ pub(crate) struct LoadedArgs {
     load: Load,
     #[command(flatten)]
     shape: traffic::Shape,
+    #[command(flatten)]
+    counting: Counting,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -476,6 +497,7 @@ impl LatencyArgs {
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
+        spec.counters = self.counting.counters;
         self.chase.apply(&mut spec);
         self.files.apply(self.common.request(spec))
     }
@@ -491,6 +513,7 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
+        spec.counters = self.counting.counters;
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
         spec.delays = self.delays;
@@ -510,6 +533,7 @@ impl RunArgs {
 impl LoadedArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
+        spec.counters = self.counting.counters;
         self.chase.apply(&mut spec);
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
@@ -532,6 +556,8 @@ pub(crate) enum Asked {
     Measure(Box<Request>),
     /// Show the machine.
     Info(InfoArgs),
+    /// Count a program.
+    Count(Box<CountArgs>),
     /// Show a saved result.
     Render(RenderArgs),
 }
@@ -548,6 +574,7 @@ impl Cli {
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
+            Some(Command::Count(args)) => return Ok(Asked::Count(Box::new(args))),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
         };
         Ok(Asked::Measure(Box::new(request)))
@@ -615,6 +642,15 @@ mod tests {
         assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
         assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(TransferShape::CpuMatrix));
         assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
+    }
+
+    #[test]
+    fn counters_are_for_the_commands_that_have_windows() {
+        for command in ["latency", "bandwidth", "loaded"] {
+            assert!(spec(&format!("memgauge {command} --counters")).counters);
+            assert!(!spec(&format!("memgauge {command}")).counters);
+        }
+        assert!(Cli::try_parse_from(["memgauge", "c2c", "--counters"]).is_err());
     }
 
     #[test]

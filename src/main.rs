@@ -1,6 +1,7 @@
 //! memgauge: parse, plan, run, render.
 
 mod cli;
+mod count;
 mod output;
 mod progress;
 mod signals;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
     let done = match asked {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
+        Asked::Count(args) => count::count(*args),
         Asked::Render(args) => render(args),
     };
     match done {
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
             ExitCode::from(match error.downcast_ref::<PlanError>() {
                 Some(PlanError::Request(_)) => exit::USAGE,
                 _ if matches!(error.downcast_ref(), Some(DirectoryError::Request { .. })) => exit::USAGE,
-                _ if error.is::<output::BadFile>() => exit::USAGE,
+                _ if error.is::<output::BadFile>() || error.is::<count::BadEvent>() => exit::USAGE,
                 _ => exit::COULD_NOT_MEASURE,
             })
         }

@@ -51,6 +51,23 @@ impl Sinks {
 
     /// Writes the report everywhere: files first, whole or not at all, so that a closed pipe does not lose them.
     pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_files(report)?;
+        match &self.standard {
+            Some(format) => print(&format.render(report)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The same with standard error instead of standard output, which is the counted program's.
+    pub(crate) fn write_on_stderr(&self, report: &Report) -> anyhow::Result<()> {
+        self.write_files(report)?;
+        if let Some(format) = &self.standard {
+            io::stderr().lock().write_all(&format.render(report)?)?;
+        }
+        Ok(())
+    }
+
+    fn write_files(&self, report: &Report) -> anyhow::Result<()> {
         for (path, format) in &self.files {
             let beside = beside(path);
             let write = || -> anyhow::Result<()> {
@@ -60,10 +77,7 @@ impl Sinks {
             };
             write().with_context(|| format!("cannot write {}", path.display()))?;
         }
-        match &self.standard {
-            Some(format) => print(&format.render(report)?),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 
