@@ -21,7 +21,7 @@ use crate::{blank_report, output};
 
 /// An event on the command line that there is not.
 #[derive(Debug, thiserror::Error)]
-#[error("-e: {0}")]
+#[error("-e")]
 pub(crate) struct BadEvent(#[from] PerfError);
 
 /// Exit statuses of `env(1)` and shells for programs that do not start.

@@ -110,7 +110,7 @@ pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCoun
 
 /// How long it took and how it ended.
 fn ends(program: &ProgramCount) -> Vec<String> {
-    let mut items: Vec<String> = value_of(&program.elapsed_s).map(|s| format!("took {}", seconds(s))).into_iter().collect();
+    let mut items: Vec<String> = value_of(&program.elapsed_s).map(|s| format!("took {}", if s < 1.0 { format!("{} ms", number(s * 1e3)) } else { seconds(s) })).into_iter().collect();
     let other: BTreeSet<String> = program
         .runs
         .iter()
