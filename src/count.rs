@@ -7,9 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
-use memgauge_core::counters::{
-    Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally,
-};
+use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
 use memgauge_core::note::Note;
 use memgauge_core::result::{Estimate, Report};
 use memgauge_core::stats;

@@ -7,7 +7,8 @@ use clap::Args;
 use super::Output;
 
 #[derive(Debug, Args)]
-#[command(after_help = "The program has standard output to itself; the counts go to standard error, and to files with -o. Signals are passed on to
+#[command(
+    after_help = "The program has standard output to itself; the counts go to standard error, and to files with -o. Signals are passed on to
 it, and its exit status is that of memgauge: 128 + N where signal N ended it, 127 where there is no such program, 126 where it cannot be run.
 
 An event is one of the kernel (page-faults, task-clock, cycles, LLC-load-misses), one that sysfs names, a vendor's name from memgauge's
@@ -17,7 +18,8 @@ Examples:
   memgauge count -- ./app input            miss rates, parallelism, latency per miss
   memgauge count -r 10 -- ./app input      medians of ten runs, with intervals
   memgauge count -e page-faults,task-clock -- make
-  memgauge count -o counts.json -- ./app")]
+  memgauge count -o counts.json -- ./app"
+)]
 pub(crate) struct CountArgs {
     /// Events to count instead of those that the metrics need; may be repeated
     #[arg(short, long = "event", value_name = "EVENT,...")]

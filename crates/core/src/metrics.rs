@@ -294,7 +294,9 @@ impl CounterMetric {
             Definition { title, formula, meaning, source: "counted work of the loop", unit: MetricUnit::Number, per_work: true, roles }
         }
         match self {
-            Self::Ipc => of("IPC", "instructions / cycles", "instructions retired per cycle", EVENTS, U::Number, &[R::Instructions, R::Cycles]),
+            Self::Ipc => {
+                of("IPC", "instructions / cycles", "instructions retired per cycle", EVENTS, U::Number, &[R::Instructions, R::Cycles])
+            }
             Self::CyclesPerWork => per("cycles", "cycles / work", "the loop's own cycles", &[R::Cycles]),
             Self::InstructionsPerWork => per("instructions", "instructions / work", "the loop's own instructions", &[R::Instructions]),
             Self::L1MissesPerWork => per("L1 misses", "l1-misses / work", "1 when each misses once", &[R::L1Misses]),

@@ -56,7 +56,8 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, deeds, moved_on, [chased, loaded]) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
+            let (latency, bandwidth, evidence, deeds, moved_on, [chased, loaded]) =
+                self.point(probe, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });

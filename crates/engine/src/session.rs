@@ -411,7 +411,19 @@ impl<'a> Session<'a> {
         let quality = judge::quality(&estimate, &evidence);
         let verdict = judge::verdict(metric, &estimate, None);
         let firmware = self.claimed(experiment, &at);
-        self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, evidence, quality, verdict, counters: None, lines_in_flight: None });
+        self.results.push(Measurement {
+            experiment,
+            at,
+            metric,
+            unit,
+            firmware,
+            estimate,
+            evidence,
+            quality,
+            verdict,
+            counters: None,
+            lines_in_flight: None,
+        });
     }
 
     /// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use memgauge_core::counters::{
-    Account, Certain, Counted, CountedWork, Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally, WorkUnit,
+    Account, Certain, Counted, CountedWork, Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally,
+    WorkUnit,
 };
 use memgauge_core::metrics::Role;
 use memgauge_core::result::{Estimate, Report};
@@ -96,16 +97,15 @@ fn where_nothing_was_counted_there_is_no_section() {
 fn a_program_has_medians_and_spreads() {
     let mut report = samples::info();
     let one = counters();
-    let estimate = |v: Option<f64>| Estimate {
-        value: v,
-        n: 7,
-        ci95_low: v.map(|v| v * 0.98),
-        ci95_high: v.map(|v| v * 1.01),
-        ..Estimate::default()
-    };
+    let estimate =
+        |v: Option<f64>| Estimate { value: v, n: 7, ci95_low: v.map(|v| v * 0.98), ci95_high: v.map(|v| v * 1.01), ..Estimate::default() };
     let events = one.events.iter().map(|e| EventEstimate { event: e.event.clone(), unit: None, estimate: estimate(e.value) });
-    let metrics =
-        one.metrics.iter().map(|m| MetricEstimate { metric: m.metric, formula: m.formula.clone(), unit: m.unit, estimate: estimate(m.value) });
+    let metrics = one.metrics.iter().map(|m| MetricEstimate {
+        metric: m.metric,
+        formula: m.formula.clone(),
+        unit: m.unit,
+        estimate: estimate(m.value),
+    });
     report.program = Some(Box::new(ProgramCount {
         command: vec!["app".into(), "input".into()],
         scope: Scope::UserAndKernel,

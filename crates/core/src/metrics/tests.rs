@@ -42,25 +42,25 @@ fn evaluate(metric: CounterMetric, counts: &BTreeMap<Role, f64>) -> Result<f64, 
 fn every_formula_by_hand() {
     use CounterMetric as M;
     let expected = [
-        (M::Ipc, 0.5),                 // 1e9 / 2e9
-        (M::CyclesPerWork, 20.0),      // 2e9 / 1e8
+        (M::Ipc, 0.5),            // 1e9 / 2e9
+        (M::CyclesPerWork, 20.0), // 2e9 / 1e8
         (M::InstructionsPerWork, 10.0),
         (M::L1MissesPerWork, 1.0),
         (M::L2MissesPerWork, 0.4),
         (M::LlcMissesPerWork, 0.1),
         (M::TlbWalksPerWork, 0.01),
-        (M::L1MissRate, 0.25),         // 1e8 / 4e8
-        (M::L2MissRate, 0.5),          // 4e7 / 8e7
-        (M::LlcMissRate, 0.2),         // 1e7 / 5e7
-        (M::L2MissesPerLoad, 0.05),    // 2e7 / 4e8
-        (M::LlcMissesPerLoad, 0.02),   // 8e6 / 4e8
-        (M::L1Mlp, 4.0),               // 6e9 / 1.5e9
-        (M::L1MlpAverage, 3.0),        // 6e9 / 2e9
-        (M::OffcoreMlp, 3.0),          // 3e9 / 1e9
-        (M::OffcoreMlpAverage, 1.5),   // 3e9 / 2e9
-        (M::OffcoreDataMlp, 5.0),      // 8e9 / 1.6e9
-        (M::MissLatency, 200.0),       // 3e9 / 1.5e7
-        (M::MissLatencyNs, 100.0),     // 200 cycles at 2 GHz
+        (M::L1MissRate, 0.25),          // 1e8 / 4e8
+        (M::L2MissRate, 0.5),           // 4e7 / 8e7
+        (M::LlcMissRate, 0.2),          // 1e7 / 5e7
+        (M::L2MissesPerLoad, 0.05),     // 2e7 / 4e8
+        (M::LlcMissesPerLoad, 0.02),    // 8e6 / 4e8
+        (M::L1Mlp, 4.0),                // 6e9 / 1.5e9
+        (M::L1MlpAverage, 3.0),         // 6e9 / 2e9
+        (M::OffcoreMlp, 3.0),           // 3e9 / 1e9
+        (M::OffcoreMlpAverage, 1.5),    // 3e9 / 2e9
+        (M::OffcoreDataMlp, 5.0),       // 8e9 / 1.6e9
+        (M::MissLatency, 200.0),        // 3e9 / 1.5e7
+        (M::MissLatencyNs, 100.0),      // 200 cycles at 2 GHz
         (M::ClassicMissLatency, 300.0), // 3e9 / 1e7: half as much again as the right pair says
         (M::ReadMlp, 4.5),
         (M::ReadLatency, 30.0),
@@ -68,7 +68,7 @@ fn every_formula_by_hand() {
         (M::TlbWalkLatency, 30.0),
         (M::DramReadBytes, 6.4e10),
         (M::DramWriteBytes, 3.2e10),
-        (M::DramBandwidth, 48.0),      // 96 GB in 2 s
+        (M::DramBandwidth, 48.0), // 96 GB in 2 s
     ];
     assert_eq!(expected.len(), M::ALL.len());
     for (metric, value) in expected {

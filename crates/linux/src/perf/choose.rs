@@ -115,9 +115,10 @@ impl Catalogue {
             }
         }
         for pmu in self.pmus.numbered("amd_umc_") {
-            for (name, terms, role) in
-                [("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads), ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites)]
-            {
+            for (name, terms, role) in [
+                ("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads),
+                ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
+            ] {
                 let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
                 let mut choice = choose(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
                 choice.event.roles = vec![role];
@@ -144,12 +145,14 @@ impl Catalogue {
             return Ok(from_kernel(row, "the kernel's software events, perf_event_open(2)"));
         }
         if let Some((unit, terms)) = name.strip_suffix('/').and_then(|n| n.split_once('/')) {
-            let pmu = self.pmus.named(unit).ok_or_else(|| PerfError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
+            let pmu =
+                self.pmus.named(unit).ok_or_else(|| PerfError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
             let known = pmu.events.get(terms).map_or(terms, String::as_str);
             let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{known}/"), source: "as named".into() };
             let choice = Choice { event, config: Ok(pmu.encode(known)?), on: Vec::new() };
             // Units of the chip name the CPUs to open them on; those of cores name the CPUs that they have.
-            let of_chip = pmu.cpus.is_some() && self.pmus.of_core(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
+            let of_chip =
+                pmu.cpus.is_some() && self.pmus.of_core(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
             return Ok(if of_chip { self.system(pmu, choice) } else { choice });
         }
         let core = self.core();

@@ -88,7 +88,17 @@ mod tests {
 
     #[test]
     fn every_errno_of_the_manual_page_has_words_of_its_own() {
-        let list = [libc::EACCES, libc::EPERM, libc::ENOSYS, libc::ENOENT, libc::ENODEV, libc::EOPNOTSUPP, libc::EINVAL, libc::EMFILE, libc::E2BIG];
+        let list = [
+            libc::EACCES,
+            libc::EPERM,
+            libc::ENOSYS,
+            libc::ENOENT,
+            libc::ENODEV,
+            libc::EOPNOTSUPP,
+            libc::EINVAL,
+            libc::EMFILE,
+            libc::E2BIG,
+        ];
         let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::Programs)).collect();
         assert_eq!(texts.len(), list.len(), "{texts:?}");
     }

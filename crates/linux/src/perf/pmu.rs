@@ -93,7 +93,10 @@ impl Pmu {
                 words[word] |= number;
                 continue;
             }
-            let field = self.format.get(key).ok_or_else(|| PerfError::Unknown(format!("needs '{key}', which the unit {} does not have", self.name)))?;
+            let field = self
+                .format
+                .get(key)
+                .ok_or_else(|| PerfError::Unknown(format!("needs '{key}', which the unit {} does not have", self.name)))?;
             field.put(&mut words, number).ok_or_else(|| PerfError::Unknown(format!("has a value that is too large: '{term}'")))?;
         }
         Ok(Config { kind: self.kind, words })
@@ -127,7 +130,10 @@ impl Pmus {
     /// The unit that counts what the core of `cpu` does: `cpu`, or the one of several that has this CPU.
     pub fn of_core(&self, cpu: u32) -> Option<&Pmu> {
         let core = |p: &&Pmu| {
-            p.name == "cpu" || ["cpu_core", "cpu_atom"].contains(&p.name.as_str()) || p.name.starts_with("armv") || p.events.contains_key("cpu_cycles")
+            p.name == "cpu"
+                || ["cpu_core", "cpu_atom"].contains(&p.name.as_str())
+                || p.name.starts_with("armv")
+                || p.events.contains_key("cpu_cycles")
         };
         self.0.iter().filter(core).find(|p| p.cpus.as_ref().is_none_or(|cpus| cpus.is_empty() || cpus.contains(cpu)))
     }

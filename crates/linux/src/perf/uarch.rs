@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn designs_by_family_model_and_stepping() {
         use Microarchitecture as M;
-        let intel = |model, stepping| Microarchitecture::of(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", stepping)]));
+        let intel = |model, stepping| {
+            Microarchitecture::of(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", stepping)]))
+        };
         assert_eq!(intel("85", "4"), Some(M::SkylakeX));
         assert_eq!(intel("85", "7"), Some(M::CascadeLakeX));
         assert_eq!(intel("106", "6"), Some(M::IceLakeX));

@@ -34,17 +34,15 @@ pub(super) fn of_measurements(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("Counters", "of the measuring threads, around exactly the windows that were measured");
-    let shown: Vec<CounterMetric> =
-        CounterMetric::ALL.into_iter().filter(|m| all.iter().any(|(_, c)| c.metric(*m).is_some())).collect();
+    let shown: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| all.iter().any(|(_, c)| c.metric(*m).is_some())).collect();
     let cell = |c: &Counters, m: CounterMetric| {
         c.metric(m).map_or(Cell::Blank, |v| Cell::number(format!("{}{}", value(m.definition().unit, v), suffix(m, c))))
     };
     let heads: Vec<String> = all.iter().map(|(m, _)| head(m)).collect();
     if all.len() <= MOST_COLUMNS {
         let lead = Column::words("metric").with(shown.iter().map(|m| Cell::text(title(*m))));
-        let column = |(head, (_, c)): (&String, &(&Measurement, &Counters))| {
-            Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)))
-        };
+        let column =
+            |(head, (_, c)): (&String, &(&Measurement, &Counters))| Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)));
         let columns: Vec<Column> = heads.iter().zip(&all).map(column).collect();
         for block in blocks(&lead, &columns, page.width) {
             page.table(&block);
@@ -110,7 +108,10 @@ pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCoun
 
 /// How long it took and how it ended.
 fn ends(program: &ProgramCount) -> Vec<String> {
-    let mut items: Vec<String> = value_of(&program.elapsed_s).map(|s| format!("took {}", if s < 1.0 { format!("{} ms", number(s * 1e3)) } else { seconds(s) })).into_iter().collect();
+    let mut items: Vec<String> = value_of(&program.elapsed_s)
+        .map(|s| format!("took {}", if s < 1.0 { format!("{} ms", number(s * 1e3)) } else { seconds(s) }))
+        .into_iter()
+        .collect();
     let other: BTreeSet<String> = program
         .runs
         .iter()

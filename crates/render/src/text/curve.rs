@@ -46,9 +46,9 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
             Column::numbers("delay").with(rows.iter().map(|(d, _)| d.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
             Column::numbers("GB/s").with(rows.iter().map(|(_, p)| marks.cell(p.1))),
             Column::numbers("ns").with(rows.iter().map(|(_, p)| marks.cell(p.0))),
-            Column::numbers("in flight").optional().with(rows.iter().map(|(_, p)| {
-                p.1.and_then(|m| m.lines_in_flight).map_or(Cell::Blank, |lines| Cell::number(number(lines)))
-            })),
+            Column::numbers("in flight").optional().with(
+                rows.iter().map(|(_, p)| p.1.and_then(|m| m.lines_in_flight).map_or(Cell::Blank, |lines| Cell::number(number(lines)))),
+            ),
             Column::words("latency").with(rows.iter().map(|(d, p)| {
                 let shape = latency(&p.0).zip(most).map(|(v, most)| bar(v / most, BAR)).unwrap_or_default();
                 Cell::text(if d.is_some() && *d == knee { format!("{shape} ◂ knee") } else { shape })

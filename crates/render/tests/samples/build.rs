@@ -338,7 +338,18 @@ impl Lab {
         let keep_awake = if packages.len() > 1 { packages.iter().filter_map(first).collect() } else { IdSet::new() };
         let stop = StopRule { relative_half_width: 0.01, budget_s: 1.0, fixed_time: false };
         let directories = self.directory.iter().cloned().collect();
-        Plan { steps, stop, seed: 1, keep_awake, directories, estimated_s, contents: vec![], start_signal: None, counters: false, notes: vec![] }
+        Plan {
+            steps,
+            stop,
+            seed: 1,
+            keep_awake,
+            directories,
+            estimated_s,
+            contents: vec![],
+            start_signal: None,
+            counters: false,
+            notes: vec![],
+        }
     }
 
     fn work(&self, m: &Measurement) -> Work {

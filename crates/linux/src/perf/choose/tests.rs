@@ -25,8 +25,12 @@ impl Drop for Tree {
     }
 }
 
-const X86_FORMAT: [(&str, &str); 4] =
-    [("cpu/format/event", "config:0-7"), ("cpu/format/umask", "config:8-15"), ("cpu/format/cmask", "config:24-31"), ("cpu/format/inv", "config:23")];
+const X86_FORMAT: [(&str, &str); 4] = [
+    ("cpu/format/event", "config:0-7"),
+    ("cpu/format/umask", "config:8-15"),
+    ("cpu/format/cmask", "config:24-31"),
+    ("cpu/format/inv", "config:23"),
+];
 
 fn identity(vendor: &str, arch: &str, fields: &[(&str, &str)]) -> Identity {
     let model: BTreeMap<String, String> = fields.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();

@@ -43,11 +43,7 @@ pub(super) const SKYLAKE_TO_ICE_LAKE: Table = Table {
         ],
         &[
             row("offcore_requests_outstanding.demand_data_rd", &[R::DemandOutstanding], "event=0x60,umask=0x01"),
-            row(
-                "offcore_requests_outstanding.cycles_with_demand_data_rd",
-                &[R::DemandOutstandingCycles],
-                "event=0x60,umask=0x01,cmask=1",
-            ),
+            row("offcore_requests_outstanding.cycles_with_demand_data_rd", &[R::DemandOutstandingCycles], "event=0x60,umask=0x01,cmask=1"),
             row("offcore_requests.demand_data_rd", &[R::DemandRequests], "event=0xb0,umask=0x01"),
         ],
         &[
@@ -71,11 +67,7 @@ pub(super) const SAPPHIRE_RAPIDS_ON: Table = Table {
         ],
         &[
             row("offcore_requests_outstanding.demand_data_rd", &[R::DemandOutstanding], "event=0x20,umask=0x01"),
-            row(
-                "offcore_requests_outstanding.cycles_with_demand_data_rd",
-                &[R::DemandOutstandingCycles],
-                "event=0x20,umask=0x01,cmask=1",
-            ),
+            row("offcore_requests_outstanding.cycles_with_demand_data_rd", &[R::DemandOutstandingCycles], "event=0x20,umask=0x01,cmask=1"),
             row("offcore_requests.demand_data_rd", &[R::DemandRequests], "event=0x21,umask=0x01"),
         ],
         &[

@@ -37,7 +37,8 @@ fn every_table_can_be_read_and_gives_each_role_once() {
             assert!(roles.contains(&role), "{design:?} lacks {role:?}");
         }
         // Cycles and instructions have counters of their own on Intel and one on Arm; AMD has six of one kind.
-        let programmable = |group: &&[Row]| group.iter().filter(|r| !r.roles.contains(&Role::Cycles) && !r.roles.contains(&Role::Instructions)).count();
+        let programmable =
+            |group: &&[Row]| group.iter().filter(|r| !r.roles.contains(&Role::Cycles) && !r.roles.contains(&Role::Instructions)).count();
         assert!(table.groups.iter().all(|g| programmable(g) <= 5), "{design:?}");
         assert!(!table.source.is_empty());
     }
