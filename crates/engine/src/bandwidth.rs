@@ -7,7 +7,6 @@ use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Coordinates, Experiment, Metric};
 use memgauge_core::stats;
 
-use crate::counting::Sheet;
 use crate::crew::{Deeds, window_gbs};
 use crate::session::{BURST_WINDOWS, CellError, Course, Session, WINDOW};
 
@@ -29,13 +28,13 @@ impl Session<'_> {
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut groups, mut spent) = (Vec::new(), Duration::ZERO);
-        let (mut course, mut deeds, mut sheet) = (Course::default(), Deeds::default(), Sheet::default());
+        let (mut course, mut deeds) = (Course::default(), Deeds::default());
         let mut loads = self.loads(&crew, &choice, delay)?;
         loop {
             let mut burst = self.burst(None, loads, windows)?;
             course.add(&burst);
             deeds.add(&burst);
-            self.tally_loads(&mut sheet, &burst.loads);
+            self.tally_loads(&mut deeds.loaded, &burst.loads);
             groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
             loads = burst.take_loads();
             spent += WINDOW * windows as u32;
@@ -53,7 +52,7 @@ impl Session<'_> {
         evidence.noise = self.unwatch(watch, &course.disturbance);
         self.tell_of_corruption(&evidence, at);
         self.push(experiment, at.clone(), Metric::Bandwidth, estimate, evidence);
-        self.attach(&sheet, WorkUnit::Line, crew.certain(self.setting.machine, &choice));
+        self.attach(&deeds.loaded, WorkUnit::Line, crew.certain(self.setting.machine, &choice));
         Ok(())
     }
 

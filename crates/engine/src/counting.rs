@@ -4,7 +4,7 @@
 //! off where the burst ends ([`crate::burst::keep_count`]). Memory controllers are the whole machine's: the burst's first worker switches
 //! those as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
@@ -122,7 +122,7 @@ fn advice(reason: &str) -> &'static str {
 pub(crate) struct Sheet {
     own: Vec<Result<Tally, String>>,
     system: Vec<Result<Tally, String>>,
-    threads: BTreeMap<u32, ()>,
+    threads: BTreeSet<u32>,
     ticks: u64,
     wall_ticks: u64,
     work: u64,
@@ -140,7 +140,7 @@ impl Sheet {
             system.add(&mut self.system, before, after);
             self.wall_ticks += count.ticks;
         }
-        self.threads.insert(cpu, ());
+        self.threads.insert(cpu);
         self.ticks += count.ticks;
         self.work += count.work * per_unit;
     }

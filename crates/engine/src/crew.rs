@@ -13,7 +13,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
 use memgauge_linux::memory::Buffer;
 
-use crate::counting::certain;
+use crate::counting::{Sheet, certain};
 use crate::load::{Checked, Load};
 use crate::pages::combined_pages;
 use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
@@ -268,6 +268,10 @@ pub(crate) struct Deeds {
     /// CPU, kernel, ticks, steps.
     members: Vec<(u32, &'static Kernel, u64, u64)>,
     checked: Option<Checked>,
+    /// What their hardware counters showed.
+    pub(crate) loaded: Sheet,
+    /// And those of a chase beside them.
+    pub(crate) chased: Sheet,
 }
 
 impl Deeds {

@@ -13,7 +13,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::Chase;
-use crate::counting::{Sheet, certain};
+use crate::counting::certain;
 use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::hop_ns;
 use crate::pages::combined_pages;
@@ -56,8 +56,7 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
-            let (latency, bandwidth, evidence, deeds, moved_on, [chased, loaded]) =
-                self.point(probe, chase, &crew, &choice, delay, &buffer)?;
+            let (latency, bandwidth, evidence, deeds, moved_on) = self.point(probe, chase, &crew, &choice, delay, &buffer)?;
             chase = moved_on;
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
@@ -69,9 +68,9 @@ impl Session<'_> {
             let in_flight = bandwidth.value.zip(latency.value).map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
             let machine = self.setting.machine;
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
-            self.attach(&chased, WorkUnit::Hop, certain(machine, probe.cpu, probe.buffer.bytes, true));
+            self.attach(&deeds.chased, WorkUnit::Hop, certain(machine, probe.cpu, probe.buffer.bytes, true));
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
-            self.attach(&loaded, WorkUnit::Line, crew.certain(machine, &choice));
+            self.attach(&deeds.loaded, WorkUnit::Line, crew.certain(machine, &choice));
             if let Some(last) = self.results.last_mut() {
                 last.lines_in_flight = in_flight;
             }
@@ -93,13 +92,12 @@ impl Session<'_> {
         choice: &Choice,
         delay: u32,
         buffer: &Buffer,
-    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase, [Sheet; 2]), CellError> {
+    ) -> Result<(Estimate, Estimate, Evidence, Deeds, Chase), CellError> {
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
         let (mut course, mut deeds) = (Course::default(), Deeds::default());
-        let (mut chased, mut loaded) = (Sheet::default(), Sheet::default());
         let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
@@ -107,13 +105,13 @@ impl Session<'_> {
             let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
             course.add(&burst);
             deeds.add(&burst);
-            self.tally_loads(&mut loaded, &burst.loads);
+            self.tally_loads(&mut deeds.loaded, &burst.loads);
             let loads = window_gbs(&burst, |t| clock.ns(t), windows);
             going = burst.take_loads();
             let Some((trace, moved_on)) = burst.chase else {
                 return Err(CellError::Cannot("the chase left no trace".into()));
             };
-            self.tally_chase(&mut chased, probe.cpu, &trace);
+            self.tally_chase(&mut deeds.chased, probe.cpu, &trace);
             chase = moved_on;
             let ns = hop_ns(&trace, &clock, windows);
             // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
@@ -141,6 +139,6 @@ impl Session<'_> {
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
-        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase, [chased, loaded]))
+        Ok((stats::estimate(&latencies, target), stats::estimate(&bandwidths, target), evidence, deeds, chase))
     }
 }
