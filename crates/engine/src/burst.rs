@@ -95,6 +95,8 @@ pub(crate) fn keep_count(schedule: &Schedule<'_>, mut block: impl FnMut(usize)) 
     let before = schedule.counters.map(|c| c.read());
     // Ticks and work when the counters were switched on.
     let mut counting: Option<(u64, u64)> = None;
+    // One bit to look at in each block where nothing is counted.
+    let mut waiting = schedule.counters.is_some();
     schedule.wait_for_start();
     let mut now = clock.now();
     trace.began = now;
@@ -102,8 +104,9 @@ pub(crate) fn keep_count(schedule: &Schedule<'_>, mut block: impl FnMut(usize)) 
     let place = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
     loop {
         let mut current = place(now);
-        if let Some(counters) = schedule.counters.filter(|_| counting.is_none() && current >= SETTLE_WINDOWS) {
-            counters.on();
+        if waiting && current >= SETTLE_WINDOWS {
+            waiting = false;
+            schedule.counters.iter().for_each(Switches::on);
             // The switching belongs to the window before, which nobody counts.
             now = clock.now();
             current = place(now);
