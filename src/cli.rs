@@ -9,6 +9,9 @@ use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task,
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+pub(crate) use count::CountArgs;
+
+mod count;
 mod probe;
 mod quick;
 mod scan;
@@ -60,6 +63,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
     Scan(scan::ScanArgs),
+    /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
+    Count(CountArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -72,6 +77,16 @@ pub(crate) struct MlcArgs {
     /// A mode and letters as mlc takes them, such as --loaded_latency -t5 -W3
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
+}
+
+/// Hardware counters, for the commands that can have them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Counters")]
+struct Counting {
+    /// Count hardware events around exactly the windows that are measured: miss rates, parallelism, latency per miss, DRAM bytes. What this
+    /// machine cannot count is left out, and a note says why
+    #[arg(long)]
+    counters: bool,
 }
 
 /// Where to measure.
@@ -236,6 +251,8 @@ pub(crate) struct LatencyArgs {
     #[command(flatten)]
     idle: probe::Idle,
     #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -274,6 +291,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     signal: probe::Signal,
     #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
     common: Common,
     #[command(flatten)]
     files: Files,
@@ -300,6 +319,8 @@ pub(crate) struct LoadedArgs {
     load: Load,
     #[command(flatten)]
     shape: traffic::Shape,
+    #[command(flatten)]
+    counting: Counting,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -526,6 +547,7 @@ impl LatencyArgs {
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
+        spec.counters = self.counting.counters;
         self.chase.apply(&mut spec);
         self.idle.apply(&mut spec);
         self.files.apply(self.common.request(spec))
@@ -542,6 +564,7 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
+        spec.counters = self.counting.counters;
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
         self.signal.apply(&mut spec);
@@ -562,6 +585,7 @@ impl RunArgs {
 impl LoadedArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
+        spec.counters = self.counting.counters;
         self.chase.apply(&mut spec);
         self.beside.apply(&mut spec);
         self.signal.apply(&mut spec);
@@ -587,6 +611,8 @@ pub(crate) enum Asked {
     Measure(Box<Request>),
     /// Show the machine.
     Info(InfoArgs),
+    /// Count a program.
+    Count(Box<CountArgs>),
     /// Show a saved result.
     Render(RenderArgs),
     /// Do what mlc would with these arguments.
@@ -607,6 +633,7 @@ impl Cli {
             Some(Command::Scan(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
+            Some(Command::Count(args)) => return Ok(Asked::Count(Box::new(args))),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
         };

@@ -1,6 +1,7 @@
 //! memgauge: parse, plan, run, render. Two programs share it: `memgauge` and the drop-in `mlc`.
 
 mod cli;
+mod count;
 mod mlc;
 mod output;
 mod progress;
@@ -64,6 +65,7 @@ pub fn main() -> ExitCode {
     let done = match asked {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
+        Asked::Count(args) => count::count(*args),
         Asked::Render(args) => render(args),
         Asked::Mlc(args) => return mlc::main(args.into_iter()),
     };
@@ -75,7 +77,7 @@ pub fn main() -> ExitCode {
             ExitCode::from(match error.downcast_ref::<PlanError>() {
                 Some(PlanError::Request(_)) => exit::USAGE,
                 _ if matches!(error.downcast_ref(), Some(DirectoryError::Request { .. })) => exit::USAGE,
-                _ if error.is::<output::BadFile>() => exit::USAGE,
+                _ if error.is::<output::BadFile>() || error.is::<count::BadEvent>() => exit::USAGE,
                 _ => exit::COULD_NOT_MEASURE,
             })
         }
@@ -195,6 +197,7 @@ fn blank_report(machine: Machine, root: &Path) -> Report {
         machine,
         plan: None,
         results: Vec::new(),
+        program: None,
         curves: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),

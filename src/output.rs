@@ -63,6 +63,24 @@ impl Sinks {
 
     /// The same of several reports, each file with all of them.
     pub(crate) fn write_all(&self, results: &[Named<'_>]) -> anyhow::Result<()> {
+        self.write_files(results)?;
+        match &self.standard {
+            Some(format) => print(&format.render_all(results)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The same with standard error instead of standard output, which is the counted program's.
+    pub(crate) fn write_on_stderr(&self, report: &Report) -> anyhow::Result<()> {
+        let results = [Named { name: "", report }];
+        self.write_files(&results)?;
+        if let Some(format) = &self.standard {
+            io::stderr().lock().write_all(&format.render_all(&results)?)?;
+        }
+        Ok(())
+    }
+
+    fn write_files(&self, results: &[Named<'_>]) -> anyhow::Result<()> {
         for (path, format) in &self.files {
             let beside = beside(path);
             let write = || -> anyhow::Result<()> {
@@ -72,10 +90,7 @@ impl Sinks {
             };
             write().with_context(|| format!("cannot write {}", path.display()))?;
         }
-        match &self.standard {
-            Some(format) => print(&format.render_all(results)?),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

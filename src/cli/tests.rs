@@ -95,3 +95,12 @@ fn percentages() {
         assert!(parse_percent(bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn counters_are_for_the_commands_that_have_windows() {
+    for command in ["latency", "bandwidth", "loaded"] {
+        assert!(spec(&format!("memgauge {command} --counters")).counters);
+        assert!(!spec(&format!("memgauge {command}")).counters);
+    }
+    assert!(Cli::try_parse_from(["memgauge", "c2c", "--counters"]).is_err());
+}

@@ -120,6 +120,8 @@ mod tests {
     fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
         Measurement {
             distribution: None,
+            counters: None,
+            lines_in_flight: None,
             experiment: Experiment::IdleLatency,
             at: Coordinates { cpu: Some(0), memory_node: Some(1), order: Some(order), ..Coordinates::default() },
             metric: Metric::Latency,

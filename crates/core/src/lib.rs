@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod counters;
 pub mod curve;
 pub mod directory;
 pub mod distribution;
@@ -12,6 +13,7 @@ pub mod findings;
 pub mod installed;
 pub mod judge;
 pub mod limit;
+pub mod metrics;
 pub mod note;
 pub mod pattern;
 pub mod plan;

@@ -60,6 +60,9 @@ pub struct Plan {
     /// What the user says that the machine's memory could transfer at most, in 10^9 bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_gbs: Option<f64>,
+    /// Count hardware events while measured windows run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters: bool,
     /// What the reader should know about the plan.
     pub notes: Vec<Note>,
 }

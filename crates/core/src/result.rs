@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 pub use evidence::*;
 
+use crate::counters::{Counters, ProgramCount};
 pub use crate::distribution::{Bucket, Distribution, Percentile};
 use crate::findings::Health;
 use crate::note::Note;
@@ -44,6 +45,9 @@ pub struct Report {
     pub plan: Option<Plan>,
     /// What was measured.
     pub results: Vec<Measurement>,
+    /// A program that was counted; absent in every other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<ProgramCount>>,
     /// Summaries of loaded-latency curves, whose points are in `results`.
     pub curves: Vec<CurveSummary>,
     /// How the time was spent.
@@ -317,6 +321,12 @@ pub struct Measurement {
     pub quality: Quality,
     /// How it stands against the machine's limit.
     pub verdict: Verdict,
+    /// What the CPUs' counters showed meanwhile; absent where they were not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Box<Counters>>,
+    /// Lines in flight by Little's law, bandwidth x latency, of all threads together; for bandwidths measured beside a chase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines_in_flight: Option<f64>,
 }
 
 /// A median with its interval.

@@ -225,6 +225,8 @@ mod tests {
             unit: Unit::GigabytesPerSecond,
             firmware: None,
             distribution: None,
+            counters: None,
+            lines_in_flight: None,
             estimate: region(value, 1.0),
             evidence: Evidence::default(),
             quality: Quality::default(),

@@ -58,6 +58,8 @@ pub struct Spec {
     pub keep_awake: Option<IdSet>,
     /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
     pub start_signal: Option<String>,
+    /// Count hardware events while measured windows run.
+    pub counters: bool,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
     /// What the machine's memory could transfer at most, in 10^9 bytes a second, as the user knows it.
@@ -300,6 +302,7 @@ impl Spec {
             scan: ScanSpec::default(),
             keep_awake: None,
             start_signal: None,
+            counters: false,
             seed: None,
             peak_gbs: None,
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Coordinates, Experiment, Metric};
 use memgauge_core::stats;
@@ -34,6 +35,7 @@ impl Session<'_> {
             let mut burst = self.burst(None, loads, windows)?;
             course.add(&burst);
             deeds.add(&burst);
+            self.tally_loads(&mut deeds.loaded, &burst.loads);
             groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
             loads = burst.take_loads();
             spent += WINDOW * windows as u32;
@@ -52,6 +54,7 @@ impl Session<'_> {
         evidence.noise = self.unwatch(watch, &course.disturbance);
         self.tell_of_corruption(&evidence, at);
         self.push(experiment, at.clone(), Metric::Bandwidth, estimate, evidence);
+        self.attach(&deeds.loaded, WorkUnit::Line, crew.certain(self.setting.machine, &choice));
         Ok(())
     }
 

@@ -8,20 +8,25 @@ use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
+use crate::counting::{Count, Switches};
+use crate::session::SETTLE_WINDOWS;
+
 /// Threads read the clock about this often. A reading costs some 10 ns and a fence after non-temporal stores some 150 ns, so both together
 /// below 1 %; a window is 250 times longer.
 const BLOCK_NS: f64 = 20_000.0;
 
 /// When a burst starts and ends, in clock ticks.
 #[derive(Clone, Copy)]
-pub(crate) struct Schedule {
+pub(crate) struct Schedule<'a> {
     pub(crate) clock: Clock,
     pub(crate) start: u64,
     pub(crate) window: u64,
     pub(crate) windows: usize,
+    /// Hardware counters of the worker that has this schedule.
+    pub(crate) counters: Option<Switches<'a>>,
 }
 
-impl Schedule {
+impl Schedule<'_> {
     fn end(&self) -> u64 {
         self.start + self.window * self.windows as u64
     }
@@ -39,11 +44,18 @@ pub(crate) struct Trace {
     marks: Vec<Option<(u64, u64)>>,
     began: u64,
     ended: u64,
+    /// What was counted from the first counted window's beginning to the end.
+    count: Option<Count>,
 }
 
 impl Trace {
     fn new(windows: usize) -> Self {
-        Self { marks: vec![None; windows + 1], began: 0, ended: 0 }
+        Self { marks: vec![None; windows + 1], began: 0, ended: 0, count: None }
+    }
+
+    /// What the worker's hardware counters showed.
+    pub(crate) fn count(&self) -> Option<&Count> {
+        self.count.as_ref()
     }
 
     /// Ticks and work of a window, when the thread looked at the clock in it and in the next.
@@ -62,7 +74,7 @@ impl Trace {
     /// A trace with these marks.
     #[cfg(test)]
     pub(crate) fn of(marks: Vec<Option<(u64, u64)>>) -> Self {
-        Self { marks, began: 0, ended: 0 }
+        Self { marks, began: 0, ended: 0, count: None }
     }
 
     pub(crate) fn began(&self) -> u64 {
@@ -76,22 +88,40 @@ impl Trace {
 
 /// Runs `block` until the schedule's end. `block(units)` does that many units of work; units double from 1 until a block takes [`BLOCK_NS`],
 /// whatever the speed of the memory. The trace counts units.
-pub(crate) fn keep_count(schedule: &Schedule, mut block: impl FnMut(usize)) -> Trace {
+pub(crate) fn keep_count(schedule: &Schedule<'_>, mut block: impl FnMut(usize)) -> Trace {
     let clock = &schedule.clock;
     let mut trace = Trace::new(schedule.windows);
     let (mut work, mut units, end) = (0, 1, schedule.end());
     let short = (BLOCK_NS / clock.ns(1)) as u64 / 2;
+    let before = schedule.counters.map(|c| c.read());
+    // Ticks and work when the counters were switched on.
+    let mut counting: Option<(u64, u64)> = None;
+    // One bit to look at in each block where nothing is counted.
+    let mut waiting = schedule.counters.is_some();
     schedule.wait_for_start();
     let mut now = clock.now();
     trace.began = now;
     let mut index = usize::MAX;
+    let place = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
     loop {
-        let current = ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
+        let mut current = place(now);
+        if waiting && current >= SETTLE_WINDOWS {
+            waiting = false;
+            schedule.counters.iter().for_each(Switches::on);
+            // The switching belongs to the window before, which nobody counts.
+            now = clock.now();
+            current = place(now);
+            counting = Some((now, work));
+        }
         if current != index {
             index = current;
             trace.marks[index] = Some((now, work));
         }
         if now >= end {
+            if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
+                counters.off();
+                trace.count = Some(Count { before, after: counters.read(), ticks: now - from, work: work - done });
+            }
             trace.ended = now;
             return trace;
         }
@@ -173,7 +203,7 @@ impl Chase {
     }
 
     /// Chases in timed batches for the whole burst; the trace's work is batches.
-    fn run_timed(mut self, schedule: &Schedule, mut batches: Box<Batches>) -> (Trace, Self) {
+    fn run_timed(mut self, schedule: &Schedule<'_>, mut batches: Box<Batches>) -> (Trace, Self) {
         let mut position = self.position as *const u8;
         let hops = batches.hops as usize;
         let clock = schedule.clock;
@@ -196,7 +226,7 @@ impl Chase {
     }
 
     /// Chases for the whole burst; the trace's work is [`kernels::CHASE_UNROLL`] hops. Returns the chase where it stopped.
-    pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
+    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
         if let Some(batches) = self.batches.take() {
             return self.run_timed(schedule, batches);
         }
@@ -256,7 +286,7 @@ pub(crate) fn keep_awake_until(ended: &AtomicBool) {
 }
 
 /// Keeps a CPU busy without touching memory.
-pub(crate) fn keep_awake(schedule: &Schedule) -> Trace {
+pub(crate) fn keep_awake(schedule: &Schedule<'_>) -> Trace {
     keep_count(schedule, |units| {
         kernels::dependent_adds(1000 * units as u64);
     })

@@ -193,7 +193,7 @@ mod tests {
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let window = clock.ticks_of(std::time::Duration::from_millis(5));
-        let schedule = Schedule { clock, start: clock.now(), window, windows: 4 };
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
         let (trace, chase) = Chase::new(buffer, start).timing(64).run(&schedule);
         let (_, batches) = chase.into_parts();
         let batches = batches.unwrap();

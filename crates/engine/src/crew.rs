@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use memgauge_core::counters::Certain;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, TrafficRates, Trial};
 use memgauge_core::stats;
+use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
 use memgauge_linux::memory::Buffer;
 
+use crate::counting::{Sheet, certain};
 use crate::load::{Checked, Load};
 use crate::pages::combined_pages;
 use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
@@ -85,6 +88,23 @@ impl Crew {
     /// Each member's CPU and first buffer.
     pub(crate) fn memory(&self) -> impl Iterator<Item = (u32, &Arc<Buffer>, Bytes)> {
         self.members.iter().map(|m| (m.cpu, &m.buffer, m.bytes))
+    }
+
+    /// What members are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as is each
+    /// core's own business.
+    pub(crate) fn certain(&self, machine: &Machine, choice: &Choice) -> Certain {
+        let each = self.members.iter().zip(&choice.kernels).map(|(m, kernel)| {
+            let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
+            let found = certain(machine, m.cpu, m.bytes, loads);
+            if loads { found } else { Certain::default() }
+        });
+        let both = |a: Certain, b: Certain| Certain {
+            loads: a.loads || b.loads,
+            l1_missed: a.l1_missed || b.l1_missed,
+            l2_missed: a.l2_missed || b.l2_missed,
+            llc_missed: a.llc_missed || b.llc_missed,
+        };
+        each.reduce(both).unwrap_or_default()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -258,6 +278,10 @@ pub(crate) struct Deeds {
     /// CPU, kernel, ticks, steps.
     members: Vec<(u32, &'static Kernel, u64, u64)>,
     checked: Option<Checked>,
+    /// What their hardware counters showed.
+    pub(crate) loaded: Sheet,
+    /// And those of a chase beside them.
+    pub(crate) chased: Sheet,
 }
 
 impl Deeds {
@@ -389,7 +413,7 @@ mod tests {
     fn reads_that_stores_cause_are_on_the_bus_and_not_in_the_applications_bytes() {
         let of = |mix: Mix| kernels::all().iter().find(|k| k.mix == mix && k.form.is_plain() && k.width != Width::String).unwrap();
         let bus = |mix: Mix, rfo, in_memory| {
-            let deeds = Deeds { members: vec![(0, of(mix), 100, 1000)], checked: None };
+            let deeds = Deeds { members: vec![(0, of(mix), 100, 1000)], checked: None, loaded: Sheet::default(), chased: Sheet::default() };
             deeds.traffic(30.0, rfo, in_memory).bus_estimate_gbs
         };
         assert_eq!(bus(Mix::R1W1, Rfo::Yes, true), Some(60.0));
@@ -399,7 +423,12 @@ mod tests {
         assert_eq!(bus(Mix::AllReads, Rfo::Unknown, true), Some(30.0));
         assert_eq!(bus(Mix::NtWrite, Rfo::Yes, true), Some(30.0));
         assert_eq!(bus(Mix::AllReads, Rfo::No, false), None, "a cache's bytes cross no bus");
-        let mixed = Deeds { members: vec![(0, of(Mix::AllReads), 100, 1000), (1, of(Mix::R1W1), 100, 1000)], checked: None };
+        let mixed = Deeds {
+            members: vec![(0, of(Mix::AllReads), 100, 1000), (1, of(Mix::R1W1), 100, 1000)],
+            checked: None,
+            loaded: Sheet::default(),
+            chased: Sheet::default(),
+        };
         assert_eq!(mixed.traffic(30.0, Rfo::Yes, true).rfo, Rfo::Yes);
         assert_eq!(mixed.traffic(30.0, Rfo::Unknown, true).bus_estimate_gbs, None);
         let part = kernels::all().iter().find(|k| k.form.line == LineUse::Part && k.mix == Mix::R1W1).unwrap();

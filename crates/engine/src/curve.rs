@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::curve;
 use memgauge_core::distribution::Recorder;
+use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
 use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Distribution, Estimate, Evidence, Experiment, Metric};
 use memgauge_core::spec::Hops;
@@ -14,6 +16,7 @@ use memgauge_kernels::CHASE_UNROLL;
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::Chase;
+use crate::counting::certain;
 use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::{hop_ns, hops_of, window_of};
 use crate::pages::combined_pages;
@@ -87,9 +90,16 @@ impl Session<'_> {
             let line = self.line().0 as f64;
             let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns, rfo, in_memory));
             self.tell_of_corruption(&evidence, &here);
+            let in_flight = bandwidth.value.zip(latency.value).map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
+            let machine = self.setting.machine;
             self.push(experiment, here.clone(), Metric::Latency, latency, evidence.clone());
-            self.attach(distribution);
+            self.attach_distribution(distribution);
+            self.attach(&deeds.chased, WorkUnit::Hop, certain(machine, probe.cpu, probe.buffer.bytes, true));
             self.push(experiment, here, Metric::Bandwidth, bandwidth, Evidence { traffic: loads, ..evidence });
+            self.attach(&deeds.loaded, WorkUnit::Line, crew.certain(machine, &choice));
+            if let Some(last) = self.results.last_mut() {
+                last.lines_in_flight = in_flight;
+            }
         }
         self.summarise(at, &points);
         Ok(())
@@ -125,11 +135,13 @@ impl Session<'_> {
             let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
             course.add(&burst);
             deeds.add(&burst);
+            self.tally_loads(&mut deeds.loaded, &burst.loads);
             let loads = window_gbs(&burst, |t| clock.ns(t), windows);
             going = burst.take_loads();
             let Some((trace, moved_on)) = burst.chase else {
                 return Err(CellError::Cannot("the chase left no trace".into()));
             };
+            self.tally_chase(&mut deeds.chased, probe.cpu, &trace);
             chase = moved_on;
             hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
             let ns = hop_ns(&trace, &clock, windows);

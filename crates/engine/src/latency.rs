@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::advise;
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::plan::{BufferPlan, Probe};
@@ -17,6 +18,7 @@ use memgauge_linux::memory::Buffer;
 
 use crate::burst::{self, Chase, Trace};
 use crate::chain;
+use crate::counting::{Sheet, certain};
 use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW, combined};
 use crate::team::{Done, Job};
@@ -47,7 +49,7 @@ fn orders(idle: &Idle<'_>, probe: &Probe) -> Vec<Taken> {
         [] => &both[..1],
         asked => asked,
     };
-    let taken = |&order| Taken { order, groups: Vec::new(), recorder: idle.histogram.and_then(Recorder::new) };
+    let taken = |&order| Taken { order, groups: Vec::new(), recorder: idle.histogram.and_then(Recorder::new), sheet: Sheet::default() };
     orders.iter().map(taken).collect()
 }
 
@@ -76,6 +78,7 @@ struct Taken {
     /// Samples by allocation.
     groups: Vec<Vec<f64>>,
     recorder: Option<Recorder>,
+    sheet: Sheet,
 }
 
 /// Hops that are asked for of a chase over this probe's buffer.
@@ -112,7 +115,7 @@ impl Session<'_> {
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
-            for Taken { order, groups, recorder } in &mut taken {
+            for Taken { order, groups, recorder, sheet } in &mut taken {
                 let mut chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
                 if let Some(hops) = hops {
                     let sample;
@@ -122,6 +125,7 @@ impl Session<'_> {
                     let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
                     course.add(&burst);
                     let Some((trace, moved_on)) = burst.chase else { continue };
+                    self.tally_chase(sheet, probe.cpu, &trace);
                     groups.push(hop_ns(&trace, &self.clock(), windows));
                     chase = moved_on;
                 }
@@ -146,8 +150,9 @@ impl Session<'_> {
             }
         }
         let noise = self.unwatch(watch, &course.disturbance);
+        let certain = certain(self.setting.machine, probe.cpu, probe.buffer.bytes, true);
         let mut local = None;
-        for Taken { order, groups, recorder } in taken {
+        for Taken { order, groups, recorder, sheet } in taken {
             let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
             let translation_ns =
                 local.as_ref().filter(|_| order == ChaseOrder::FullRandom).and_then(|l| advise::translation_ns(l, &estimate));
@@ -177,7 +182,8 @@ impl Session<'_> {
                 ..Default::default()
             };
             self.push(experiment, Coordinates { order: Some(order), ..at.clone() }, Metric::Latency, estimate, evidence);
-            self.attach(recorder.and_then(Recorder::finish));
+            self.attach_distribution(recorder.and_then(Recorder::finish));
+            self.attach(&sheet, WorkUnit::Hop, certain);
         }
         Ok(())
     }

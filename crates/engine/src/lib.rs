@@ -8,6 +8,7 @@
 mod bandwidth;
 mod burst;
 mod chain;
+mod counting;
 mod crew;
 mod curve;
 mod handoff;

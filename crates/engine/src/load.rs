@@ -115,7 +115,7 @@ impl Load {
     }
 
     /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
-    pub(crate) fn run(mut self, schedule: &Schedule) -> (Trace, Self) {
+    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
         let kernel = self.lane.kernel;
         // The delay that was asked for is between bursts of four lines.
         let delay = (self.delay > 0).then_some(self.delay * kernel.burst_lines / 4);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use memgauge_core::counters::{Certain, WorkUnit};
 use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
@@ -14,14 +15,16 @@ use memgauge_core::result::{
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::IdSet;
-use memgauge_kernels::Kernel;
+use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
 use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
+use memgauge_linux::perf::Counting;
 use memgauge_linux::start_signal::{StartSignal, StartSignalError};
 
 use crate::burst::{self, Chase, Schedule, Trace};
+use crate::counting::{Bench, Sheet, Switches};
 use crate::curve::Manner;
 use crate::latency::Idle;
 use crate::load::Load;
@@ -40,6 +43,8 @@ const WITHOUT_SAMPLE: f64 = 8.0;
 pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
 pub(crate) const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
+/// Reading a worker's counters before the burst takes this long at most, the memory controllers' on other packages included.
+const LEAD_TO_READ: Duration = Duration::from_millis(1);
 /// A thread that has not come back this long after its burst should have ended is lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
@@ -143,6 +148,8 @@ pub(crate) struct Session<'a> {
     cell_s: f64,
     within_s: f64,
     began: Instant,
+    /// Hardware counters, where they were asked for.
+    bench: Option<Bench>,
 }
 
 impl<'a> Session<'a> {
@@ -165,6 +172,10 @@ impl<'a> Session<'a> {
             cell_s: 0.0,
             within_s: 0.0,
             began: Instant::now(),
+            bench: plan.counters.then(|| {
+                let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
+                Bench::new(setting, cpus.unwrap_or(0))
+            }),
         }
     }
 
@@ -346,24 +357,32 @@ impl<'a> Session<'a> {
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let keepers = self.keepers(&busy);
         let threads = busy.len() + keepers.len();
+        self.open_counters(&busy)?;
+        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
+        let mut counters: BTreeMap<u32, _> = counters.collect();
         let clock = self.clock();
-        let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * threads as u32);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(WINDOW), windows };
+        let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
+        let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
+        let schedule = Schedule { clock, start, window: clock.ticks_of(WINDOW), windows, counters: None };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
         if let Some((cpu, chase)) = chase {
+            let counters = counters.remove(&cpu);
             jobs.push((
                 cpu,
                 Box::new(move || {
-                    let (trace, chase) = chase.run(&schedule);
+                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
+                    let (trace, chase) = chase.run(&Schedule { counters: switches, ..schedule });
                     Left::Chased(trace, chase)
                 }),
             ));
         }
         for (cpu, load) in loads {
+            let counters = counters.remove(&cpu);
             jobs.push((
                 cpu,
                 Box::new(move || {
-                    let (trace, load) = load.run(&schedule);
+                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
+                    let (trace, load) = load.run(&Schedule { counters: switches, ..schedule });
                     Left::Loaded(Box::new(Loaded { cpu, trace, load }))
                 }),
             ));
@@ -382,6 +401,49 @@ impl<'a> Session<'a> {
         self.measuring += length;
         self.observer.progress(self.share());
         Ok(gather(done))
+    }
+
+    /// Lets workers that have not done so open their hardware counters, where they were asked for.
+    fn open_counters(&mut self, cpus: &IdSet) -> Result<(), CellError> {
+        for cpu in cpus.iter() {
+            let Some(set) = self.bench.as_ref().and_then(|b| b.to_open(cpu)) else { continue };
+            let counting = self.team.run_on(cpu, move || Counting::of_this_thread(&set))?;
+            if let Some(bench) = &mut self.bench {
+                bench.opened(cpu, counting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what the workers of a burst counted to a measurement's sheet: the chase's, or the loaders'.
+    pub(crate) fn tally_chase(&self, sheet: &mut Sheet, cpu: u32, trace: &Trace) {
+        if let Some((bench, count)) = self.bench.as_ref().zip(trace.count()) {
+            sheet.add(bench, cpu, count, kernels::CHASE_UNROLL as u64);
+        }
+    }
+
+    pub(crate) fn tally_loads(&self, sheet: &mut Sheet, loads: &[Loaded]) {
+        let Some(bench) = &self.bench else { return };
+        for loaded in loads {
+            let kernel = loaded.load.kernel();
+            if let Some(count) = loaded.trace.count() {
+                sheet.add(bench, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
+            }
+        }
+    }
+
+    /// Gives the last result what was counted while it was measured.
+    pub(crate) fn attach(&mut self, sheet: &Sheet, unit: WorkUnit, certain: Certain) {
+        let clock = self.clock();
+        let Some(bench) = &mut self.bench else { return };
+        let counters = sheet.counters(bench, &clock, unit, certain);
+        let note = bench.note(&counters);
+        if let Some(last) = self.results.last_mut() {
+            last.counters = Some(Box::new(counters));
+        }
+        if let Some(note) = note {
+            self.note(note);
+        }
     }
 
     /// CPUs to keep busy: those that were named, or those in packages where nothing is measured.
@@ -409,12 +471,24 @@ impl<'a> Session<'a> {
         let quality = judge::quality(&estimate, &evidence);
         let verdict = judge::unjudged(metric, &estimate);
         let firmware = self.claimed(experiment, &at);
-        let distribution = None;
-        self.results.push(Measurement { experiment, at, metric, unit, firmware, estimate, distribution, evidence, quality, verdict });
+        self.results.push(Measurement {
+            experiment,
+            at,
+            metric,
+            unit,
+            firmware,
+            estimate,
+            distribution: None,
+            evidence,
+            quality,
+            verdict,
+            counters: None,
+            lines_in_flight: None,
+        });
     }
 
     /// Adds to the last result how its batches were distributed.
-    pub(crate) fn attach(&mut self, distribution: Option<Distribution>) {
+    pub(crate) fn attach_distribution(&mut self, distribution: Option<Distribution>) {
         if let Some(last) = self.results.last_mut() {
             last.distribution = distribution;
         }

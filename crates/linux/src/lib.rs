@@ -3,6 +3,7 @@
 //!
 //! Whatever is a file is read below a root folder that the caller names, so that a recorded machine is read by the same code as the live one.
 
+pub mod child;
 pub mod cpu;
 pub mod directory;
 pub mod environment;
@@ -13,4 +14,5 @@ pub mod sysfs;
 pub mod clock;
 pub mod memory;
 pub mod noise;
+pub mod perf;
 pub mod start_signal;

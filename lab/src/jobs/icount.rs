@@ -4,18 +4,24 @@
 //! left over is the kernel's timer interrupt, 0.1 %.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::counters::Tally;
+use memgauge_core::metrics::{CounterMetric, Role};
 use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::Report;
 use memgauge_core::spec::PageRequest;
+use memgauge_core::topology::Identity;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::memory::Buffer;
 use memgauge_linux::noise;
+use memgauge_linux::perf::{Catalogue, Counting, EventSet};
 
-use crate::contract::KERNEL_TESTS;
+use crate::contract::{KERNEL_TESTS, SHARE};
 use crate::program::{measured, memgauge};
 use crate::{Arch, Job, Machine, PLAIN, tests};
 
@@ -37,6 +43,9 @@ pub(crate) const JOB: Job = Job {
         latency_twice,
         bandwidth_of_loads,
         software_counters,
+        counted_chase,
+        turns_are_scaled,
+        a_counter_that_never_counts,
     ],
 };
 
@@ -220,6 +229,82 @@ fn software_counters() -> Result<()> {
     }
     let seen = faults.read()? - before;
     ensure!((pages as u64..pages as u64 + 8).contains(&seen), "{seen} page faults for {pages} pages");
+    Ok(())
+}
+
+/// The chase's own instructions and cycles a hop, by the PMU: an emulated core takes one cycle for each instruction.
+fn counted_chase() -> Result<()> {
+    let report = memgauge("latency --size 1M --confidence 0.5% --budget 500ms --cpu 1 --counters").measure()?;
+    for m in measured(&report)? {
+        let counters = m.counters.as_ref().context("no counters")?;
+        ensure!(counters.reason.is_none(), "{counters:?}");
+        let hops = counters.work.context("no hops")?.count;
+        ensure!(hops > 1_000_000, "{hops} hops in 500 ms");
+        for metric in [CounterMetric::InstructionsPerWork, CounterMetric::CyclesPerWork] {
+            let value = counters.metric(metric).with_context(|| format!("no {metric:?}: {counters:?}"))?;
+            // 66 instructions for 64 hops, and no fewer; the clock is read every 20 µs at least, which takes some 100 of 20,000.
+            let share = value / NS_PER_HOP;
+            ensure!((1.0..1.01).contains(&share), "{metric:?}: {value}, the loop's text says {NS_PER_HOP}");
+        }
+        // This PMU has no caches: whatever it says of them is no count.
+        for event in &counters.events {
+            let of_core = event.event.roles.iter().all(|r| matches!(r, Role::Cycles | Role::Instructions));
+            ensure!(of_core || (event.value.is_none() && event.reason.is_some()), "{event:?}");
+        }
+    }
+    let said = report.notes.iter().filter(|n| n.code == "counters-missing").count();
+    ensure!(said == 1, "what is missing is said once: {:?}", report.notes);
+    Ok(())
+}
+
+/// More events than the PMU has counters: they take turns, and the scaled counts are those of a loop whose text is known.
+fn turns_are_scaled() -> Result<()> {
+    const EVENTS: usize = 12;
+    let catalogue = Catalogue::read("/".as_ref(), &Identity::default(), 0);
+    let choice = catalogue.named("inst_retired")?;
+    let set = EventSet { groups: vec![vec![choice]; EVENTS], system: Vec::new() };
+    let counting = Counting::of_this_thread(&set);
+    let before = counting.read();
+    let adds = 400_000_000;
+    counting.enable();
+    kernels::dependent_adds(adds);
+    counting.disable();
+    let after = counting.read();
+    let mut tallies: Vec<Result<Tally, String>> = vec![Ok(Tally::default()); EVENTS];
+    counting.add(&mut tallies, &before, &after);
+    let mut least = 1.0f64;
+    for tally in tallies {
+        let tally = tally.map_err(|e| anyhow::anyhow!("inst_retired {e}"))?;
+        let running = tally.running().context("never enabled")?;
+        least = least.min(running);
+        let share = tally.scaled / (adds as f64 / ADDS_PER_NS);
+        // A turn is 4 ms of 400: what a turn's ends miss of it is below 2 %.
+        ensure!((0.98..1.02).contains(&share), "{share} of the loop's instructions, counted {running} of the time");
+        ensure!(tally.raw as f64 <= tally.scaled, "{tally:?}");
+    }
+    ensure!(least < 0.9, "{EVENTS} events had counters for {least} of the time: this PMU is larger than the test thinks");
+    Ok(())
+}
+
+/// An event that this PMU opens and does not have is no count of zero misses.
+fn a_counter_that_never_counts() -> Result<()> {
+    let json = Path::new(SHARE).join("never-counts.json");
+    let status = Command::new("/bin/memgauge")
+        .args(["count", "-q", "-e", "l1d_cache_refill,inst_retired,page-faults", "-o"])
+        .arg(&json)
+        .args(["--", "/bin/memgauge", "--version"])
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "{status}");
+    let report: Report = serde_json::from_slice(&fs::read(&json)?)?;
+    let program = report.program.context("no program")?;
+    let of = |name: &str| program.events.iter().find(|e| e.event.name == name).with_context(|| format!("no {name}"));
+    let instructions = of("inst_retired")?.estimate.value.context("no instructions")?;
+    ensure!(instructions > 100_000.0, "{instructions} instructions of a program with its start");
+    ensure!(of("page-faults")?.estimate.value.is_some_and(|faults| faults > 10.0), "{:?}", of("page-faults")?);
+    let stuck = &of("l1d_cache_refill")?.estimate;
+    ensure!(stuck.value.is_none(), "{stuck:?}: a miss counter that QEMU does not have");
+    ensure!(stuck.reason.as_ref().is_some_and(|r| r.contains("never counted")), "{stuck:?}");
     Ok(())
 }
 

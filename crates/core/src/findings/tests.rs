@@ -67,6 +67,7 @@ fn plan(results: &[Measurement]) -> Plan {
         contents: vec![],
         start_signal: None,
         peak_gbs: None,
+        counters: false,
         notes: vec![],
     }
 }

@@ -65,6 +65,8 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
             ..Estimate::default()
         },
         distribution: None,
+        counters: None,
+        lines_in_flight: None,
         evidence: Evidence { buffer: Bytes::mib(256), traffic: Some(rates), ..Evidence::default() },
         quality: Quality::default(),
         verdict: Verdict::default(),
@@ -84,6 +86,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         environment: Environment { root: true, ..Environment::default() },
         plan: None,
         results,
+        program: None,
         curves: vec![],
         timing: Timing::default(),
         notes: vec![],

@@ -83,6 +83,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         contents: spec.traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
         peak_gbs: spec.peak_gbs,
+        counters: spec.counters,
         notes,
     })
 }

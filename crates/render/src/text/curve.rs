@@ -48,6 +48,9 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
             Column::numbers("delay").with(rows.iter().map(|(d, _)| d.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
             Column::numbers("GB/s").with(rows.iter().map(|(_, p)| marks.cell(p.1))),
             Column::numbers("ns").with(rows.iter().map(|(_, p)| marks.cell(p.0))),
+            Column::numbers("in flight").optional().with(
+                rows.iter().map(|(_, p)| p.1.and_then(|m| m.lines_in_flight).map_or(Cell::Blank, |lines| Cell::number(number(lines)))),
+            ),
             Column::words("latency").with(rows.iter().map(|(d, p)| {
                 let shape = latency(&p.0).zip(most).map(|(v, most)| bar(v / most, BAR)).unwrap_or_default();
                 Cell::text(if d.is_some() && *d == knee { format!("{shape} ◂ knee") } else { shape })
@@ -63,6 +66,10 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     }
     marks.print(page, &mut context.advised);
     page.text(Style::Dim, INDENT, INDENT, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
+    if ms.iter().any(|m| m.lines_in_flight.is_some()) {
+        let law = "in flight: lines on their way to all CPUs together by Little's law, bandwidth x latency / line (taking the loads' latency for the chase's)";
+        page.text(Style::Dim, INDENT, INDENT, law);
+    }
     page.items(Style::Dim, INDENT, &evidence(ms));
 }
 

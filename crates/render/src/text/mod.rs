@@ -2,6 +2,7 @@
 
 mod bandwidth;
 pub(crate) mod c2c;
+mod counters;
 mod curve;
 mod distribution;
 pub(crate) mod evidence;
@@ -48,8 +49,10 @@ impl Format for Text {
     /// A report without plan and results, as `info` makes it, shows the machine; every other one shows its results.
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut page = Page::new(self.width, self.colour);
-        if report.plan.is_none() && report.results.is_empty() && report.complete {
+        if report.plan.is_none() && report.results.is_empty() && report.complete && report.program.is_none() {
             machine::info(&mut page, report);
+        } else if let Some(program) = &report.program {
+            counters::of_program(&mut page, report, program);
         } else {
             results(&mut page, report);
         }
@@ -212,6 +215,7 @@ fn results(page: &mut Page, report: &Report) {
         page.gap();
         page.line(Style::Warning, "Nothing was measured.");
     }
+    counters::of_measurements(page, report);
     notes::notes(page, report);
     page.gap();
     let t = report.timing;

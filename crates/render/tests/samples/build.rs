@@ -125,6 +125,8 @@ impl Lab {
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
+            counters: None,
+            lines_in_flight: None,
             firmware: None,
             distribution: None,
             experiment,
@@ -386,6 +388,7 @@ impl Lab {
             contents: vec![],
             start_signal: None,
             peak_gbs: None,
+            counters: false,
             notes: vec![],
         }
     }
@@ -502,6 +505,7 @@ impl Lab {
                 limits: vec![],
             },
             plan,
+            program: None,
             results: self.results,
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6 },

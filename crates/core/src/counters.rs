@@ -1,0 +1,394 @@
+//! Hardware counters around a measurement: what was counted, what it means, and why what is missing is missing.
+//!
+//! Counts come from the kernel as (value, time enabled, time running) of each thread. Where a CPU has fewer counters than events were asked
+//! for, the kernel lets them take turns: the value is then scaled by enabled / running, and the share that was counted is part of the result.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::{self, CounterMetric, MetricUnit, Role};
+use crate::result::Estimate;
+
+/// Below this many instructions a count of nothing proves nothing.
+const ENOUGH_INSTRUCTIONS: f64 = 100_000.0;
+
+/// An event that was asked for, and how the kernel was asked for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Event {
+    /// The vendor's name, such as `mem_load_retired.l1_miss`.
+    pub name: String,
+    /// What it stands for in formulas; several where a core has one event for several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<Role>,
+    /// The kernel's unit and the code there, such as `cpu/event=0xd1,umask=0x8/`.
+    pub code: String,
+    /// Where the code comes from: `sysfs`, the table's source, or `kernel` for its generic events.
+    pub source: String,
+}
+
+/// Which code was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// User code only: what the loop or program does itself.
+    User,
+    /// User code and the kernel's work on its behalf.
+    UserAndKernel,
+}
+
+/// Counts of one event over threads and bursts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Tally {
+    /// What was counted.
+    pub raw: u64,
+    /// The same, scaled thread by thread for the time in which the event had no counter.
+    pub scaled: f64,
+    /// Nanoseconds in which the event should have been counted.
+    pub enabled_ns: u64,
+    /// Nanoseconds in which it was.
+    pub running_ns: u64,
+    /// Threads on which it was never counted although it should have been.
+    pub starved: u32,
+}
+
+impl Tally {
+    /// Adds what one thread counted in one stretch.
+    pub fn add(&mut self, value: u64, enabled_ns: u64, running_ns: u64) {
+        self.raw += value;
+        self.enabled_ns += enabled_ns;
+        self.running_ns += running_ns;
+        if running_ns > 0 {
+            self.scaled += value as f64 * (enabled_ns as f64 / running_ns as f64).max(1.0);
+        } else if enabled_ns > 0 {
+            self.starved += 1;
+        }
+    }
+
+    /// Share of the time in which the event had a counter, 0 to 1; `None` when it was never enabled.
+    pub fn running(&self) -> Option<f64> {
+        (self.enabled_ns > 0).then(|| (self.running_ns as f64 / self.enabled_ns as f64).min(1.0))
+    }
+}
+
+/// What became of one event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    /// The event.
+    pub event: Event,
+    /// Its counts, or why there are none.
+    pub outcome: Result<Tally, String>,
+}
+
+/// What the measured code is certain to have caused, so that a count of zero cannot be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Certain {
+    /// It loads.
+    pub loads: bool,
+    /// It missed the first-level cache.
+    pub l1_missed: bool,
+    /// It missed the second-level cache.
+    pub l2_missed: bool,
+    /// It missed the last-level cache.
+    pub llc_missed: bool,
+}
+
+impl Certain {
+    fn caused(self, role: Role) -> bool {
+        use Role as R;
+        match role {
+            R::Cycles | R::Instructions => true,
+            R::Loads | R::L1Accesses => self.loads,
+            R::L1Misses | R::L1Outstanding | R::L1OutstandingCycles | R::L2Accesses => self.l1_missed,
+            R::L2Misses
+            | R::LoadL2Misses
+            | R::LlcAccesses
+            | R::DemandOutstanding
+            | R::DemandOutstandingCycles
+            | R::DataOutstanding
+            | R::DataOutstandingCycles
+            | R::DemandRequests => self.l2_missed,
+            R::LlcMisses | R::LoadLlcMisses | R::DramReads => self.llc_missed,
+            R::TlbWalks | R::TlbWalkCycles | R::DramWrites | R::ReadsOutstanding | R::Reads => false,
+        }
+    }
+}
+
+/// Work done while counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CountedWork {
+    /// What is counted.
+    pub unit: WorkUnit,
+    /// How many.
+    pub count: u64,
+}
+
+/// A unit of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkUnit {
+    /// A dependent load of a chase.
+    Hop,
+    /// A 64-byte line read or written by a loader.
+    Line,
+}
+
+impl WorkUnit {
+    /// The word for one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hop => "hop",
+            Self::Line => "line",
+        }
+    }
+}
+
+/// One event's count in a result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct EventCount {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// The count, scaled where counters were shared; `null` when it was not counted or cannot be true.
+    pub value: Option<f64>,
+    /// What the counters showed, before scaling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<u64>,
+    /// Share of the time in which the event had a counter, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running: Option<f64>,
+    /// Why `value` is `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A metric derived from counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MetricValue {
+    /// Its name.
+    pub metric: CounterMetric,
+    /// How it is computed, by the roles of events.
+    pub formula: String,
+    /// Its unit.
+    pub unit: MetricUnit,
+    /// The value; `null` when an event that it needs is missing.
+    pub value: Option<f64>,
+    /// Why it is `null`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What the CPUs' counters showed while a measurement's windows ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Counters {
+    /// Which code was counted.
+    pub scope: Scope,
+    /// Threads that were counted.
+    pub threads: u32,
+    /// Seconds counted, of all threads together.
+    pub thread_s: f64,
+    /// What they did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<CountedWork>,
+    /// The smallest share of the time in which an event had a counter; below 1 the values are scaled estimates.
+    pub running: Option<f64>,
+    /// Why nothing was counted, when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The events.
+    pub events: Vec<EventCount>,
+    /// What they mean.
+    pub metrics: Vec<MetricValue>,
+}
+
+/// What was counted, and over what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// Which code.
+    pub scope: Scope,
+    /// Threads.
+    pub threads: u32,
+    /// Seconds of all threads together.
+    pub thread_s: f64,
+    /// Seconds from start to end; system-wide events were counted for so long.
+    pub wall_s: f64,
+    /// Work done.
+    pub work: Option<CountedWork>,
+    /// What the code is certain to have caused.
+    pub certain: Certain,
+}
+
+impl Counters {
+    /// Nothing was counted, for this reason.
+    pub fn missing(reason: impl Into<String>) -> Self {
+        Self {
+            scope: Scope::User,
+            threads: 0,
+            thread_s: 0.0,
+            work: None,
+            running: None,
+            reason: Some(reason.into()),
+            events: Vec::new(),
+            metrics: Vec::new(),
+        }
+    }
+
+    /// Judges counts and derives the metrics.
+    pub fn new(account: &Account, counted: &[Counted]) -> Self {
+        let events = judge(counted, account.certain);
+        let running = events.iter().filter_map(|e| e.running).reduce(f64::min);
+        let metrics = evaluate(account, &events);
+        Self {
+            scope: account.scope,
+            threads: account.threads,
+            thread_s: account.thread_s,
+            work: account.work,
+            running,
+            reason: None,
+            events,
+            metrics,
+        }
+    }
+
+    /// A metric's value.
+    pub fn metric(&self, metric: CounterMetric) -> Option<f64> {
+        self.metrics.iter().find(|m| m.metric == metric)?.value
+    }
+
+    /// The count of the event with this role.
+    pub fn count(&self, role: Role) -> Option<f64> {
+        self.events.iter().find(|e| e.event.roles.contains(&role))?.value
+    }
+
+    /// Events without value and why, each reason once with the events that share it.
+    pub fn gaps(&self) -> BTreeMap<String, Vec<String>> {
+        let mut gaps: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for event in self.events.iter() {
+            if let Some(reason) = &event.reason {
+                gaps.entry(reason.clone()).or_default().push(event.event.name.clone());
+            }
+        }
+        gaps
+    }
+}
+
+/// Turns counts into values, and refuses those that cannot be true: some counters open and never count (events that a virtual machine's
+/// PMU does not have, for instance), and their zero is no absence of misses.
+pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
+    let alive = |c: &Counted| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
+    let instructions = counted.iter().find(|c| c.event.roles.contains(&Role::Instructions)).and_then(|c| c.outcome.as_ref().ok());
+    let worked = instructions.is_none_or(|t| t.scaled >= ENOUGH_INSTRUCTIONS);
+    let beyond_the_core = |c: &Counted| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
+    let some_cache_event_lives = counted.iter().any(|c| beyond_the_core(c) && alive(c));
+    counted
+        .iter()
+        .map(|c| {
+            let outcome = match &c.outcome {
+                Err(reason) => Err(reason.clone()),
+                Ok(tally) if tally.enabled_ns == 0 => Err("was not enabled while the work ran".to_owned()),
+                Ok(tally) if tally.starved > 0 => {
+                    Err("got no counter: others use them (the NMI watchdog, another profiler), or this core has too few".to_owned())
+                }
+                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| certain.caused(r)) => {
+                    Err("opened and never counted, although the work caused such events: this PMU does not have it".to_owned())
+                }
+                Ok(tally) if tally.raw == 0 && worked && beyond_the_core(c) && !some_cache_event_lives => {
+                    Err("opened and never counted, like every event of its kind here: this PMU may not have it".to_owned())
+                }
+                Ok(tally) => Ok(*tally),
+            };
+            let running = c.outcome.as_ref().ok().and_then(Tally::running);
+            match outcome {
+                Ok(t) => EventCount { event: c.event.clone(), value: Some(t.scaled), raw: Some(t.raw), running, reason: None },
+                Err(reason) => EventCount { event: c.event.clone(), value: None, raw: None, running, reason: Some(reason) },
+            }
+        })
+        .collect()
+}
+
+/// Every metric that this account can have, with its value or the reason why there is none.
+pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
+    let of = |role: Role| -> Result<f64, String> {
+        let Some(event) = events.iter().find(|e| e.event.roles.contains(&role)) else {
+            return Err(format!("no event for {} is known for this CPU", role.name()));
+        };
+        event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
+    };
+    let inputs =
+        metrics::Inputs { of: &of, thread_s: account.thread_s, wall_s: account.wall_s, work: account.work.map(|w| w.count as f64) };
+    CounterMetric::ALL
+        .iter()
+        .filter(|m| account.work.is_some() || !m.definition().per_work)
+        .map(|&metric| {
+            let definition = metric.definition();
+            let formula = match account.work {
+                Some(work) => definition.formula.replace("work", work.unit.name()),
+                None => definition.formula.to_owned(),
+            };
+            let (value, reason) = match metric.evaluate(&inputs) {
+                Ok(value) => (Some(value), None),
+                Err(reason) => (None, Some(reason)),
+            };
+            MetricValue { metric, formula, unit: definition.unit, value, reason }
+        })
+        .collect()
+}
+
+/// A program that was counted from its start to its end, several times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProgramCount {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Which code was counted.
+    pub scope: Scope,
+    /// How each run ended.
+    pub runs: Vec<ProgramRun>,
+    /// Seconds from start to end.
+    pub elapsed_s: Estimate,
+    /// The smallest share of the time in which an event had a counter; below 1 the values are scaled estimates.
+    pub running: Option<f64>,
+    /// The events, each with its median over the runs.
+    pub events: Vec<EventEstimate>,
+    /// What they mean, each with its median over the runs.
+    pub metrics: Vec<MetricEstimate>,
+}
+
+/// How a run of a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramRun {
+    /// It ended by itself with this status.
+    Exited(i32),
+    /// This signal ended it.
+    Killed(i32),
+}
+
+/// An event over several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct EventEstimate {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// The unit where it is no plain count: `ns` of the software clocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The median count and its spread.
+    pub estimate: Estimate,
+}
+
+/// A metric over several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MetricEstimate {
+    /// Its name.
+    pub metric: CounterMetric,
+    /// How it is computed, by the roles of events.
+    pub formula: String,
+    /// Its unit.
+    pub unit: MetricUnit,
+    /// The median and its spread.
+    pub estimate: Estimate,
+}
+
+#[cfg(test)]
+#[path = "counters/tests.rs"]
+mod tests;

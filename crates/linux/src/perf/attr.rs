@@ -1,0 +1,157 @@
+//! `perf_event_open(2)` and its ioctls, and what their errors mean.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::PerfError;
+
+/// `PERF_ATTR_SIZE_VER1`: up to and with `config2`. Every kernel since 2.6.33 takes it.
+const ATTR_BYTES: u32 = 72;
+
+/// `struct perf_event_attr` of `linux/perf_event.h`, up to its second version's end.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint: u32,
+    config1: u64,
+    config2: u64,
+}
+
+const _: () = assert!(size_of::<Attributes>() == ATTR_BYTES as usize);
+
+/// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING`.
+const TIMES: u64 = 0b11;
+/// Bits of `flags`, in the order of the bit fields in `linux/perf_event.h`.
+const DISABLED: u64 = 1 << 0;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+
+/// `PERF_FLAG_FD_CLOEXEC`.
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+/// `_IO('$', 0)` and `_IO('$', 1)`.
+const ENABLE: u64 = 0x2400;
+const DISABLE: u64 = 0x2401;
+/// `PERF_IOC_FLAG_GROUP`: a leader and its group.
+const GROUP: libc::c_ulong = 1;
+
+/// What to count: the kernel's unit (`perf_event_attr.type`) and the words that say what there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Config {
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `config`, `config1`, `config2`.
+    pub words: [u64; 3],
+}
+
+/// Whose events, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// The calling thread's, wherever it runs, once enabled.
+    ThisThread,
+    /// Those of the programs that the calling thread will start, and of their children, from their `execve` on.
+    Programs,
+    /// Everybody's on one CPU, or of the part of the chip that the CPU stands for.
+    Cpu(u32),
+}
+
+/// A counter of the kernel.
+#[derive(Debug)]
+pub(crate) struct Counter(File);
+
+/// What a counter showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// Events.
+    pub value: u64,
+    /// Nanoseconds since it was enabled, less those in which it was disabled.
+    pub enabled_ns: u64,
+    /// Nanoseconds in which it had a counter of the hardware.
+    pub running_ns: u64,
+}
+
+impl Reading {
+    /// What came since an earlier reading.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            value: self.value.saturating_sub(earlier.value),
+            enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
+            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
+        }
+    }
+}
+
+impl Counter {
+    /// Opens a counter that is off; with a leader, one that goes on and off with it.
+    pub(crate) fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, PerfError> {
+        let mut flags = if leader.is_none() { DISABLED } else { 0 };
+        let (pid, cpu) = match target {
+            Target::ThisThread => (0, -1),
+            Target::Programs => {
+                flags |= INHERIT | if leader.is_none() { ENABLE_ON_EXEC } else { 0 };
+                (0, -1)
+            }
+            Target::Cpu(cpu) => (-1, i32::try_from(cpu).unwrap_or(i32::MAX)),
+        };
+        if user_only {
+            flags |= EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
+        }
+        let [config0, config1, config2] = config.words;
+        let attributes = Attributes {
+            kind: config.kind,
+            size: ATTR_BYTES,
+            config: config0,
+            config1,
+            config2,
+            read_format: TIMES,
+            flags,
+            ..Default::default()
+        };
+        let group = leader.map_or(-1, |l| l.0.as_raw_fd());
+        // SAFETY: attributes of the size that they state, which the kernel only reads; the other arguments are numbers.
+        let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
+        if fd < 0 {
+            return Err(PerfError::from_open(&io::Error::last_os_error(), target));
+        }
+        // SAFETY: a descriptor that the kernel just made, owned by nobody else.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
+    }
+
+    /// Switches this counter and its group on.
+    pub(crate) fn enable(&self) {
+        self.switch(ENABLE);
+    }
+
+    /// Switches this counter and its group off.
+    pub(crate) fn disable(&self) {
+        self.switch(DISABLE);
+    }
+
+    /// A counter that cannot be switched shows as one that was never enabled.
+    fn switch(&self, request: u64) {
+        // SAFETY: an open descriptor of a counter; the request takes a number.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, GROUP) };
+    }
+
+    /// Reads it. `None`: the kernel gave less than it should, as for a counter in an error state.
+    pub(crate) fn read(&self) -> Option<Reading> {
+        let mut bytes = [0; 24];
+        let n = (&self.0).read(&mut bytes).ok()?;
+        if n < bytes.len() {
+            return None;
+        }
+        let word = |i: usize| bytes[8 * i..8 * i + 8].try_into().map_or(0, u64::from_ne_bytes);
+        Some(Reading { value: word(0), enabled_ns: word(1), running_ns: word(2) })
+    }
+}

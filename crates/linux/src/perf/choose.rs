@@ -1,0 +1,234 @@
+//! Which events to count on this machine: by name from sysfs, else from the table of its core design, else the kernel's generic ones.
+
+use std::path::Path;
+
+use memgauge_core::counters::Event;
+use memgauge_core::metrics::Role;
+use memgauge_core::topology::Identity;
+
+use super::PerfError;
+use super::attr::Config;
+use super::events::{self, Code, Row, Table};
+use super::pmu::{Pmu, Pmus, parse_number};
+use super::uarch::Microarchitecture;
+
+/// An event with its code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// What results say of it.
+    pub event: Event,
+    /// The code, or why there is none.
+    pub config: Result<Config, PerfError>,
+    /// CPUs to open it on, for events of a part of the chip; empty for those of threads.
+    pub on: Vec<u32>,
+}
+
+/// Events in groups that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventSet {
+    /// Groups of threads' events.
+    pub groups: Vec<Vec<Choice>>,
+    /// Events of the memory controllers; one is many where there are many controllers.
+    pub system: Vec<Choice>,
+}
+
+impl EventSet {
+    /// Every event, in order.
+    pub fn choices(&self) -> impl Iterator<Item = &Choice> {
+        self.groups.iter().flatten().chain(&self.system)
+    }
+}
+
+/// A machine's events.
+#[derive(Debug)]
+pub struct Catalogue {
+    pmus: Pmus,
+    design: Option<Microarchitecture>,
+    hypervisor: Option<String>,
+    cpu: u32,
+    arm: bool,
+}
+
+impl Catalogue {
+    /// Reads what the machine offers for the cores like `cpu`'s.
+    pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
+        Self {
+            pmus: Pmus::read(root),
+            design: Microarchitecture::of(identity),
+            hypervisor: identity.hypervisor.clone(),
+            cpu,
+            arm: identity.arch == "aarch64",
+        }
+    }
+
+    fn core(&self) -> Result<&Pmu, PerfError> {
+        self.pmus.of_core(self.cpu).ok_or_else(|| {
+            PerfError::NoPmu(match &self.hypervisor {
+                Some(name) => format!("no hardware counters: the hypervisor ({name}) gives this virtual machine no PMU"),
+                None => "no hardware counters: the kernel shows no PMU of the CPUs in /sys/bus/event_source/devices".to_owned(),
+            })
+        })
+    }
+
+    /// Everything that metrics are computed from, as far as this machine has it.
+    ///
+    /// # Errors
+    /// When it has no counters at all.
+    pub fn metrics(&self) -> Result<EventSet, PerfError> {
+        let core = self.core()?;
+        // What a core without a table has of Arm's architected events sysfs shows; a code from the table could only count nothing.
+        let (table, shown_only) = match self.design {
+            Some(design) => (Table::of(design), false),
+            None if self.arm => (events::ARM_COMMON, true),
+            None => (&events::GENERIC, false),
+        };
+        let mut groups: Vec<Vec<Choice>> = Vec::new();
+        let mut roles: Vec<Role> = Vec::new();
+        for rows in table.groups {
+            let shown = rows.iter().filter(|row| !shown_only || named(core, row).is_some());
+            let group: Vec<Choice> = shown.map(|row| choose(core, row, table.source)).collect();
+            roles.extend(group.iter().flat_map(|c| c.event.roles.iter().copied()));
+            groups.push(group);
+        }
+        // Newer Arm cores count reads in flight; they show it.
+        if let (Some(outstanding), Some(reads)) = (core.events.get("mem_access_rd_percyc"), core.events.get("mem_access_rd")) {
+            let both = [("mem_access_rd_percyc", Role::ReadsOutstanding, outstanding), ("mem_access_rd", Role::Reads, reads)];
+            groups.push(both.map(|(name, role, terms)| from_sysfs(core, name, &[role], terms)).into());
+        }
+        let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
+        if shown_only {
+            let rest: Vec<Choice> = events::GENERIC.rows().filter(missing).map(|row| choose(core, row, events::GENERIC.source)).collect();
+            groups.push(rest);
+        }
+        groups.retain(|g| !g.is_empty());
+        Ok(EventSet { groups, system: self.memory_controllers() })
+    }
+
+    /// Reads and writes of the memory controllers.
+    fn memory_controllers(&self) -> Vec<Choice> {
+        let mut all = Vec::new();
+        for pmu in self.pmus.numbered("uncore_imc_") {
+            for (prefix, role) in [("cas_count_read", Role::DramReads), ("cas_count_write", Role::DramWrites)] {
+                // One event, or one for each of two subchannels.
+                let named = pmu.events.iter().filter(|(name, _)| name.starts_with(prefix));
+                all.extend(named.map(|(name, terms)| self.system(pmu, from_sysfs(pmu, name, &[role], terms))));
+            }
+        }
+        for pmu in self.pmus.numbered("amd_umc_") {
+            for (name, terms, role) in [
+                ("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads),
+                ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
+            ] {
+                let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
+                let mut choice = choose(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
+                choice.event.roles = vec![role];
+                all.push(self.system(pmu, choice));
+            }
+        }
+        all
+    }
+
+    /// A unit of the chip is opened on the CPUs that the kernel names for it, one a package.
+    fn system(&self, pmu: &Pmu, choice: Choice) -> Choice {
+        let on = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
+        Choice { on, ..choice }
+    }
+
+    /// The event that somebody named: `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`, `cpu/event=0xd1,umask=0x20/`,
+    /// `r20d1`.
+    ///
+    /// # Errors
+    /// In words, when there is none of this name.
+    pub fn named(&self, name: &str) -> Result<Choice, PerfError> {
+        let is = |row: &&Row| row.name == name || row.aliases.contains(&name);
+        if let Some(row) = events::SOFTWARE_EVENTS.iter().find(is) {
+            return Ok(from_kernel(row, "the kernel's software events, perf_event_open(2)"));
+        }
+        if let Some((unit, terms)) = name.strip_suffix('/').and_then(|n| n.split_once('/')) {
+            let pmu =
+                self.pmus.named(unit).ok_or_else(|| PerfError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
+            let known = pmu.events.get(terms).map_or(terms, String::as_str);
+            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{known}/"), source: "as named".into() };
+            let choice = Choice { event, config: Ok(pmu.encode(known)?), on: Vec::new() };
+            // Units of the chip name the CPUs to open them on; those of cores name the CPUs that they have.
+            let of_chip =
+                pmu.cpus.is_some() && self.pmus.of_core(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
+            return Ok(if of_chip { self.system(pmu, choice) } else { choice });
+        }
+        let core = self.core();
+        if let Ok(core) = core
+            && let Some(terms) = core.events.get(name)
+        {
+            return Ok(from_sysfs(core, name, self.roles(name), terms));
+        }
+        let tables = self.design.map(Table::of).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
+        for table in tables {
+            if let Some(row) = table.rows().find(|r| is(r)) {
+                return Ok(match core {
+                    Ok(core) => choose(core, row, table.source),
+                    Err(error) => Choice { event: event(row, String::new(), table.source), config: Err(error), on: Vec::new() },
+                });
+            }
+        }
+        if let Some(row) = events::GENERIC.rows().chain(events::NAMED).find(is) {
+            let mut choice = from_kernel(row, events::GENERIC.source);
+            if let Err(error) = core {
+                choice.config = Err(error);
+            }
+            return Ok(choice);
+        }
+        if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
+            let kind = core.map_or(events::RAW, |c| c.kind);
+            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("raw {code:#x}"), source: "as named".into() };
+            return Ok(Choice { event, config: Ok(Config { kind, words: [code, 0, 0] }), on: Vec::new() });
+        }
+        Err(PerfError::Unknown(format!(
+            "no event '{name}' here; name one of the kernel (page-faults, task-clock, cycles), of sysfs, of a vendor (mem_load_retired.l3_miss), \
+             or a code (cpu/event=0xd1,umask=0x20/, r20d1)"
+        )))
+    }
+
+    fn roles(&self, name: &str) -> &'static [Role] {
+        let tables = self.design.map(Table::of).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
+        tables.flat_map(Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
+    }
+
+    /// The kernel's own events that describe how a program ran.
+    pub fn software(&self) -> Vec<Choice> {
+        events::SOFTWARE_EVENTS[..4].iter().map(|row| from_kernel(row, "the kernel's software events, perf_event_open(2)")).collect()
+    }
+}
+
+/// The code that sysfs has for a row.
+fn named<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
+    [row.name].iter().chain(row.aliases).find_map(|name| pmu.events.get(*name)).map(String::as_str)
+}
+
+fn event(row: &Row, code: String, source: &str) -> Event {
+    Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
+}
+
+fn choose(pmu: &Pmu, row: &Row, source: &str) -> Choice {
+    let (terms, source) = match (named(pmu, row), row.code) {
+        (Some(terms), _) => (terms, "sysfs"),
+        (None, Code::Terms(terms)) => (terms, source),
+        (None, Code::Kernel(..)) => return from_kernel(row, source),
+    };
+    Choice { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), on: Vec::new() }
+}
+
+fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> Choice {
+    let event = Event { name: name.to_owned(), roles: roles.to_vec(), code: format!("{}/{terms}/", pmu.name), source: "sysfs".into() };
+    Choice { event, config: pmu.encode(terms), on: Vec::new() }
+}
+
+fn from_kernel(row: &Row, source: &str) -> Choice {
+    let (code, config) = match row.code {
+        Code::Kernel(kind, config) => (format!("type {kind} config {config:#x}"), Ok(Config { kind, words: [config, 0, 0] })),
+        Code::Terms(terms) => (terms.to_owned(), Err(PerfError::Unknown("is an event of a core and not of the kernel".to_owned()))),
+    };
+    Choice { event: event(row, code, source), config, on: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

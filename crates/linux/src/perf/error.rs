@@ -1,0 +1,105 @@
+//! Why events cannot be counted, in words.
+
+use std::fs;
+use std::io;
+
+use super::attr::Target;
+
+/// Why an event cannot be counted here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PerfError {
+    /// The kernel shows no unit that counts CPU events.
+    #[error("{0}")]
+    NoPmu(String),
+    /// `EACCES`.
+    #[error("is refused (EACCES; kernel.perf_event_paranoid is {paranoid}); {advice}")]
+    Refused {
+        /// The sysctl's value, in words.
+        paranoid: String,
+        /// What helps.
+        advice: &'static str,
+    },
+    /// `EPERM`, as filters of system calls say.
+    #[error("is refused (EPERM): a container's filter of system calls, a security module or lockdown forbids perf_event_open")]
+    Forbidden,
+    /// `ENOSYS`.
+    #[error("needs perf_event_open, which this kernel or the container's filter of system calls does not have")]
+    NoSystemCall,
+    /// `ENOENT`, `ENODEV`, `EOPNOTSUPP`.
+    #[error("is not among the events that this machine's PMU or its hypervisor offers ({0})")]
+    NotHere(&'static str),
+    /// `EINVAL`.
+    #[error("is refused as invalid (EINVAL): this kernel or PMU does not know its code")]
+    Invalid,
+    /// `EMFILE`, `ENFILE`.
+    #[error("needs more open files than this process may have (ulimit -n)")]
+    TooManyFiles,
+    /// Anything else.
+    #[error("cannot be opened: {0}")]
+    Other(String),
+    /// Words that say which event are wrong.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl PerfError {
+    pub(crate) fn from_open(error: &io::Error, target: Target) -> Self {
+        let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+        Self::from_errno(error, target, paranoid.as_deref().map(str::trim))
+    }
+
+    /// The same with the sysctl's value as an argument.
+    pub(crate) fn from_errno(error: &io::Error, target: Target, paranoid: Option<&str>) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EACCES) => Self::Refused {
+                paranoid: paranoid.unwrap_or("not readable").to_owned(),
+                advice: match target {
+                    Target::Cpu(_) => "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root",
+                    _ => "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root",
+                },
+            },
+            Some(libc::EPERM) => Self::Forbidden,
+            Some(libc::ENOSYS) => Self::NoSystemCall,
+            Some(libc::ENOENT) => Self::NotHere("ENOENT"),
+            Some(libc::ENODEV | libc::ENXIO) => Self::NotHere("ENODEV"),
+            Some(libc::EOPNOTSUPP) => Self::NotHere("EOPNOTSUPP"),
+            Some(libc::EINVAL) => Self::Invalid,
+            Some(libc::EMFILE | libc::ENFILE) => Self::TooManyFiles,
+            _ => Self::Other(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(errno: i32, target: Target) -> String {
+        PerfError::from_errno(&io::Error::from_raw_os_error(errno), target, Some("4")).to_string()
+    }
+
+    #[test]
+    fn a_refusal_names_the_sysctl_and_the_way_out() {
+        let own = words(libc::EACCES, Target::ThisThread);
+        assert!(own.contains("perf_event_paranoid is 4") && own.contains("=2 or lower") && own.contains("CAP_PERFMON"), "{own}");
+        let all = words(libc::EACCES, Target::Cpu(0));
+        assert!(all.contains("=0") && all.contains("whole-machine"), "{all}");
+    }
+
+    #[test]
+    fn every_errno_of_the_manual_page_has_words_of_its_own() {
+        let list = [
+            libc::EACCES,
+            libc::EPERM,
+            libc::ENOSYS,
+            libc::ENOENT,
+            libc::ENODEV,
+            libc::EOPNOTSUPP,
+            libc::EINVAL,
+            libc::EMFILE,
+            libc::E2BIG,
+        ];
+        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::Programs)).collect();
+        assert_eq!(texts.len(), list.len(), "{texts:?}");
+    }
+}

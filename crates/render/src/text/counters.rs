@@ -1,0 +1,259 @@
+//! Hardware counters: what they showed around each measurement, or of a program, with a legend of every formula shown.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
+use memgauge_core::metrics::{CounterMetric, MetricUnit};
+use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Measurement, Metric, Report};
+
+use super::grid::{Cell, Column, blocks, grid};
+use super::number::{count, half_width, number, percent, seconds, value_of};
+use super::page::{INDENT, Page, Style};
+use super::{machine, notes, place};
+
+/// Beyond this many measurements each is a line, with the metrics that fit.
+const MOST_COLUMNS: usize = 6;
+
+/// Metrics that say most, in the order in which they are kept where there is no room for all.
+const FOREMOST: [CounterMetric; 8] = [
+    CounterMetric::Ipc,
+    CounterMetric::CyclesPerWork,
+    CounterMetric::L1MissRate,
+    CounterMetric::L2MissRate,
+    CounterMetric::LlcMissRate,
+    CounterMetric::OffcoreMlp,
+    CounterMetric::MissLatencyNs,
+    CounterMetric::DramBandwidth,
+];
+
+/// Below the results: nothing where nothing was counted, of which a note tells.
+pub(super) fn of_measurements(page: &mut Page, report: &Report) {
+    let all: Vec<(&Measurement, &Counters)> = report.results.iter().filter_map(|m| Some((m, m.counters.as_deref()?))).collect();
+    let all: Vec<_> = all.into_iter().filter(|(_, c)| c.events.iter().any(|e| e.value.is_some())).collect();
+    if all.is_empty() {
+        return;
+    }
+    page.heading("Counters", "of the measuring threads, around exactly the windows that were measured");
+    let shown: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| all.iter().any(|(_, c)| c.metric(*m).is_some())).collect();
+    let cell = |c: &Counters, m: CounterMetric| {
+        c.metric(m).map_or(Cell::Blank, |v| Cell::number(format!("{}{}", value(m.definition().unit, v), suffix(m, c))))
+    };
+    let heads: Vec<String> = all.iter().map(|(m, _)| head(m)).collect();
+    if all.len() <= MOST_COLUMNS {
+        let lead = Column::words("metric").with(shown.iter().map(|m| Cell::text(title(*m))));
+        let column =
+            |(head, (_, c)): (&String, &(&Measurement, &Counters))| Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)));
+        let columns: Vec<Column> = heads.iter().zip(&all).map(column).collect();
+        for block in blocks(&lead, &columns, page.width) {
+            page.table(&block);
+        }
+    } else {
+        let mut columns = vec![Column::words("of").with(heads.iter().map(|h| Cell::text(h.as_str())))];
+        let foremost = FOREMOST.into_iter().filter(|m| shown.contains(m));
+        columns.extend(foremost.map(|m| Column::numbers(title(m)).optional().with(all.iter().map(|(_, c)| cell(c, m)))));
+        page.table(&grid(columns, page.width));
+    }
+    let shares: Vec<f64> = all.iter().filter_map(|(_, c)| c.running).collect();
+    scope(page, all[0].1.scope, shares.into_iter().reduce(f64::min));
+    let events = all[0].1.events.iter().filter(|e| e.value.is_some()).map(|e| &e.event);
+    legend(page, &shown, events);
+}
+
+/// A program that was counted.
+pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCount) {
+    machine::header(page, report);
+    let runs = count(program.runs.len(), "run", "runs");
+    let (spread, noun) = if program.runs.len() > 1 { (", median ± half of the 95 % interval", "medians") } else { ("", "counts") };
+    page.heading(&format!("Counters of {}", program.command.join(" ")), &format!("{noun} of {runs}{spread}"));
+    let cells = |estimate: &Estimate, unit: Option<&str>| match value_of(estimate) {
+        // Nanoseconds of the kernel's clocks.
+        Some(v) if unit == Some("ns") => Cell::text(format!("{} ms", number(v / 1e6))),
+        Some(v) => Cell::text(whole(v)),
+        None => Cell::text("—"),
+    };
+    let spread_of = |e: &Estimate| match (value_of(e), e.ci95_low, e.ci95_high) {
+        (Some(v), Some(low), Some(high)) if v > 0.0 => Cell::text(format!("±{}", percent((v - low).max(high - v) / v))),
+        _ => Cell::Blank,
+    };
+    let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
+    page.table(&grid(
+        vec![
+            Column::words("event").with(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
+            Column::numbers("count").with(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+            Column::numbers("spread").with(counted.iter().map(|e| spread_of(&e.estimate))),
+        ],
+        page.width,
+    ));
+    let metrics: Vec<_> = program.metrics.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
+    if !metrics.is_empty() {
+        let value = |e: &Estimate, m: CounterMetric| value_of(e).map_or(Cell::Blank, |v| Cell::number(value(m.definition().unit, v)));
+        page.table(&grid(
+            vec![
+                Column::words("metric").with(metrics.iter().map(|m| Cell::text(title(m.metric)))),
+                Column::numbers("value").with(metrics.iter().map(|m| value(&m.estimate, m.metric))),
+                Column::numbers("spread").with(metrics.iter().map(|m| match m.unit {
+                    MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
+                    _ => spread_of(&m.estimate),
+                })),
+            ],
+            page.width,
+        ));
+    }
+    page.items(Style::Plain, INDENT, &ends(program));
+    scope(page, program.scope, program.running);
+    let shown: Vec<CounterMetric> = metrics.iter().map(|m| m.metric).collect();
+    legend(page, &shown, counted.iter().map(|e| &e.event));
+    notes::notes(page, report);
+}
+
+/// How long it took and how it ended.
+fn ends(program: &ProgramCount) -> Vec<String> {
+    let mut items: Vec<String> = value_of(&program.elapsed_s)
+        .map(|s| format!("took {}", if s < 1.0 { format!("{} ms", number(s * 1e3)) } else { seconds(s) }))
+        .into_iter()
+        .collect();
+    let other: BTreeSet<String> = program
+        .runs
+        .iter()
+        .filter_map(|run| match run {
+            ProgramRun::Exited(0) => None,
+            ProgramRun::Exited(status) => Some(format!("ended with status {status}")),
+            ProgramRun::Killed(signal) => Some(format!("ended by signal {signal}")),
+        })
+        .collect();
+    items.extend(other);
+    items
+}
+
+fn scope(page: &mut Page, scope: Scope, running: Option<f64>) {
+    let mut items = vec![match scope {
+        Scope::User => "user code only".to_owned(),
+        Scope::UserAndKernel => "user code and the kernel's work on its behalf".to_owned(),
+    }];
+    if let Some(share) = running.filter(|s| *s < 0.995) {
+        items.push(format!("counters took turns: each event was counted for at least {} of the time and scaled", percent(share)));
+    }
+    page.items(Style::Dim, INDENT, &items);
+}
+
+/// Each metric shown: formula, what it says, where it is from; then which event has which role.
+fn legend<'e>(page: &mut Page, shown: &[CounterMetric], events: impl Iterator<Item = &'e Event>) {
+    let mut said = BTreeSet::new();
+    for metric in shown {
+        let d = metric.definition();
+        // What is per hop or line explains itself.
+        if d.per_work || !said.insert((d.title, d.formula)) {
+            continue;
+        }
+        page.text(Style::Dim, INDENT, "    ", &format!("{} = {}: {} ({})", d.title, d.formula, d.meaning, d.source));
+    }
+    let used: BTreeSet<_> = shown.iter().flat_map(|m| m.definition().roles).collect();
+    let roles: Vec<String> = events
+        .filter_map(|e| {
+            let roles: Vec<&str> = e.roles.iter().filter(|r| used.contains(r)).map(|r| r.name()).collect();
+            (!roles.is_empty() && roles != [e.name.as_str()]).then(|| format!("{} = {}", roles.join(" and "), e.name))
+        })
+        .collect();
+    page.items(Style::Dim, INDENT, &roles);
+}
+
+fn title(metric: CounterMetric) -> String {
+    let d = metric.definition();
+    match d.unit {
+        MetricUnit::Cycles => format!("{}, cycles", d.title),
+        MetricUnit::Nanoseconds => format!("{}, ns", d.title),
+        MetricUnit::GigabytesPerSecond => format!("{}, GB/s", d.title),
+        _ => d.title.to_owned(),
+    }
+}
+
+fn value(unit: MetricUnit, v: f64) -> String {
+    match unit {
+        MetricUnit::Share => share(v),
+        MetricUnit::Bytes => bytes(v),
+        _ => number(v),
+    }
+}
+
+/// What a number is per.
+fn suffix(metric: CounterMetric, counters: &Counters) -> String {
+    let work = counters.work.filter(|_| metric.definition().per_work);
+    work.map(|w| format!(" a {}", w.unit.name())).unwrap_or_default()
+}
+
+/// Rates go down to parts in a million, where hundredths of per cent would show nothing.
+fn share(v: f64) -> String {
+    match v * 100.0 {
+        p if p == 0.0 || !p.is_finite() || p >= 0.05 => percent(v),
+        p => format!("{p:.1e} %"),
+    }
+}
+
+/// Decimal, as bandwidth is.
+fn bytes(v: f64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let (size, unit) = units.into_iter().find(|(size, _)| v >= *size).unwrap_or((1.0, "B"));
+    format!("{} {unit}", number(v / size))
+}
+
+/// A count, its digits in groups of three.
+fn whole(v: f64) -> String {
+    if !v.is_finite() || v.abs() >= 1e18 {
+        return number(v);
+    }
+    let digits = format!("{:.0}", v.abs());
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A measurement in a column's head.
+fn head(m: &Measurement) -> String {
+    let at = match (m.at.table, m.at.cpu.is_some()) {
+        // Loaders of a curve: their delay tells them apart.
+        (_, true) if m.metric == Metric::Bandwidth => Coordinates { delay_cycles: m.at.delay_cycles, ..Coordinates::default() },
+        (_, true) if m.at.delay_cycles.is_some() => Coordinates { delay_cycles: m.at.delay_cycles, ..Coordinates::default() },
+        _ => Coordinates { memory_dir: None, ..m.at.clone() },
+    };
+    let mut text = match m.at.order {
+        Some(ChaseOrder::WindowLocal) => "window-local".to_owned(),
+        Some(ChaseOrder::FullRandom) => "full-random".to_owned(),
+        Some(ChaseOrder::Sequential) => "sequential".to_owned(),
+        None if m.at.delay_cycles.is_some() && m.metric == Metric::Latency => "chase".to_owned(),
+        None if m.at.delay_cycles.is_some() => "load".to_owned(),
+        None => String::new(),
+    };
+    let lone = m.at.order.is_some() && m.at.table.is_none();
+    if !lone {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&place(&at));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!([0.0, 999.0, 1000.0, 1234567.4].map(whole), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn small_rates_keep_their_digits() {
+        assert_eq!([0.0, 0.25, 0.001, 0.000_012].map(share), ["0 %", "25 %", "0.1 %", "1.2e-3 %"]);
+    }
+
+    #[test]
+    fn bytes_are_decimal() {
+        assert_eq!([12.0, 6.4e10, 2.5e6].map(bytes), ["12.0 B", "64.0 GB", "2.50 MB"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! `memgauge count` and `--counters` as a black box. Software events are right within bounds on every machine that allows them; hardware
+//! events are there or explain themselves.
+// A panic in a helper is the failure report of its test, and what a test skips it says.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use memgauge_core::counters::{ProgramCount, ProgramRun};
+use memgauge_core::result::Report;
+
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    program(arguments).output().unwrap()
+}
+
+/// Counts a program, with options before it, and reads the result.
+fn counted(name: &str, options: &[&str], command: &[&str]) -> (Report, ProgramCount) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let json = folder.join(format!("count-{name}-{}.json", std::process::id()));
+    let mut line = vec!["count", "-q", "-o", json.to_str().unwrap()];
+    line.extend_from_slice(options);
+    line.push("--");
+    line.extend_from_slice(command);
+    let output = run(&line);
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Report = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    std::fs::remove_file(json).unwrap();
+    let count = *report.program.clone().unwrap();
+    (report, count)
+}
+
+/// The median of an event; `None`, said aloud, where a container forbids perf_event_open.
+fn median(count: &ProgramCount, name: &str) -> Option<f64> {
+    let e = &count.events.iter().find(|e| e.event.name == name).unwrap().estimate;
+    if e.value.is_none() {
+        let reason = e.reason.as_deref().unwrap();
+        assert!(reason.contains("refused") || reason.contains("does not have"), "{reason}");
+        eprintln!("not counted here: {name} {reason}");
+    }
+    e.value
+}
+
+#[test]
+fn page_faults_are_those_of_the_program() {
+    let dd = |name, block: &str| {
+        let (_, count) = counted(name, &["-e", "page-faults"], &["dd", "if=/dev/zero", "of=/dev/null", block, "count=1", "status=none"]);
+        assert_eq!(count.runs, [ProgramRun::Exited(0)]);
+        median(&count, "page-faults")
+    };
+    let (Some(small), Some(large)) = (dd("small", "bs=4K"), dd("large", "bs=64M")) else { return };
+    let pages = 64.0 * 256.0;
+    // Huge pages may back the buffer: then there is a fault for each 2 MiB.
+    let thp = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[always]"));
+    let least = if thp { 32.0 } else { pages };
+    let more = large - small;
+    assert!((least - 8.0..=pages + 64.0).contains(&more), "{more} faults more for 64 MiB (THP always: {thp})");
+}
+
+#[test]
+fn time_and_switches_are_plausible() {
+    let (_, count) = counted("time", &["-e", "task-clock,context-switches"], &["sleep", "0.2"]);
+    let elapsed = count.elapsed_s.value.unwrap();
+    assert!((0.2..5.0).contains(&elapsed), "{elapsed} s");
+    let (Some(ns), Some(switches)) = (median(&count, "task-clock"), median(&count, "context-switches")) else { return };
+    assert!(ns > 1e4 && ns < 0.15e9, "sleeping takes no CPU: {ns} ns");
+    assert!((1.0..200.0).contains(&switches), "{switches} switches of a program that slept once");
+}
+
+#[test]
+fn repetitions_have_a_median_and_an_interval() {
+    let (report, count) = counted("runs", &["-r", "7", "-e", "page-faults"], &["true"]);
+    assert!(report.complete && count.runs.len() == 7);
+    assert_eq!(count.elapsed_s.n, 7);
+    let e = &count.events[0].estimate;
+    if median(&count, "page-faults").is_none() {
+        return;
+    }
+    assert_eq!(e.n, 7);
+    assert!(e.min <= e.ci95_low && e.ci95_low <= e.value && e.value <= e.ci95_high && e.ci95_high <= e.max, "{e:?}");
+}
+
+#[test]
+fn the_programs_output_and_status_are_its_own() {
+    let output = run(&["count", "--", "sh", "-c", "echo out; exit 3"]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), b"out\n".as_slice()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Counters of sh -c echo out; exit 3"));
+    assert_eq!(run(&["count", "-q", "--", "sh", "-c", "kill -KILL $$"]).status.code(), Some(128 + 9));
+    assert_eq!(run(&["count", "--", "/no/such/program"]).status.code(), Some(127));
+    assert_eq!(run(&["count", "--", "/etc/passwd"]).status.code(), Some(126));
+    let unknown = run(&["count", "-e", "no-such-event", "--", "true"]);
+    assert_eq!(unknown.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("no event 'no-such-event'"));
+}
+
+#[test]
+fn signals_reach_the_program() {
+    let started = Instant::now();
+    let mut child = program(&["count", "-q", "-r", "3", "--", "sleep", "30"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(400));
+    // SAFETY: a signal to a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(128 + libc::SIGTERM), None));
+    assert!(started.elapsed() < Duration::from_secs(20), "the program ended, and no other run began");
+}
+
+#[test]
+fn what_cannot_be_counted_is_said_once() {
+    let (report, count) = counted("note", &[], &["true"]);
+    let missing: Vec<_> = report.notes.iter().filter(|n| n.code == "counters-missing").collect();
+    assert!(missing.len() <= 1, "{missing:?}");
+    let cycles = count.metrics.iter().any(|m| m.estimate.value.is_some());
+    assert!(cycles || missing.len() == 1, "either metrics or the reason why there are none");
+    for metric in &count.metrics {
+        assert!(metric.estimate.value.is_some() || metric.estimate.reason.is_some(), "{metric:?}");
+    }
+}
+
+#[test]
+fn a_measurement_has_counters_or_one_reason() {
+    let output = run(&["latency", "--size", "64K", "--window", "16K", "--time", "60ms", "--counters", "--format", "json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report.results.len(), 2);
+    assert!(report.plan.unwrap().counters);
+    for m in &report.results {
+        let counters = m.counters.as_ref().unwrap();
+        match &counters.reason {
+            Some(reason) => {
+                assert!(counters.events.is_empty() && counters.metrics.is_empty(), "{counters:?}");
+                assert!(reason.len() > 20, "{reason}");
+            }
+            None => {
+                assert!(counters.work.unwrap().count > 0);
+                assert!(counters.events.iter().all(|e| e.value.is_some() != e.reason.is_some()), "{counters:?}");
+                assert!(counters.metrics.iter().all(|m| m.value.is_some() != m.reason.is_some()), "{counters:?}");
+            }
+        }
+    }
+    let nothing = report.results.iter().any(|m| m.counters.as_ref().unwrap().reason.is_some());
+    assert_eq!(report.notes.iter().filter(|n| n.code == "no-counters").count(), usize::from(nothing), "{:?}", report.notes);
+}
