@@ -109,7 +109,7 @@ struct Run {
 
 fn run(command: &[OsString], set: &EventSet) -> io::Result<Run> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let own = Counting::of_programs(&set.groups);
+    let own = Counting::of_program(&set.groups);
     let system = Counting::of_system(set);
     let before = (own.read(), system.read());
     system.enable();

@@ -137,7 +137,8 @@ pub fn attach(report: &mut Report) {
 
 /// Sets the verdict of one measurement.
 fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environment: &Environment) {
-    if m.metric != Metric::Bandwidth || m.estimate.value.is_none() {
+    // A scan's regions were judged against each other.
+    if m.metric != Metric::Bandwidth || m.experiment == Experiment::MemoryScan || m.estimate.value.is_none() {
         return;
     }
     let all_reads = m.at.mix == Some(Mix::AllReads);

@@ -46,12 +46,13 @@ impl Counting {
         Self::open(&set.groups, Target::ThisThread, true)
     }
 
-    /// Opens the set's events for the programs that the calling thread starts from now on, and all their children; each counts from its
-    /// `execve` on. The kernel's work on their behalf is counted too where this process may see it.
-    pub fn of_programs(groups: &[Vec<Choice>]) -> Self {
-        let all = Self::open(groups, Target::Programs, false);
+    /// Opens the set's events for the next program that the calling thread starts, and all its children, from its `execve` on. One program
+    /// only: the kernel may give the thread's own events to the child and leave it those that it inherited, when it switches from one to the
+    /// other before that `execve`, which then is the last one they wait for. The kernel's work on their behalf is counted too where this process may see it.
+    pub fn of_program(groups: &[Vec<Choice>]) -> Self {
+        let all = Self::open(groups, Target::Program, false);
         let refused = |o: &Opened| matches!(o.counters, Err(PerfError::Refused { .. } | PerfError::Forbidden));
-        if all.opened.iter().any(refused) { Self::open(groups, Target::Programs, true) } else { all }
+        if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
     }
 
     /// Opens the set's events of the memory controllers, off.

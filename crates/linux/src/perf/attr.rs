@@ -61,7 +61,7 @@ pub(crate) enum Target {
     /// The calling thread's, wherever it runs, once enabled.
     ThisThread,
     /// Those of the programs that the calling thread will start, and of their children, from their `execve` on.
-    Programs,
+    Program,
     /// Everybody's on one CPU, or of the part of the chip that the CPU stands for.
     Cpu(u32),
 }
@@ -98,7 +98,7 @@ impl Counter {
         let mut flags = if leader.is_none() { DISABLED } else { 0 };
         let (pid, cpu) = match target {
             Target::ThisThread => (0, -1),
-            Target::Programs => {
+            Target::Program => {
                 flags |= INHERIT | if leader.is_none() { ENABLE_ON_EXEC } else { 0 };
                 (0, -1)
             }

@@ -99,7 +99,7 @@ mod tests {
             libc::EMFILE,
             libc::E2BIG,
         ];
-        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::Programs)).collect();
+        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::Program)).collect();
         assert_eq!(texts.len(), list.len(), "{texts:?}");
     }
 }

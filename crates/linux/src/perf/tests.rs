@@ -64,21 +64,22 @@ fn a_thread_counts_between_on_and_off_only() {
 #[test]
 fn programs_count_from_their_start_and_with_their_children() {
     let groups = software(&["task-clock", "page-faults"]);
-    let counting = Counting::of_programs(&groups);
-    if !allowed(&counting) {
+    let faults = |command: &str| {
+        let counting = Counting::of_program(&groups);
+        allowed(&counting).then(|| {
+            touch(256);
+            let before = counting.read();
+            assert!(std::process::Command::new("/bin/sh").args(["-c", command]).status().unwrap().success());
+            counting.read()[1][0].since(before[1][0]).value
+        })
+    };
+    // The first run of a program fills the page cache.
+    let _ = faults("/bin/true; exit 0");
+    let Some((single, several)) = faults("/bin/true; exit 0").zip(faults("/bin/true; /bin/true; /bin/true; /bin/true; exit 0")) else {
         return;
-    }
-    touch(256);
-    let before = counting.read();
-    let run = |command: &str| assert!(std::process::Command::new("/bin/sh").args(["-c", command]).status().unwrap().success());
-    run("/bin/true");
-    let one = counting.read();
-    run("/bin/true; /bin/true; /bin/true; /bin/true; exit 0");
-    let five = counting.read();
-    let faults = |from: &[Vec<Reading>], to: &[Vec<Reading>]| to[1][0].since(from[1][0]).value;
-    let (single, several) = (faults(&before, &one), faults(&one, &five));
+    };
     assert!(single > 10, "a program faults its pages in: {single}");
-    assert!(several > 2 * single, "children count: {several} of five programs, {single} of one");
+    assert!(several > 3 * single / 2, "children count: {several} with four children, {single} with one");
 }
 
 #[test]
