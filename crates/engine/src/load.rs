@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use memgauge_core::plan::Traffic;
 use memgauge_core::spec::LineContent;
-use memgauge_core::traffic::{Access, LineUse};
+use memgauge_core::traffic::{Access, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_linux::memory::Buffer;
 
-use crate::burst::{Schedule, Trace, keep_count};
+use crate::burst::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, keep_count};
 
 /// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
 /// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
@@ -119,7 +119,8 @@ impl Load {
         let kernel = self.lane.kernel;
         // The delay that was asked for is between bursts of four lines.
         let delay = (self.delay > 0).then_some(self.delay * kernel.burst_lines / 4);
-        let trace = keep_count(schedule, |units| self.turns(units, delay));
+        let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
+        let trace = keep_count(schedule, block_ns, |units| self.turns(units, delay));
         (trace, self)
     }
 
