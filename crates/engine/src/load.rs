@@ -214,7 +214,8 @@ impl Lane {
         let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
         (walk.stride, walk.stored) = (self.stride, &self.stored);
         while left > 0 {
-            let (window, step) = (self.next / self.steps, self.next % self.steps);
+            // A division takes as long as a burst, and a pass over a first-level cache has few of them.
+            let (window, step) = if self.windows == 1 { (0, self.next) } else { (self.next / self.steps, self.next % self.steps) };
             let mut run = left.min(self.steps - step);
             for (pointer, (base, advance)) in walk.streams.iter_mut().zip(self.bases.iter().zip(&self.advance)) {
                 *pointer = (base + step * advance) as *mut u8;
