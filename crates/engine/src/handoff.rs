@@ -156,7 +156,7 @@ impl Session<'_> {
         let run =
             if self.plan.stop.fixed_time { Duration::from_secs_f64(self.plan.stop.budget_s / f64::from(LEAST_ALLOCATIONS)) } else { RUN };
         loop {
-            let buffer = self.allocate(&plan.buffer)?;
+            let buffer = self.chase_buffer(&plan.buffer, made)?;
             pages.push(buffer.pages().clone());
             let start = self.chain_start(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(made))?;
             let track = Track {
@@ -230,7 +230,7 @@ impl Session<'_> {
     }
 
     /// A buffer of so many bytes like the transfer's.
-    fn other_buffer(&self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
+    fn other_buffer(&mut self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
         if bytes.is_zero() {
             return Ok(None);
         }
@@ -282,6 +282,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::WindowLocal,
             seed: 1,
+            within: 0,
         };
         let start = chain::write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

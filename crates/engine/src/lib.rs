@@ -6,6 +6,7 @@
 //! is decided by measuring, and the result says what was decided.
 
 mod bandwidth;
+mod buffers;
 mod burst;
 mod chain;
 mod counting;
