@@ -20,6 +20,7 @@ mod rfo;
 mod scan;
 mod session;
 mod team;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

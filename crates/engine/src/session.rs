@@ -271,6 +271,10 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)
             }
+            Work::Transfers(transfers) => {
+                self.shelf.clear();
+                self.transfers(experiment, transfers)
+            }
             Work::Scan(scan) => {
                 self.shelf.clear();
                 self.scan(experiment, &cell.at, scan)
