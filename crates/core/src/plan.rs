@@ -12,6 +12,7 @@ use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
 mod check;
+mod cost;
 mod decide;
 mod load;
 pub mod quick;

@@ -35,9 +35,8 @@ impl Rounds {
         }
         let within = cores.iter().map(|c| c.len() * (c.len() - 1) / 2).max().unwrap_or(0);
         let turns = if cores.len() < 2 { 0 } else { cores.len().next_multiple_of(2) - 1 };
-        let between = (0..turns)
-            .map(|turn| meetings(cores.len(), turn).map(|(a, b)| cores[a].len() * cores[b].len()).max().unwrap_or(0))
-            .collect();
+        let between =
+            (0..turns).map(|turn| meetings(cores.len(), turn).map(|(a, b)| cores[a].len() * cores[b].len()).max().unwrap_or(0)).collect();
         Self { cores, within, between }
     }
 

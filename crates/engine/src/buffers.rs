@@ -19,6 +19,8 @@ use crate::session::{CellError, Session};
 
 /// Kept buffers take at most one in this many bytes that may be taken: the rest is for what the cell in progress needs.
 const KEPT_ONE_IN: u64 = 4;
+/// Different buffers of a chase, where they are kept: the fewest that show a placement effect.
+const DISTINCT: u32 = 3;
 /// Bytes of a line between the places of chains: a pointer, and what a hand-off stores beside it.
 const PLACE_BYTES: u64 = 16;
 /// Orders that have a place each.
@@ -96,8 +98,18 @@ impl Session<'_> {
         }
     }
 
+    /// How many different buffers a chase has had after so many groups of samples.
+    pub(crate) fn distinct(&self, plan: &BufferPlan, made: u32) -> u32 {
+        if self.chase_buffers.all.iter().any(|c| c.keep && c.plan == *plan) { made.min(DISTINCT) } else { made }
+    }
+
     /// The `nth` buffer of a chase: the one that an earlier cell had as its nth, or a fresh one.
+    ///
+    /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
+    /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
     pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
+        let kept = self.chase_buffers.all.iter().filter(|c| c.keep && c.plan == *plan).count();
+        let nth = if kept == DISTINCT as usize { nth % DISTINCT } else { nth };
         self.chase_buffers.all.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));
         if let Some(known) = self.chase_buffers.all.iter().find(|c| c.plan == *plan && c.nth == nth) {
             return Ok(known.buffer.clone());
@@ -144,8 +156,7 @@ impl Session<'_> {
         let places = line.0 >= PLACE_BYTES * PLACES as u64;
         let place = if places { place_of(order) } else { 0 };
         let seed = self.plan.seed.wrapping_add(nth);
-        let wanted =
-            Order { bytes, window: probe.window, stride: probe.stride, line, order, seed, within: PLACE_BYTES as usize * place };
+        let wanted = Order { bytes, window: probe.window, stride: probe.stride, line, order, seed, within: PLACE_BYTES as usize * place };
         let known = self.chase_buffers.all.iter_mut().find(|c| std::ptr::eq(Arc::as_ptr(&c.buffer), buffer));
         if let Some((_, start)) = known.as_ref().and_then(|c| c.chains[place].as_ref()).filter(|(written, _)| *written == wanted) {
             return Ok(*start);

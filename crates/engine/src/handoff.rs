@@ -228,7 +228,7 @@ impl Session<'_> {
             buffer: plan.buffer.bytes,
             window: Some(plan.window),
             stride: Some(plan.stride),
-            allocations: made,
+            allocations: self.distinct(&plan.buffer, made),
             pages: combined_pages(pages.iter().map(|p| (p, plan.buffer.bytes))),
             placement: combined(placements),
             noise: self.unwatch(watch, &disturbance),

@@ -172,7 +172,7 @@ impl Session<'_> {
                 window: Some(window_of(order, &probe)),
                 stride: Some(probe.stride),
                 hops,
-                allocations: made,
+                allocations: self.distinct(&probe.buffer, made),
                 pages: combined_pages(pages.iter().map(|(p, bytes)| (p, *bytes))),
                 file: file.clone(),
                 placement: combined(placements.iter().cloned()),

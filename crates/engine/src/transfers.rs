@@ -81,7 +81,12 @@ impl Session<'_> {
         let rounds: Vec<Vec<(u32, u32)>> = match self.disturbing(transfers, &rounds, &mut places)? {
             None => rounds.iter().collect(),
             Some(_) if !transfers.representatives.is_empty() => {
-                return self.directed(experiment, transfers, &transfers.representatives.iter().map(|p| vec![*p]).collect::<Vec<_>>(), &mut places);
+                return self.directed(
+                    experiment,
+                    transfers,
+                    &transfers.representatives.iter().map(|p| vec![*p]).collect::<Vec<_>>(),
+                    &mut places,
+                );
             }
             Some(_) => rounds.iter().flatten().map(|pair| vec![pair]).collect(),
         };
@@ -121,7 +126,13 @@ impl Session<'_> {
     }
 
     /// Runs legs together until their intervals are narrow or their time is over, and tells their results.
-    fn measured(&mut self, experiment: Experiment, transfers: &Transfers, mut legs: Vec<Leg>, places: &mut Places) -> Result<(), CellError> {
+    fn measured(
+        &mut self,
+        experiment: Experiment,
+        transfers: &Transfers,
+        mut legs: Vec<Leg>,
+        places: &mut Places,
+    ) -> Result<(), CellError> {
         let Some(first) = legs.first().map(|l| l.plan.reader) else { return Ok(()) };
         let cpus: IdSet = legs.iter().flat_map(Leg::cpus).collect();
         let watch = self.watch(first, &cpus)?;
@@ -223,7 +234,9 @@ impl Session<'_> {
         if verdict == Some(true) {
             self.note(Note::info(
                 "pairs-at-once",
-                format!("up to {pairs} pairs of CPUs were measured at once: beside others a pair's latency was {ratio:.3} times that alone"),
+                format!(
+                    "up to {pairs} pairs of CPUs were measured at once: beside others a pair's latency was {ratio:.3} times that alone"
+                ),
             ));
             return Ok(None);
         }

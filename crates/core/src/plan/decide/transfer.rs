@@ -2,8 +2,8 @@
 
 use super::chase::named;
 use super::{LARGE_MATRIX, PlanError, Planner};
-use crate::plan::check::check_cpus;
 use crate::note::Note;
+use crate::plan::check::check_cpus;
 use crate::plan::{Cell, End, Handoff, LineState, Step, Transfers, Work};
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
 use crate::rounds::Rounds;
@@ -166,7 +166,9 @@ impl Planner<'_> {
         let bytes: u64 = transfers.ends.iter().flat_map(|e| &e.buffers).map(|b| b.bytes.0).sum();
         let at = Coordinates { table: Some(Table::CpuPairs), cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
         let cell = Cell { at, work: Work::Transfers(transfers) };
-        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell], |_, _| together_s + bytes as f64 / SET_UP_BYTES_S + CALIBRATION_S))
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell], |_, _| {
+            together_s + bytes as f64 / SET_UP_BYTES_S + CALIBRATION_S
+        }))
     }
 
     /// These pairs of reader and holder in every state, lines at home on each node that matters.
