@@ -178,7 +178,7 @@ impl Session<'_> {
                 stride: Some(plan.stride),
                 allocations: 1,
                 pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
-                placement: buffer.map(|b| b.placement().clone()).unwrap_or_default(),
+                placement: buffer.map(|b| b.placement_now()).unwrap_or_default(),
                 noise: noise.clone(),
                 ..Default::default()
             };
@@ -299,6 +299,10 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgauge_core::plan::Work;
+    use memgauge_core::spec::{Spec, Task, TransferShape};
+    use memgauge_core::units::Bytes;
+    use memgauge_linux::clock::Clock;
 
     #[test]
     fn the_whole_interval_decides() {
@@ -307,5 +311,42 @@ mod tests {
         assert_eq!(undisturbed(&[1.2, 1.1, 1.3, 1.2, 1.15, 1.25]), Some(false));
         assert_eq!(undisturbed(&[0.5; 6]), Some(false), "a pair that others make faster is disturbed as well");
         assert_eq!(undisturbed(&[1.0, 1.0, 1.0, 1.1, 1.1, 1.0]), None);
+    }
+
+    #[test]
+    fn pairs_of_a_round_are_measured_at_once() {
+        struct Nobody;
+        impl crate::Observer for Nobody {
+            fn cell(&mut self, _: &memgauge_core::plan::Step, _: &memgauge_core::plan::Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
+        spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
+        spec.size = Some(Bytes::mib(4));
+        spec.time = Some(Duration::from_millis(150));
+        let Ok(plan) = memgauge_core::plan::plan(&spec, &machine, &[]) else {
+            eprintln!("skipped: fewer than two cores");
+            return;
+        };
+        let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let setting = crate::Setting { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
+        let mut nobody = Nobody;
+        let mut session = Session::new(&plan, &setting, &mut nobody);
+        let mut places = session.places(transfers).unwrap();
+        // Without a calibration, whose answer is the machine's.
+        let rounds: Vec<_> = Rounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
+        session.directed(Experiment::CacheToCache, transfers, &rounds, &mut places).unwrap();
+        let n = spec.cpus.as_ref().unwrap().len();
+        let once = session.results.iter().filter(|m| !m.at.repeat);
+        let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
+        assert_eq!(once.count(), n * (n - 1), "each pair one way, in both states");
+        // Other processes may keep two CPUs from ever running at the same time.
+        assert!(2 * measured > n * (n - 1), "{measured} measured");
     }
 }
