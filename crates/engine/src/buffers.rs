@@ -44,6 +44,11 @@ struct ChaseBuffer {
 }
 
 impl ChaseBuffers {
+    /// How many of this plan are kept.
+    fn kept(&self, plan: &BufferPlan) -> usize {
+        self.all.iter().filter(|c| c.keep && c.plan == *plan).count()
+    }
+
     fn bytes(&self, node: Option<u32>) -> u64 {
         self.all.iter().filter(|c| node.is_none_or(|n| c.plan.node == n)).map(|c| c.plan.bytes.0).sum()
     }
@@ -100,7 +105,7 @@ impl Session<'_> {
 
     /// How many different buffers a chase has had after so many groups of samples.
     pub(crate) fn distinct(&self, plan: &BufferPlan, made: u32) -> u32 {
-        if self.chase_buffers.all.iter().any(|c| c.keep && c.plan == *plan) { made.min(DISTINCT) } else { made }
+        if self.chase_buffers.kept(plan) == DISTINCT as usize { made.min(DISTINCT) } else { made }
     }
 
     /// The `nth` buffer of a chase: the one that an earlier cell had as its nth, or a fresh one.
@@ -108,8 +113,7 @@ impl Session<'_> {
     /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
     /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
     pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
-        let kept = self.chase_buffers.all.iter().filter(|c| c.keep && c.plan == *plan).count();
-        let nth = if kept == DISTINCT as usize { nth % DISTINCT } else { nth };
+        let nth = if self.chase_buffers.kept(plan) == DISTINCT as usize { nth % DISTINCT } else { nth };
         self.chase_buffers.all.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));
         if let Some(known) = self.chase_buffers.all.iter().find(|c| c.plan == *plan && c.nth == nth) {
             return Ok(known.buffer.clone());

@@ -211,6 +211,7 @@ impl Session<'_> {
             spent += run;
             made += 1;
             self.spent(run);
+            self.worked(&parties);
             let converged = stats::estimate(&groups, target).converged;
             if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged)) {
                 break;

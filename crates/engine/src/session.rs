@@ -364,6 +364,12 @@ impl<'a> Session<'a> {
         Ok(Watch { probe: NoiseProbe::start(&self.setting.root, cpus), cpu, ghz_before: Some(ghz) })
     }
 
+    /// Notes that these CPUs have just worked: their clocks need no time to settle.
+    pub(crate) fn worked(&mut self, cpus: &IdSet) {
+        let now = Instant::now();
+        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
+    }
+
     /// Ends watching.
     pub(crate) fn unwatch(&mut self, watch: Watch, disturbance: &Disturbance) -> Noise {
         let mut noise = watch.probe.finish(disturbance.switches);
@@ -424,8 +430,7 @@ impl<'a> Session<'a> {
         let length = WINDOW * windows as u32;
         let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
         self.measuring += length;
-        let now = Instant::now();
-        self.warm.extend(busy.iter().map(|cpu| (cpu, now)));
+        self.worked(&busy);
         self.observer.progress(self.share());
         Ok(gather(done))
     }

@@ -282,6 +282,7 @@ impl Session<'_> {
         }
         let done = self.team.run(jobs, run + 4 * PATIENCE)?;
         self.spent(run);
+        self.worked(&legs.iter().flat_map(Leg::cpus).collect());
         for (nth, Done { value, disturbance }) in done.into_iter().enumerate() {
             let leg = &mut legs[nth / 2];
             leg.disturbance.add(&disturbance);
