@@ -63,11 +63,13 @@ fn place_of(order: ChaseOrder) -> usize {
     }
 }
 
-/// Whether at least two cells chase over buffers of this plan.
+/// Whether at least two cells chase over buffers of this plan, whose bytes the search for the plateau may have changed.
 fn shared_by_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
+    let alike =
+        |other: &BufferPlan| BufferPlan { bytes: if buffer.derived { buffer.bytes } else { other.bytes }, ..other.clone() } == *buffer;
     let chased = |work: &Work| match work {
-        Work::Latency { probe, .. } | Work::Curve { probe, .. } => probe.buffer == *buffer,
-        Work::Handoff(handoff) => handoff.buffer == *buffer,
+        Work::Latency { probe, .. } | Work::Curve { probe, .. } => alike(&probe.buffer),
+        Work::Handoff(handoff) => alike(&handoff.buffer),
         _ => false,
     };
     plan.steps.iter().flat_map(|s| &s.cells).filter(|cell| chased(&cell.work)).take(2).count() == 2
