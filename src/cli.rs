@@ -161,7 +161,7 @@ struct Stop {
     /// Measure each cell for exactly this long: 2s, 500ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// The most time to measure one cell [default: 4s, in the suite 1s]
+    /// The most time to measure one cell [default: 4s, in the suite 0.5s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
     budget: Option<Duration>,
     /// Stop when the 95 % interval is within this of the median: 1%, 0.5% [default: 1%]

@@ -18,6 +18,7 @@ pub mod note;
 pub mod pattern;
 pub mod plan;
 pub mod result;
+pub mod rounds;
 pub mod scan;
 pub mod spec;
 pub mod stats;

@@ -12,12 +12,15 @@ use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
 mod check;
+mod cost;
 mod decide;
 mod load;
 pub mod quick;
 mod scan;
 mod sizes;
+mod transfers;
 pub use decide::{PlanError, plan};
+pub use transfers::{End, Transfers};
 
 /// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +163,8 @@ pub enum Work {
     },
     /// One CPU's cache to another's.
     Handoff(Handoff),
+    /// Every CPU's cache to every other's.
+    Transfers(Transfers),
     /// Every region of a node's free memory.
     Scan(Scan),
 }
@@ -172,6 +177,7 @@ impl Work {
             Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
             Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
             Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
+            Self::Transfers(transfers) => transfers.ends.iter().map(|e| e.cpu).collect(),
             Self::Scan(scan) => scan.cpus.clone(),
         }
     }
@@ -183,6 +189,7 @@ impl Work {
             Self::Bandwidth { loaders, .. } => loaders.iter().flat_map(Loader::buffers).collect(),
             Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
             Self::Handoff(handoff) => vec![&handoff.buffer],
+            Self::Transfers(transfers) => transfers.ends.iter().flat_map(|e| &e.buffers).collect(),
             Self::Scan(scan) => vec![&scan.region],
         }
     }

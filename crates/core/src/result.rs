@@ -88,6 +88,22 @@ pub struct Timing {
     pub measuring_s: f64,
     /// All.
     pub total_s: f64,
+    /// What most of the set-up was spent on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetUp>,
+}
+
+/// Parts of the set-up, in seconds. What remains is waking threads, watching the machine and computing intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SetUp {
+    /// Mapping buffers, first touch, reading back their pages and nodes.
+    pub buffers_s: f64,
+    /// Laying out chases and writing them into memory.
+    pub chains_s: f64,
+    /// Waiting for the core's frequency to settle.
+    pub warm_up_s: f64,
+    /// Bursts that only decide how to measure: which kernel is fastest, whether stores read first.
+    pub trials_s: f64,
 }
 
 /// The state of the machine that bears on the numbers.

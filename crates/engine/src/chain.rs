@@ -33,6 +33,7 @@ impl Lines {
 }
 
 /// What a chain is written by.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Order {
     pub(crate) bytes: Bytes,
     pub(crate) window: Bytes,
@@ -40,16 +41,22 @@ pub(crate) struct Order {
     pub(crate) line: Bytes,
     pub(crate) order: ChaseOrder,
     pub(crate) seed: u64,
+    /// Where in each line the pointer is.
+    pub(crate) within: usize,
 }
 
-/// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset where it starts.
+/// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset of its first pointer.
 pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usize, CellError> {
     let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
         .map_err(|e| CellError::Cannot(e.to_string()))?;
     if layout.buffer_bytes() > buffer.len() {
         return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
     }
-    let lines = Lines(buffer.as_ptr());
+    if !order.within.is_multiple_of(size_of::<*mut u8>()) || (order.within + size_of::<*mut u8>()) as u64 > order.line.0 {
+        return Err(CellError::Cannot(format!("a pointer at byte {} does not lie in a line of {}", order.within, order.line)));
+    }
+    // Lines are handed out from their byte `within` on: a link is stored there, and leads to the same byte of the next.
+    let lines = Lines(buffer.as_ptr().wrapping_add(order.within));
     let next = layout.next_entries();
     if let [next] = next[..] {
         let mut cycle = Cycle::default();
@@ -58,7 +65,7 @@ pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usiz
         let pieces = slots.div_ceil(LINKS_AT_A_TIME);
         in_parallel(pieces, cpus, |range| {
             let slots = range.start * LINKS_AT_A_TIME..slots.min(range.end * LINKS_AT_A_TIME);
-            // SAFETY: the layout's offsets lie within `buffer_bytes`, checked above; each slot is handed to one thread.
+            // SAFETY: the layout's lines lie within `buffer_bytes`, and the pointer within its line, both checked above; each slot is handed to one thread.
             layout.links(0, &cycle, slots, next, |from, to| unsafe { lines.link(from, to) });
         });
     } else {
@@ -70,7 +77,7 @@ pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usiz
             }
         });
     }
-    Ok(layout.start())
+    Ok(layout.start() + order.within)
 }
 
 /// Hands out `0..count` in small ranges to a thread on each of `cpus`.
@@ -122,7 +129,7 @@ mod tests {
             return;
         };
         for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
-            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5 };
+            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5, within: 16 };
             let start = buffer.as_ptr().wrapping_add(write(&buffer, &order, &cpus).unwrap()).cast_const();
             let slots = 4 << 20 >> 7;
             let mut seen = std::collections::BTreeSet::new();
@@ -166,6 +173,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::WindowLocal,
             seed: 5,
+            within: 0,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
@@ -189,6 +197,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::FullRandom,
             seed: 5,
+            within: 0,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

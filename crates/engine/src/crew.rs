@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use memgauge_core::counters::Certain;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
@@ -20,6 +21,8 @@ use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
 
 /// Rounds of a trial; each kernel runs once a round, so that a slow moment does not decide against one of them.
 pub(crate) const TRIAL_ROUNDS: usize = 3;
+/// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
+const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
 /// Counted windows of a kernel in a round.
 const TRIAL_WINDOWS: usize = 3;
 
@@ -243,8 +246,10 @@ impl Session<'_> {
         let clock = self.clock();
         let mut rates = vec![Vec::new(); candidates.len()];
         let rounds = if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 };
-        for _ in 0..rounds {
-            for (kernel, rates) in candidates.iter().zip(&mut rates) {
+        let (begun, measured) = (Instant::now(), self.measuring());
+        for round in 0..rounds {
+            let still = contenders(&rates, round);
+            for ((kernel, rates), _) in candidates.iter().zip(&mut rates).zip(still).filter(|(_, still)| *still) {
                 let loads = self.loads_of(crew, |_| kernel, |m| m.traffic == *traffic, 0)?;
                 let burst = self.burst(None, loads, TRIAL_WINDOWS)?;
                 rates.extend(stats::median(&window_gbs(&burst, |t| clock.ns(t), TRIAL_WINDOWS)));
@@ -253,10 +258,22 @@ impl Session<'_> {
                 }
             }
         }
+        // Choosing is setting up.
+        self.stages.trials += begun.elapsed();
+        self.set_measuring(measured);
         let won = winner(&candidates, &rates, traffic.mix)?;
         self.winners.insert(key, won.clone());
         Ok(won)
     }
+}
+
+/// Which kernels are worth another round, given their rates in `rounds` of them. Disturbances only slow a kernel down, so the best of its
+/// rates counts, and the margin shrinks as there are more of them.
+fn contenders(rates: &[Vec<f64>], rounds: usize) -> Vec<bool> {
+    let best: Vec<f64> = rates.iter().map(|r| r.iter().copied().fold(0.0, f64::max)).collect();
+    let most = best.iter().copied().fold(0.0, f64::max);
+    let margin = MARGINS.get(rounds).copied().unwrap_or(0.0);
+    best.iter().map(|b| *b >= most * (1.0 - margin)).collect()
 }
 
 /// The kernel with the highest median rate, and those of all; the first where none was tried.
@@ -367,6 +384,15 @@ fn stores_read(kernel: &Kernel, plain: Rfo) -> Rfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_far_behind_are_not_tried_again() {
+        let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
+        assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
+        assert_eq!(contenders(&rates, 1), [true, false, true, false]);
+        assert_eq!(contenders(&[vec![10.0, 6.0], vec![7.0, 9.4], vec![9.2, 9.2]], 2), [true, true, false], "the best of each counts");
+        assert_eq!(contenders(&[vec![], vec![]], 1), [true, true], "a round without any rate says nothing");
+    }
     use crate::burst::Trace;
     use crate::session::Loaded;
     use crate::team::Disturbance;

@@ -59,7 +59,7 @@ impl Session<'_> {
         let choice = self.choose(&crew)?;
         self.calibrate_rfo(&crew, loaders, traffic)?;
         let (rfo, in_memory) = (self.known_rfo(), self.memory_sized(&crew));
-        let buffer = self.allocate(&probe.buffer)?;
+        let buffer = self.chase_buffer(&probe.buffer, 0)?;
         let mut chase = self.chain(probe, probe.buffer.bytes, manner.order, &buffer, 0)?;
         let mut points: Vec<CurvePoint> = Vec::new();
         let mut given = match delays {

@@ -24,19 +24,23 @@ const LEAST_ALLOCATIONS: u32 = 3;
 /// One run of hand-offs over one allocation.
 const RUN: Duration = Duration::from_millis(150);
 /// A partner that has not handed over for this long is gone: its CPU was taken away.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Looks at the baton between two looks at the clock.
 const TURNS_BETWEEN_LOOKS: u64 = 4096;
 
 /// Turns taken so far, counted by all parties: the holder's, that of a sharer, the reader's, and again. On a line of its own.
 #[repr(align(128))]
-struct Baton {
+pub(crate) struct Baton {
     turn: AtomicU64,
     /// One party gave up; the others must not wait.
     dropped: AtomicBool,
 }
 
 impl Baton {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) })
+    }
+
     /// Waits for `turn`; false when the partner is gone.
     fn await_turn(&self, turn: u64, clock: &Clock) -> bool {
         let (begun, mut looks) = (clock.now(), 0u64);
@@ -61,17 +65,17 @@ impl Baton {
 
 /// What each party needs: the ring of pointers, how many hops a window has, and when to end.
 #[derive(Clone)]
-struct Track {
+pub(crate) struct Track {
     /// How many take turns.
-    parties: u64,
+    pub(crate) parties: u64,
     /// What this party reads in its turn besides the window, and how much of it.
-    other: Option<(Arc<Buffer>, usize)>,
-    buffer: Arc<Buffer>,
-    start: usize,
-    hops: usize,
-    clock: Clock,
-    end: u64,
-    baton: Arc<Baton>,
+    pub(crate) other: Option<(Arc<Buffer>, usize)>,
+    pub(crate) buffer: Arc<Buffer>,
+    pub(crate) start: usize,
+    pub(crate) hops: usize,
+    pub(crate) clock: Clock,
+    pub(crate) end: u64,
+    pub(crate) baton: Arc<Baton>,
 }
 
 impl Track {
@@ -101,7 +105,7 @@ impl Track {
     }
 
     /// Takes every window into this CPU's cache, window after window. The holder decides when to end.
-    fn hold(self, state: LineState) {
+    pub(crate) fn hold(self, state: LineState) {
         let mut at = self.position();
         let mut turn = 0;
         while self.baton.await_turn(turn, &self.clock) {
@@ -126,6 +130,11 @@ impl Track {
 
     /// Chases every window that was handed over: nanoseconds a line, by window.
     fn read(self) -> Vec<f64> {
+        self.read_on().0
+    }
+
+    /// The same, and the offset where the window after the last one begins.
+    pub(crate) fn read_on(self) -> (Vec<f64>, usize) {
         let mut at = self.position();
         let mut turn = self.parties - 1;
         let mut samples = Vec::with_capacity(1 << 14);
@@ -139,7 +148,7 @@ impl Track {
             self.baton.pass(turn);
             turn += self.parties;
         }
-        samples
+        (samples, at as usize - self.buffer.as_ptr() as usize)
     }
 }
 
@@ -156,7 +165,7 @@ impl Session<'_> {
         let run =
             if self.plan.stop.fixed_time { Duration::from_secs_f64(self.plan.stop.budget_s / f64::from(LEAST_ALLOCATIONS)) } else { RUN };
         loop {
-            let buffer = self.allocate(&plan.buffer)?;
+            let buffer = self.chase_buffer(&plan.buffer, made)?;
             pages.push(buffer.pages().clone());
             let start = self.chain_start(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(made))?;
             let track = Track {
@@ -167,7 +176,7 @@ impl Session<'_> {
                 hops: (plan.window.0 / plan.stride.0) as usize,
                 clock,
                 end: clock.now() + clock.ticks_of(run),
-                baton: Arc::new(Baton { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) }),
+                baton: Baton::new(),
             };
             let (sharer, state) = (Track { other: None, ..track.clone() }, plan.state);
             let holder = Track { other: self.other_buffer(plan, plan.holder_pushes)?, ..track.clone() };
@@ -202,6 +211,7 @@ impl Session<'_> {
             spent += run;
             made += 1;
             self.spent(run);
+            self.worked(&parties);
             let converged = stats::estimate(&groups, target).converged;
             if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged)) {
                 break;
@@ -219,7 +229,7 @@ impl Session<'_> {
             buffer: plan.buffer.bytes,
             window: Some(plan.window),
             stride: Some(plan.stride),
-            allocations: made,
+            allocations: self.distinct(&plan.buffer, made),
             pages: combined_pages(pages.iter().map(|p| (p, plan.buffer.bytes))),
             placement: combined(placements),
             noise: self.unwatch(watch, &disturbance),
@@ -230,7 +240,7 @@ impl Session<'_> {
     }
 
     /// A buffer of so many bytes like the transfer's.
-    fn other_buffer(&self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
+    pub(crate) fn other_buffer(&mut self, plan: &Handoff, bytes: Bytes) -> Result<Option<(Arc<Buffer>, usize)>, CellError> {
         if bytes.is_zero() {
             return Ok(None);
         }
@@ -241,7 +251,7 @@ impl Session<'_> {
 }
 
 /// What is done with each window, in order.
-fn protocol(plan: &Handoff) -> String {
+pub(crate) fn protocol(plan: &Handoff) -> String {
     let held = match plan.state {
         LineState::Hit => "load",
         LineState::Hitm => "store",
@@ -282,11 +292,12 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::WindowLocal,
             seed: 1,
+            within: 0,
         };
         let start = chain::write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
         for parties in [2, 3] {
-            let baton = Arc::new(Baton { turn: AtomicU64::new(0), dropped: AtomicBool::new(false) });
+            let baton = Baton::new();
             let end = clock.now() + clock.ticks_of(Duration::from_millis(300));
             let track = Track { parties, other: None, buffer: buffer.clone(), start, hops: 512, clock, end, baton: baton.clone() };
             let holder = Track { other: Some((other.clone(), 4096)), ..track.clone() };

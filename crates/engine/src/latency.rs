@@ -17,7 +17,6 @@ use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
 use crate::burst::{self, Chase, Trace};
-use crate::chain;
 use crate::counting::{Sheet, certain};
 use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW, combined};
@@ -96,7 +95,7 @@ impl Session<'_> {
     pub(crate) fn latency(&mut self, experiment: Experiment, at: &Coordinates, idle: &Idle<'_>) -> Result<(), CellError> {
         let watch = self.watch(idle.probe.cpu, &IdSet::one(idle.probe.cpu))?;
         let mut probe = idle.probe.clone();
-        let plateau = if probe.buffer.derived { self.find_plateau(&mut probe)? } else { None };
+        let plateau = if probe.buffer.derived { self.known_plateau(&mut probe)? } else { None };
         let hops = idle.hops.map(|hops| hops_of(hops, &probe));
         let mut taken = orders(idle, &probe);
         // A fixed time is shared among the allocations, and with the batches of a histogram; otherwise short bursts, longer when the first
@@ -109,7 +108,7 @@ impl Session<'_> {
         let mut file;
         let mut course = Course::default();
         loop {
-            let buffer = self.allocate(&probe.buffer)?;
+            let buffer = self.chase_buffer(&probe.buffer, made)?;
             pages.push((buffer.pages().clone(), probe.buffer.bytes));
             file = buffer.file().cloned();
             if sequential.is_none() {
@@ -137,7 +136,9 @@ impl Session<'_> {
             }
             // After the chase: pages that were moved meanwhile are found where they are now.
             placements.push(buffer.placement_now());
-            spent += WINDOW * windows as u32 * if idle.histogram.is_some() { 2 } else { 1 };
+            // The budget is the cell's: a fixed time is each order's.
+            let shares = if self.plan.stop.fixed_time { 1 } else { taken.len() as u32 };
+            spent += WINDOW * windows as u32 * shares * if idle.histogram.is_some() { 2 } else { 1 };
             made += 1;
             let converged = taken.iter().all(|t| stats::estimate(&t.groups, self.plan.stop.relative_half_width).converged);
             let sampled = taken.iter().flat_map(|t| &t.groups).any(|g| !g.is_empty());
@@ -171,7 +172,7 @@ impl Session<'_> {
                 window: Some(window_of(order, &probe)),
                 stride: Some(probe.stride),
                 hops,
-                allocations: made,
+                allocations: self.distinct(&probe.buffer, made),
                 pages: combined_pages(pages.iter().map(|(p, bytes)| (p, *bytes))),
                 file: file.clone(),
                 placement: combined(placements.iter().cloned()),
@@ -242,39 +243,6 @@ impl Session<'_> {
         Some(chase)
     }
 
-    /// Writes a chain into the first `bytes` of `buffer`.
-    pub(crate) fn chain(
-        &mut self,
-        probe: &Probe,
-        bytes: Bytes,
-        order: ChaseOrder,
-        buffer: &Arc<Buffer>,
-        nth: u64,
-    ) -> Result<Chase, CellError> {
-        Ok(Chase::new(buffer.clone(), self.chain_start(probe, bytes, order, buffer, nth)?))
-    }
-
-    /// Writes a chain and returns the offset of its first line. `nth` tells the chains of several allocations apart.
-    pub(crate) fn chain_start(
-        &self,
-        probe: &Probe,
-        bytes: Bytes,
-        order: ChaseOrder,
-        buffer: &Buffer,
-        nth: u64,
-    ) -> Result<usize, CellError> {
-        let line = self.line();
-        let seed = self.plan.seed.wrapping_add(nth);
-        let order = chain::Order { bytes, window: probe.window, stride: probe.stride, line, order, seed };
-        chain::write(buffer, &order, &probe.buffer.touch)
-    }
-
-    /// The machine's cache line; the largest where caches differ, 64 B where the machine does not say.
-    pub(crate) fn line(&self) -> Bytes {
-        let lines = self.setting.machine.topology.caches.iter().filter_map(|c| c.line);
-        Bytes(lines.max().map_or(64, u64::from))
-    }
-
     /// A short chase over the first `bytes` of `buffer`: median nanoseconds per hop.
     fn glance(&mut self, probe: &Probe, bytes: Bytes, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64, CellError> {
         let mut chase = self.chain(probe, bytes, order, buffer, 0)?;
@@ -290,6 +258,18 @@ impl Session<'_> {
         Err(CellError::Cannot(format!("CPU {} got no time in {MOST_GLANCES} bursts; the machine is overloaded", probe.cpu)))
     }
 
+    /// The plateau as this probe has found it before, or as it finds it now.
+    fn known_plateau(&mut self, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
+        if let Some((_, bytes, plateau)) = self.plateaus.iter().find(|(asked, ..)| asked == probe) {
+            probe.buffer.bytes = *bytes;
+            return Ok(*plateau);
+        }
+        let asked = probe.clone();
+        let plateau = self.find_plateau(probe)?;
+        self.plateaus.push((asked, probe.buffer.bytes, plateau));
+        Ok(plateau)
+    }
+
     /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
     /// description of its caches is wrong, as it is in many virtual machines.
     fn find_plateau(&mut self, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
@@ -299,7 +279,7 @@ impl Session<'_> {
             if half < probe.window {
                 return Ok(None);
             }
-            let buffer = match self.allocate(&probe.buffer) {
+            let buffer = match self.chase_buffer(&probe.buffer, 0) {
                 // A pool or a node may not hold the larger buffer; the one before is the best there is.
                 Err(_) if found.is_some() => {
                     probe.buffer.bytes = half;

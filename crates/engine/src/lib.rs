@@ -6,6 +6,7 @@
 //! is decided by measuring, and the result says what was decided.
 
 mod bandwidth;
+mod buffers;
 mod burst;
 mod chain;
 mod counting;
@@ -19,6 +20,7 @@ mod rfo;
 mod scan;
 mod session;
 mod team;
+mod transfers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -6,6 +6,7 @@
 //! Laukemann and others, arXiv 2409.08108).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use memgauge_core::limit;
 use memgauge_core::plan::{Loader, Traffic};
@@ -50,6 +51,7 @@ impl Session<'_> {
             return Ok(());
         };
         let mut rounds = Vec::new();
+        let (begun, measured) = (Instant::now(), self.measuring());
         let clock = self.clock();
         for _ in 0..ROUNDS {
             let mut round = [None; 3];
@@ -62,6 +64,8 @@ impl Session<'_> {
             }
             rounds.push(round);
         }
+        self.stages.trials += begun.elapsed();
+        self.set_measuring(measured);
         self.rfo = Some(RfoEvidence { cpus: Some(crew.cpus()), ..conclude(&stores, &rounds) });
         Ok(())
     }

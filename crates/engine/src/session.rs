@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use memgauge_core::counters::{Certain, WorkUnit};
 use memgauge_core::judge;
 use memgauge_core::note::Note;
-use memgauge_core::plan::{BufferPlan, Cell, Plan, Work};
+use memgauge_core::plan::{BufferPlan, Cell, Plan, Probe, Work};
 use memgauge_core::result::{
     Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement,
-    PlacementStatus, QualityLevel, QualityReason, RfoEvidence, Timing, Trial, Unit,
+    PlacementStatus, Plateau, QualityLevel, QualityReason, RfoEvidence, Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
-use memgauge_core::units::IdSet;
+use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
@@ -23,6 +23,7 @@ use memgauge_linux::noise::NoiseProbe;
 use memgauge_linux::perf::Counting;
 use memgauge_linux::start_signal::{StartSignal, StartSignalError};
 
+use crate::buffers::{ChaseBuffers, Stages};
 use crate::burst::{self, Chase, Schedule, Trace};
 use crate::counting::{Bench, Sheet, Switches};
 use crate::curve::Manner;
@@ -49,6 +50,9 @@ const LEAD_TO_READ: Duration = Duration::from_millis(1);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
 const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
+const STAYS_WARM: Duration = Duration::from_millis(20);
 
 /// Why a cell has no value.
 #[derive(Debug, thiserror::Error)]
@@ -134,6 +138,14 @@ pub(crate) struct Session<'a> {
     signal: Option<Result<StartSignal, StartSignalError>>,
     /// Loaders' first and second buffers, kept while the next cell wants the same.
     pub(crate) shelf: BTreeMap<(u32, u8), (BufferPlan, Arc<Buffer>)>,
+    /// Chases' buffers.
+    pub(crate) chase_buffers: ChaseBuffers,
+    /// Plateaus found: the probe as planned, the bytes of its buffer then, and what was seen.
+    pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
+    /// What setting up was spent on so far.
+    pub(crate) stages: Stages,
+    /// When each CPU was last seen to work at a frequency that had settled.
+    warm: BTreeMap<u32, Instant>,
     /// Kernels that won a trial, by what the trial depended on.
     pub(crate) winners: BTreeMap<String, (&'static Kernel, Vec<Trial>)>,
     pub(crate) results: Vec<Measurement>,
@@ -161,6 +173,10 @@ impl<'a> Session<'a> {
             team: Team::default(),
             signal: plan.start_signal.as_deref().map(StartSignal::open),
             shelf: BTreeMap::new(),
+            chase_buffers: ChaseBuffers::default(),
+            plateaus: Vec::new(),
+            stages: Stages::default(),
+            warm: BTreeMap::new(),
             winners: BTreeMap::new(),
             results: Vec::new(),
             curves: Vec::new(),
@@ -201,7 +217,12 @@ impl<'a> Session<'a> {
         mark_drift(&mut self.results);
         let setup = self.began.elapsed().saturating_sub(self.measuring);
         Outcome {
-            timing: Timing { setup_s: setup.as_secs_f64(), measuring_s: self.measuring.as_secs_f64(), total_s: 0.0 },
+            timing: Timing {
+                setup_s: setup.as_secs_f64(),
+                measuring_s: self.measuring.as_secs_f64(),
+                total_s: 0.0,
+                setup: Some(self.stages.told()),
+            },
             results: self.results,
             curves: self.curves,
             rfo: self.rfo,
@@ -217,6 +238,7 @@ impl<'a> Session<'a> {
         }
         self.await_start()?;
         let done = self.work(experiment, cell);
+        self.end_of_cell();
         if let Some(Ok(signal)) = &self.signal {
             signal.done();
         }
@@ -248,6 +270,10 @@ impl<'a> Session<'a> {
             Work::Handoff(handoff) => {
                 self.shelf.clear();
                 self.handoff(experiment, &cell.at, handoff)
+            }
+            Work::Transfers(transfers) => {
+                self.shelf.clear();
+                self.transfers(experiment, transfers)
             }
             Work::Scan(scan) => {
                 self.shelf.clear();
@@ -325,18 +351,23 @@ impl<'a> Session<'a> {
         );
     }
 
-    pub(crate) fn allocate(&self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
-        Ok(Arc::new(Buffer::allocate(plan, &self.setting.root)?))
-    }
-
     /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it is flat.
     pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result<Watch, CellError> {
         // CPUs kept awake are busy by our doing as well.
         let cpus = &cpus.union(&self.keepers(cpus));
         let clock = self.clock();
-        let ghz = self.team.run_on(cpu, move || clock::warm_up(&clock, WARM_UP))?;
+        let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
+        let begun = Instant::now();
+        let ghz = self.team.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
+        self.stages.warming += begun.elapsed();
         self.core_ghz.insert(cpu, ghz);
         Ok(Watch { probe: NoiseProbe::start(&self.setting.root, cpus), cpu, ghz_before: Some(ghz) })
+    }
+
+    /// Notes that these CPUs have just worked: their clocks need no time to settle.
+    pub(crate) fn worked(&mut self, cpus: &IdSet) {
+        let now = Instant::now();
+        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
     }
 
     /// Ends watching.
@@ -399,6 +430,7 @@ impl<'a> Session<'a> {
         let length = WINDOW * windows as u32;
         let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
         self.measuring += length;
+        self.worked(&busy);
         self.observer.progress(self.share());
         Ok(gather(done))
     }
@@ -455,6 +487,16 @@ impl<'a> Session<'a> {
         let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
         let measured: Vec<_> = busy.iter().map(package).collect();
         self.plan.keep_awake.iter().filter(|&cpu| !measured.contains(&package(cpu))).collect()
+    }
+
+    /// Time spent measuring so far.
+    pub(crate) fn measuring(&self) -> Duration {
+        self.measuring
+    }
+
+    /// Takes back what was added to it since: bursts that only decide how to measure are setting up.
+    pub(crate) fn set_measuring(&mut self, time: Duration) {
+        self.measuring = time;
     }
 
     /// Adds time that a cell spent measuring outside of [`Self::burst`].

@@ -28,6 +28,7 @@ pub(crate) const JOB: Job = Job {
         one_thread_per_core,
         loaded,
         cache_to_cache,
+        all_pairs,
         the_suite,
         files_of_tmpfs_follow_the_nodes,
         the_drop_ins_matrices,
@@ -205,6 +206,23 @@ fn cache_to_cache() -> Result<()> {
     ensure!(pairs == [1, 2, 4].into_iter().collect(), "holders: {pairs}");
     let homes: IdSet = measured(&report)?.iter().filter(|m| m.at.holder_cpu == Some(4)).filter_map(|m| m.at.memory_node).collect();
     ensure!(homes == "0-1".parse()?, "homes of lines between packages: {homes}");
+    Ok(())
+}
+
+/// Every two CPUs both ways, in each state, whether or not pairs are measured at once here; each reader's lines at home on its own node.
+fn all_pairs() -> Result<()> {
+    let report = memgauge("c2c --matrix --size 1M --time 150ms").measure()?;
+    let results = measured(&report)?;
+    let once: Vec<_> = results.iter().filter(|m| !m.at.repeat).map(|m| (m.at.cpu, m.at.holder_cpu, m.at.state)).collect();
+    let pairs: BTreeSet<_> = once.iter().copied().collect();
+    ensure!(once.len() == 8 * 7 * 2 && pairs.len() == once.len(), "{} results, {} different ones", once.len(), pairs.len());
+    ensure!(pairs.iter().all(|(reader, holder, _)| reader != holder), "a CPU is its own partner");
+    for m in &results {
+        let home = m.at.cpu.and_then(|cpu| report.machine.topology.cpu(cpu)).map(|c| c.node);
+        ensure!(m.at.memory_node == home && m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.at);
+    }
+    let told = |code: &str| report.notes.iter().any(|n| n.code == code);
+    ensure!(told("pairs-at-once") || told("pairs-one-by-one"), "it is not said how pairs were measured: {:?}", report.notes);
     Ok(())
 }
 

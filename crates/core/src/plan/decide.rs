@@ -4,6 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::check::{check_cpus, check_directory, check_nodes};
+use super::cost::Costs;
 use super::load::{SEARCH_DELAYS, with_delay};
 use super::sizes::Sizes;
 use super::{Cell, Delays, KernelRow, Plan, Probe, Step, StopRule, Work};
@@ -22,8 +23,11 @@ mod transfer;
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
 /// Seconds for one cell of a command that was asked for by name.
 const COMMAND_BUDGET_S: f64 = 4.0;
-/// Seconds for one cell of the suite, which has some thirty cells on the smallest machine and must end within a minute.
-const SUITE_BUDGET_S: f64 = 1.0;
+/// Seconds for one cell of the suite: a little more than the fewest bursts of which an interval exists, so that the smallest machine, with some
+/// thirty cells and points, takes some fifteen seconds and no more where intervals stay wide.
+const SUITE_BUDGET_S: f64 = 0.5;
+/// Seconds for one cell of a large matrix.
+const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
 /// Cells above which a matrix takes fewer allocations and less time for each.
 const LARGE_MATRIX: usize = 36;
 /// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
@@ -152,7 +156,11 @@ impl<'a> Planner<'a> {
 
     fn stop(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
-        let default = if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) { SUITE_BUDGET_S } else { COMMAND_BUDGET_S };
+        let default = match () {
+            () if suite => SUITE_BUDGET_S,
+            () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
+            () => COMMAND_BUDGET_S,
+        };
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(if self.spec.task == Task::Scan {
                 super::scan::HALF_WIDTH
@@ -232,14 +240,17 @@ impl<'a> Planner<'a> {
         }
         // The first cell once more, when everything else has run: slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
-            let estimated_s = latency_seconds(&first, self.budget());
             let cell = Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work };
             steps.push(Step {
                 title: "Idle latency again, as a control of drift".into(),
                 experiment: Experiment::IdleLatency,
                 cells: vec![cell],
-                estimated_s,
+                estimated_s: 0.0,
             });
+        }
+        let mut costs = Costs::of_suite(self.budget(), self.spec.time.is_some());
+        for step in &mut steps {
+            step.estimated_s = step.cells.iter().enumerate().map(|(i, cell)| costs.cell(cell, i == 0)).sum();
         }
         Ok(steps)
     }

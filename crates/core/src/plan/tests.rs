@@ -152,8 +152,34 @@ fn representatives_are_one_of_each_distance() {
 #[test]
 fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
-    assert_eq!(plan.steps[0].cells.iter().filter(|c| !c.at.repeat).count(), 8 * 7 * 2);
-    assert!(plan.steps[0].cells.iter().all(|c| c.at.table == Some(Table::CpuPairs)));
+    let [Cell { at, work: Work::Transfers(all) }] = &plan.steps[0].cells[..] else { panic!() };
+    assert_eq!((at.table, all.pairs(), all.results()), (Some(Table::CpuPairs), 8 * 7, 8 * 7 * 2));
+    let (at, handoff) = all.one(3, 6, 0, LineState::Hitm).unwrap();
+    assert_eq!((at.cpu, at.holder_cpu, at.memory_node, at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
+    assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
+    assert!(all.one(3, 9, 0, LineState::Hit).is_none() && all.one(3, 6, 1, LineState::Hit).is_none());
+    // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
+    assert_eq!((all.rounds, all.at_once), (13, 4));
+    assert!(all.representatives.is_empty() && all.one_by_one_s < 600.0);
+    let two = planned(Task::C2c(TransferShape::CpuMatrix), |s| s.nodes = Some([0, 1].into_iter().collect())).unwrap();
+    let Work::Transfers(two) = &two.steps[0].cells[0].work else { panic!() };
+    assert_eq!((two.homes(), two.results()), (2, 2 * 8 * 7 * 2));
+}
+
+#[test]
+fn a_matrix_of_a_thousand_cpus_says_what_it_would_cost() {
+    let mut machine = machine();
+    let model = machine.topology.cpus[0].clone();
+    machine.topology.cpus = (0..1024).map(|id| Cpu { id, siblings: IdSet::one(id), core: id, ..model.clone() }).collect();
+    machine.allowed.cpus = (0..1024).collect();
+    let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
+    spec.size = Some(Bytes::mib(1));
+    let plan = plan(&spec, &machine, &kernels()).unwrap();
+    let Work::Transfers(all) = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!((all.rounds, all.at_once, all.results()), (1023, 512, 1024 * 1023 * 2));
+    assert!(plan.estimated_s > 2.0 * 1023.0 * 2.0 * 0.15 && plan.estimated_s < 1000.0, "{}", plan.estimated_s);
+    assert!(all.one_by_one_s > 300_000.0 && !all.representatives.is_empty());
+    assert!(plan.notes.iter().any(|n| n.code == "pairs-at-once" && n.message.contains("hours")), "{:?}", plan.notes);
 }
 
 #[test]

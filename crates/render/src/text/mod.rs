@@ -219,10 +219,20 @@ fn results(page: &mut Page, report: &Report) {
     notes::notes(page, report);
     page.gap();
     let t = report.timing;
-    let spent = format!("measuring {} · set-up {} · total {}", seconds(t.measuring_s), seconds(t.setup_s), seconds(t.total_s));
+    let planned =
+        report.plan.as_ref().filter(|_| t.setup.is_some()).map_or(String::new(), |p| format!(" (planned {})", seconds(p.estimated_s)));
+    let spent = format!("measuring {} · set-up {} · total {}{planned}", seconds(t.measuring_s), seconds(t.setup_s), seconds(t.total_s));
     page.line(Style::Dim, &spent);
+    if let Some(s) = t.setup.filter(|_| t.setup_s > NOTABLE_SETUP * t.total_s) {
+        let parts = [("buffers", s.buffers_s), ("chains", s.chains_s), ("warming up", s.warm_up_s), ("choosing kernels", s.trials_s)];
+        let parts: Vec<String> = parts.iter().map(|(what, s)| format!("{what} {}", seconds(*s))).collect();
+        page.line(Style::Dim, &format!("set-up: {}", parts.join(" · ")));
+    }
     incomplete(page, report);
 }
+
+/// A set-up that takes more than this share of the time is explained.
+const NOTABLE_SETUP: f64 = 0.25;
 
 /// Says so when the run is not what was planned.
 fn incomplete(page: &mut Page, report: &Report) {

@@ -201,6 +201,24 @@ fn row(cell: &PlanCell) -> Row {
                 }
             }
         }
+        Work::Transfers(t) => {
+            row.loaders = t.ends.iter().map(|e| e.cpu).collect();
+            row.states.extend(&t.states);
+            buffers.extend(t.ends.iter().flat_map(|e| &e.buffers));
+            let windows: BTreeSet<String> = t.ends.iter().map(|e| human(e.window)).collect();
+            let windows: Vec<String> = windows.into_iter().collect();
+            row.detail = format!(
+                "{} in {}, up to {} at once; window {}, stride {}",
+                count(t.pairs() as usize, "ordered pair", "ordered pairs"),
+                count(t.rounds as usize, "round", "rounds"),
+                t.at_once,
+                windows.join(" or "),
+                human(t.stride)
+            );
+            if let Some(order) = t.order {
+                row.detail.push_str(&format!(", {}", order_name(order)));
+            }
+        }
         Work::Scan(scan) => {
             row.loaders.clone_from(&scan.cpus);
             row.mix = Some(scan.traffic.mix.to_string());

@@ -508,7 +508,7 @@ impl Lab {
             program: None,
             results: self.results,
             curves: self.curves,
-            timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6 },
+            timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
             notes: vec![],
             health: None,
         }

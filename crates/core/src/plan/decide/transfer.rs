@@ -1,12 +1,25 @@
 //! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
 
 use super::chase::named;
-use super::{PlanError, Planner};
+use super::{LARGE_MATRIX, PlanError, Planner};
+use crate::note::Note;
 use crate::plan::check::check_cpus;
-use crate::plan::{Cell, Handoff, LineState, Step, Work};
+use crate::plan::{Cell, End, Handoff, LineState, Step, Transfers, Work};
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::rounds::Rounds;
 use crate::spec::TransferShape;
 use crate::units::IdSet;
+
+/// Seconds of the three runs that a transfer of a matrix takes at least.
+const LEAST_TRANSFER_S: f64 = 0.15;
+/// Seconds to start them and to look at the machine.
+const START_S: f64 = 0.01;
+/// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
+const LONGEST_ONE_BY_ONE_S: f64 = 600.0;
+/// Bytes a second at which buffers are allocated and chains written by the CPUs of one node.
+const SET_UP_BYTES_S: f64 = 2e9;
+/// Warming, and finding out whether pairs disturb each other.
+const CALIBRATION_S: f64 = 1.5;
 
 /// A transfer to be planned.
 struct Transfer {
@@ -28,9 +41,9 @@ impl Planner<'_> {
             ));
         }
         let transfers = match (pair, shape) {
-            (Some(pair), _) => self.in_states(&[pair], false),
-            (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs(), false),
-            (None, TransferShape::CpuMatrix) => self.in_states(&all_pairs(&self.cpus), true),
+            (Some(pair), _) => self.in_states(&[pair]),
+            (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs()),
+            (None, TransferShape::CpuMatrix) => return self.all_pairs(),
             (None, TransferShape::NodeMatrix) => self.between_nodes()?,
         };
         if transfers.is_empty() {
@@ -45,7 +58,7 @@ impl Planner<'_> {
                     if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
                 )));
             }
-            cells.push(self.transfer(&transfer, sharer, shape)?);
+            cells.push(self.transfer(&transfer, sharer)?);
         }
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells, |_, budget| budget + 0.3))
     }
@@ -81,12 +94,89 @@ impl Planner<'_> {
         [LineState::Hit, LineState::Hitm].into_iter().filter(|s| asked.is_empty() || asked.contains(s)).collect()
     }
 
+    /// Every ordered pair in every state: one cell, which names each CPU once.
+    fn all_pairs(&mut self) -> Result<Step, PlanError> {
+        let stride = self.sizes.stride()?;
+        let cpus: Vec<u32> = self.cpus.iter().collect();
+        let mut homes = Vec::new();
+        for &cpu in &cpus {
+            match self.spec.nodes {
+                Some(_) => homes.extend(self.nodes.iter().map(|node| (cpu, node))),
+                None => homes.push((cpu, self.chase_home(cpu))),
+            }
+        }
+        let asked = self.spec.transfer.clone();
+        let beside = (asked.holder_pushes.0.saturating_add(asked.reader_pushes.0)).saturating_mul(cpus.len() as u64);
+        let mut buffers = self.sizes.loader_buffers(&homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).peekable();
+        let each = homes.len() / cpus.len().max(1);
+        let mut ends = Vec::with_capacity(cpus.len());
+        for &cpu in &cpus {
+            let window = self.sizes.handoff_window(cpu, stride)?;
+            let mut buffers: Vec<_> = buffers.by_ref().take(each).collect();
+            for buffer in &mut buffers {
+                if let Some(touch) = self.spec.chase.touch {
+                    buffer.touch = IdSet::one(touch);
+                }
+            }
+            ends.push(End { cpu, node: self.node_of(cpu), buffers, window });
+        }
+        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
+        let at_once = rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32;
+        let (states, rounds) = (self.states(), rounds.count() as u64);
+        let mut transfers = Transfers {
+            ends,
+            states,
+            stride,
+            order: asked.order,
+            holder_pushes: asked.holder_pushes,
+            reader_pushes: asked.reader_pushes,
+            rounds,
+            at_once,
+            representatives: Vec::new(),
+            each_s: self.budget(),
+            one_by_one_s: 0.0,
+        };
+        // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
+        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
+            transfers.each_s = LEAST_TRANSFER_S;
+        }
+        let each_s = transfers.each_s.max(LEAST_TRANSFER_S) + START_S;
+        let times = (transfers.states.len() * transfers.homes()) as f64;
+        let (together_s, one_by_one_s) = (2.0 * rounds as f64 * times * each_s, transfers.results() as f64 * each_s);
+        transfers.one_by_one_s = one_by_one_s;
+        if at_once > 1 && one_by_one_s > LONGEST_ONE_BY_ONE_S {
+            transfers.representatives = self.representative_pairs();
+        }
+        if at_once > 1 {
+            let instead = match transfers.representatives.len() {
+                0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
+                n => format!(
+                    "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
+                    one_by_one_s / 3600.0
+                ),
+            };
+            self.notes.push(Note::info(
+                "pairs-at-once",
+                format!(
+                    "{} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
+                    transfers.pairs()
+                ),
+            ));
+        }
+        let bytes: u64 = transfers.ends.iter().flat_map(|e| &e.buffers).map(|b| b.bytes.0).sum();
+        let at = Coordinates { table: Some(Table::CpuPairs), cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
+        let cell = Cell { at, work: Work::Transfers(transfers) };
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell], |_, _| {
+            together_s + bytes as f64 / SET_UP_BYTES_S + CALIBRATION_S
+        }))
+    }
+
     /// These pairs of reader and holder in every state, lines at home on each node that matters.
-    fn in_states(&mut self, pairs: &[(u32, u32)], matrix: bool) -> Vec<Transfer> {
+    fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
         let mut transfers = Vec::new();
         for &(reader, holder) in pairs {
             let mut homes = vec![self.chase_home(reader)];
-            if !matrix && self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
+            if self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
                 let holders = self.home_of(holder);
                 homes.extend((holders != homes[0]).then_some(holders));
             }
@@ -140,7 +230,7 @@ impl Planner<'_> {
         Some((reader.id, holder))
     }
 
-    fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>, shape: TransferShape) -> Result<Cell, PlanError> {
+    fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
         let &Transfer { reader, holder, home, state, by_node } = transfer;
         let asked = &self.spec.transfer;
         let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
@@ -151,9 +241,8 @@ impl Planner<'_> {
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
-        let matrix = shape == TransferShape::CpuMatrix;
         let at = Coordinates {
-            table: Some(if matrix { Table::CpuPairs } else { Table::NodeMatrix }),
+            table: Some(Table::NodeMatrix),
             cpu_node: Some(self.node_of(reader)),
             memory_node: Some(home),
             cpu: Some(reader),
@@ -192,8 +281,4 @@ impl Planner<'_> {
         }
         pairs
     }
-}
-
-fn all_pairs(cpus: &IdSet) -> Vec<(u32, u32)> {
-    cpus.iter().flat_map(|a| cpus.iter().filter(move |&b| b != a).map(move |b| (a, b))).collect()
 }

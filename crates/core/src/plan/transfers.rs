@@ -1,0 +1,106 @@
+//! Transfers between every two CPUs as one piece of work: what each CPU needs is written once, not once a pair, so that a plan for a thousand
+//! CPUs, which have a million ordered pairs, is as small as its list of CPUs.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BufferPlan, Handoff, LineState};
+use crate::result::{ChaseOrder, Coordinates, Table};
+use crate::units::Bytes;
+
+/// Transfers between every two of some CPUs, in both directions: in rounds of pairs that have no core in common
+/// ([`Rounds`](crate::rounds::Rounds)), a round's pairs at once where they do not disturb each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Transfers {
+    /// The CPUs.
+    pub ends: Vec<End>,
+    /// States of the lines, each pair in each.
+    pub states: Vec<LineState>,
+    /// Distance between lines.
+    pub stride: Bytes,
+    /// Order of the chase where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<ChaseOrder>,
+    /// Bytes that each holder reads elsewhere after taking the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub holder_pushes: Bytes,
+    /// Bytes that each reader reads elsewhere before it reads the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub reader_pushes: Bytes,
+    /// Rounds; each is run once for each direction, state and home.
+    pub rounds: u64,
+    /// The most pairs of a round.
+    pub at_once: u32,
+    /// Pairs of reader and holder that are measured instead of all when pairs disturb each other and all of them one by one would take too
+    /// long; all of them where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub representatives: Vec<(u32, u32)>,
+    /// The most seconds of measuring for one transfer, three runs at least.
+    pub each_s: f64,
+    /// Seconds that all pairs would take one by one.
+    pub one_by_one_s: f64,
+}
+
+/// A CPU as reader and as holder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct End {
+    /// Its number.
+    pub cpu: u32,
+    /// Its node.
+    pub node: u32,
+    /// The buffers that it reads as reader, one for each home of the lines.
+    pub buffers: Vec<BufferPlan>,
+    /// Bytes handed over at a time where it is the holder; at most half of its L2.
+    pub window: Bytes,
+}
+
+impl Transfers {
+    /// Ordered pairs.
+    pub const fn pairs(&self) -> u64 {
+        let n = self.ends.len() as u64;
+        n * n.saturating_sub(1)
+    }
+
+    /// Where the lines of a reader may be at home; as many for each.
+    pub fn homes(&self) -> usize {
+        self.ends.first().map_or(0, |e| e.buffers.len())
+    }
+
+    /// Results: pairs in each state at each home.
+    pub fn results(&self) -> u64 {
+        self.pairs() * self.states.len() as u64 * self.homes() as u64
+    }
+
+    fn end(&self, cpu: u32) -> Option<&End> {
+        self.ends.binary_search_by_key(&cpu, |e| e.cpu).ok().map(|i| &self.ends[i])
+    }
+
+    /// One transfer, and where it stands in the table; `None` for CPUs or a home that are not among these.
+    pub fn one(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
+        let (by, from) = (self.end(reader)?, self.end(holder)?);
+        let buffer = by.buffers.get(home)?.clone();
+        let at = Coordinates {
+            table: Some(Table::CpuPairs),
+            cpu_node: Some(by.node),
+            memory_node: Some(buffer.node),
+            cpu: Some(reader),
+            holder_cpu: Some(holder),
+            state: Some(state),
+            order: self.order,
+            memory_dir: buffer.directory.clone(),
+            ..Coordinates::default()
+        };
+        let handoff = Handoff {
+            holder,
+            reader,
+            state,
+            buffer,
+            window: from.window,
+            stride: self.stride,
+            order: self.order.unwrap_or(ChaseOrder::WindowLocal),
+            sharer: None,
+            holder_pushes: self.holder_pushes,
+            reader_pushes: self.reader_pushes,
+        };
+        Some((at, handoff))
+    }
+}
