@@ -275,7 +275,7 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
 /// Other work on the machine: with much of it the numbers are its, not the memory's.
 fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
-    let taken = |m: &&&Measurement| m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches));
+    let taken = |m: &&&Measurement| m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches | R::BurstsDisturbed));
     let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
     let busy = measured.iter().filter(|m| taken(m)).count();
     if busy == 0 {

@@ -23,4 +23,5 @@ pub mod spec;
 pub mod stats;
 pub mod topology;
 pub mod traffic;
+pub mod trend;
 pub mod units;

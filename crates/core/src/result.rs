@@ -354,6 +354,22 @@ pub struct Estimate {
     /// The clusters that the samples fall into, when they fall into several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
+    /// The share of samples further from the median than 3.5 times the spread (modified z-score), 0 to 1; absent when there are none. They
+    /// count like all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<f64>,
+    /// How the samples went up or down while they were taken, where they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+}
+
+/// Samples that went up or down while they were taken: more than chance would, and by 2 % or more.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Drift {
+    /// From the first burst to the last, relative to the median: 0.03 is a rise by 3 %.
+    pub change: f64,
+    /// Kendall's rank correlation of the bursts' medians with time, -1 to 1.
+    pub tau: f64,
 }
 
 /// A cluster of samples.
@@ -413,12 +429,14 @@ pub enum QualityReason {
     PlacementUnverified,
     /// The buffer may lie partly in a cache.
     PlateauNotReached,
-    /// The same cell measured again at the end differs by more than both intervals allow.
+    /// The same cell measured again at the end differs by more than both intervals allow, or samples went up or down while they were taken.
     Drift,
     /// Memory errors were reported meanwhile.
     MemoryErrors,
     /// The kernel migrated pages or NUMA balancing was at work.
     PagesMigrated,
+    /// More than a quarter of the bursts were disturbed, whether or not they count.
+    BurstsDisturbed,
 }
 
 /// How a number stands against what the machine could do.

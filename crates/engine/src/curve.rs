@@ -21,9 +21,13 @@ use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::{hop_ns, hops_of, window_of};
 use crate::pages::combined_pages;
 use crate::session::{CellError, Course, Session, WINDOW, combined};
+use crate::takes::Takes;
 
 /// Bursts of a point, at least; see `bandwidth`.
 const LEAST_BURSTS: u32 = 6;
+/// Quantities of a burst, in the order in which their samples are kept.
+const LATENCY: usize = 0;
+const BANDWIDTH: usize = 1;
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
 
@@ -126,14 +130,14 @@ impl Session<'_> {
         let clock = self.clock();
         // Batches of a histogram take half of the time.
         let windows = self.burst_windows(LEAST_BURSTS * if recorder.is_some() { 2 } else { 1 });
-        let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
-        let (mut course, mut deeds) = (Course::default(), Deeds::default());
+        let (mut takes, mut spent) = (Takes::by_burst(LEAST_BURSTS as usize), Duration::ZERO);
+        let (mut timing, mut deeds) = (Course::default(), Deeds::default());
         let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
         loop {
             let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
-            course.add(&burst);
+            let mark = self.mark(&burst, probe.cpu);
             deeds.add(&burst);
             self.tally_loads(&mut deeds.loaded, &burst.loads);
             let loads = window_gbs(&burst, |t| clock.ns(t), windows);
@@ -146,24 +150,23 @@ impl Session<'_> {
             hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
             let ns = hop_ns(&trace, &clock, windows);
             // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
-            if let Some(hop) = stats::median(&ns) {
-                bandwidths.push(loads.iter().map(|gbs| gbs + line / hop).collect::<Vec<_>>());
-            }
-            latencies.push(ns);
+            let hop = stats::median(&ns);
+            let all = hop.map_or(Vec::new(), |hop| loads.iter().map(|gbs| gbs + line / hop).collect());
+            takes.add(0, vec![ns, all], mark);
             spent += WINDOW * windows as u32;
             if let Some(recorder) = &mut recorder {
                 let mut timed = self.burst(Some((probe.cpu, chase.timing(recorder.batch_hops()))), going, windows)?;
                 going = timed.take_loads();
-                course.add(&timed);
+                timing.add(&timed);
                 chase = self.record(timed, recorder).ok_or_else(|| CellError::Cannot("the chase left no trace".into()))?;
                 spent += WINDOW * windows as u32;
             }
-            let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;
-            let sampled = bandwidths.iter().any(|b| !b.is_empty());
+            let converged = takes.settled() && [LATENCY, BANDWIDTH].into_iter().all(|of| takes.estimate(of, target).converged);
+            let sampled = takes.sampled();
             let enough = match most_hops {
                 // A chase that gets no time at all is given up like any other.
                 Some(most) => hops >= most || (hops == 0 && self.enough(spent, sampled, false)),
-                None => latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, sampled, converged),
+                None => takes.len() >= LEAST_BURSTS as usize && self.enough(spent, sampled, converged),
             };
             if self.interrupted() || enough {
                 break;
@@ -179,10 +182,14 @@ impl Session<'_> {
         let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
         evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
+        let mut course = takes.course();
+        course.befell(&timing.disturbance);
+        course.covered(timing.coverage);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
+        takes.tell(&mut evidence.noise);
         let distribution = recorder.and_then(Recorder::finish);
-        let (latency, bandwidth) = (stats::estimate(&latencies, target), stats::estimate(&bandwidths, target));
+        let (latency, bandwidth) = (takes.conclude(LATENCY, target), takes.conclude(BANDWIDTH, target));
         Ok((Point { latency, bandwidth, evidence, deeds, distribution }, chase))
     }
 }

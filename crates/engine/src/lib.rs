@@ -18,6 +18,7 @@ mod pages;
 mod rfo;
 mod scan;
 mod session;
+mod takes;
 mod team;
 
 use std::collections::BTreeMap;

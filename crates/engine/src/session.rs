@@ -28,6 +28,7 @@ use crate::counting::{Bench, Sheet, Switches};
 use crate::curve::Manner;
 use crate::latency::Idle;
 use crate::load::Load;
+use crate::takes::Mark;
 use crate::team::{Disturbance, Done, Job, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
 
@@ -72,6 +73,8 @@ pub(crate) struct BurstResult {
     pub(crate) disturbance: Disturbance,
     /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
     pub(crate) coverage: Option<f64>,
+    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
+    pub(crate) stolen: Option<f64>,
 }
 
 /// A loader after a burst.
@@ -111,7 +114,11 @@ impl Course {
 
     pub(crate) fn add(&mut self, burst: &BurstResult) {
         self.disturbance.add(&burst.disturbance);
-        self.coverage = match (self.coverage, burst.coverage) {
+        self.covered(burst.coverage);
+    }
+
+    pub(crate) fn covered(&mut self, coverage: Option<f64>) {
+        self.coverage = match (self.coverage, coverage) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -397,10 +404,27 @@ impl<'a> Session<'a> {
             ));
         }
         let length = WINDOW * windows as u32;
+        let before = self.stolen(&busy);
         let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
+        let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));
         self.measuring += length;
         self.observer.progress(self.share());
-        Ok(gather(done))
+        Ok(BurstResult { stolen, ..gather(done) })
+    }
+
+    /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor it is not looked at: the file that
+    /// tells is long on large machines.
+    fn stolen(&self, cpus: &IdSet) -> Option<f64> {
+        self.setting.machine.identity.hypervisor.as_ref()?;
+        memgauge_linux::noise::stolen_seconds(&self.setting.root, cpus)
+    }
+
+    /// Whether a burst was disturbed, and by what; with the frequency of `cpu`, one of its CPUs, right after it.
+    pub(crate) fn mark(&mut self, burst: &BurstResult, cpu: u32) -> Mark {
+        let clock = self.clock();
+        // A CPU that went away in the meantime shows as a frequency that is not known.
+        let ghz = self.team.run_on(cpu, move || clock::core_ghz(&clock)).ok();
+        Mark::of(burst, ghz)
     }
 
     /// Lets workers that have not done so open their hardware counters, where they were asked for.
@@ -546,7 +570,7 @@ fn place(at: &Coordinates) -> String {
 }
 
 fn gather(done: Vec<Done<Left>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None, stolen: None };
     let mut spans = Vec::new();
     for Done { value, disturbance } in done {
         match value {
@@ -595,6 +619,7 @@ fn mark_drift(results: &mut [Measurement]) {
                 quality.level = QualityLevel::Degraded;
                 quality.reasons.push(QualityReason::Drift);
                 quality.reasons.sort_unstable();
+                quality.reasons.dedup();
             }
         }
     }

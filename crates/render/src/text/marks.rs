@@ -145,6 +145,7 @@ impl<'a> Marks<'a> {
             }
             R::PlateauNotReached => "the buffer may lie partly in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
+            R::BurstsDisturbed => one.map_or_else(|| "bursts were disturbed".into(), bursts),
             R::MemoryErrors => "memory errors were reported meanwhile".into(),
             R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
         }
@@ -156,7 +157,14 @@ impl<'a> Marks<'a> {
             at.repeat = false;
             o.at.repeat && o.experiment == m.experiment && o.metric == m.metric && at == m.at
         };
+        let within = m.estimate.drift.map(|d| {
+            let verb = if d.change > 0.0 { "rose" } else { "fell" };
+            format!("{verb} by {} while it was measured", percent(d.change.abs()))
+        });
         let again = self.report.results.iter().find(same).and_then(|o| value_of(&o.estimate));
+        if let (Some(within), None) = (&within, again) {
+            return within.clone();
+        }
         let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
         format!("measured again{again}, more than both intervals allow, so the machine's state changed during the run")
     }
@@ -164,7 +172,16 @@ impl<'a> Marks<'a> {
 
 /// Whether the sentence is about the one number, so that it cannot stand for a whole table.
 fn own_words(reason: QualityReason) -> bool {
-    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
+    use QualityReason as R;
+    matches!(reason, R::SeveralModes | R::Drift | R::FrequencyDrift | R::BurstsDisturbed)
+}
+
+/// `3 of 9 bursts were disturbed (…); they do not count`.
+fn bursts(m: &Measurement) -> String {
+    let noise = &m.evidence.noise;
+    let (some, all) = (noise.bursts_disturbed.unwrap_or(0), noise.bursts.unwrap_or(0));
+    let why = noise.bursts_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{some} of {all} bursts were disturbed{why}")
 }
 
 /// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
@@ -194,6 +211,7 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
         R::PlateauNotReached => "ask for a larger --size",
         R::Drift => "repeat on a machine that is warm and otherwise idle",
         R::MemoryErrors => "look for EDAC in the kernel's log and at the DIMMs before trusting this machine",
+        R::BurstsDisturbed => "repeat when these CPUs are idle",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
