@@ -5,6 +5,9 @@
 
 use crate::result::{Coordinates, CurvePoint, CurveSummary};
 
+mod share;
+pub use share::{MOST_TRIES, at_share, next_for_share};
+
 /// The largest injection delay that an adaptive curve uses: so long that loads of the probe hardly ever meet other traffic.
 pub const IDLE_DELAY_CYCLES: u32 = 20_000;
 
@@ -33,6 +36,7 @@ pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
         knee: knee(&by_load),
         saturated_ns: by_load.last().map(|p| p.latency_ns),
         peak_gbs: peak.map(|p| p.bandwidth_gbs),
+        shares: Vec::new(),
         over_saturated: peak.is_some_and(|peak| {
             by_load.iter().any(|p| {
                 p.delay_cycles < peak.delay_cycles && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs && p.latency_ns > peak.latency_ns

@@ -164,6 +164,8 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
 fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
     match m.at.memory_node {
+        // Several nodes' memory is busy at once.
+        _ if m.at.load_nodes.is_some() => None,
         Some(node) if homes.len() == 1 => limits.of_nodes(&IdSet::one(node), homes.first()),
         // CPUs of several nodes share one node's memory: some of them are remote.
         Some(_) => None,

@@ -244,6 +244,9 @@ pub struct Coordinates {
     /// CPUs of the loaders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<IdSet>,
+    /// Nodes of the loaders' memory, where they were named; absent when it is where the chase's is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_nodes: Option<IdSet>,
     /// Order of the chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<ChaseOrder>,
@@ -482,6 +485,27 @@ pub struct CurveSummary {
     pub peak_gbs: Option<f64>,
     /// Whether bandwidth fell while load and latency still grew.
     pub over_saturated: bool,
+    /// Latency at shares of the peak, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<CurveShare>,
+}
+
+/// The point of a curve that is closest to a share of its peak. It is among the results, with its evidence, at its delay.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CurveShare {
+    /// What was looked for, in percent of the peak.
+    pub percent: u32,
+    /// What was reached, as a share of the peak, 0 to 1; `null` when nothing was measured.
+    pub reached: Option<f64>,
+    /// The delay that reached it.
+    pub delay_cycles: Option<u32>,
+    /// Latency there, in ns.
+    pub latency: Estimate,
+    /// Bandwidth there, in GB/s, probe included.
+    pub bandwidth: Estimate,
+    /// Why it was not reached; absent when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A point of a curve.

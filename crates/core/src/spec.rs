@@ -46,6 +46,10 @@ pub struct Spec {
     /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
     /// cell each (empty = no delay).
     pub delays: Vec<u32>,
+    /// Shares of a loaded-latency curve's peak bandwidth, in percent, at which to find the latency.
+    pub at_percent: Vec<u32>,
+    /// Nodes of the loaders' memory beside a chase; where it is not said, the node measured or each loader's own.
+    pub load_nodes: Option<IdSet>,
     /// What else was asked of the chase.
     pub chase: ChaseSpec,
     /// What else was asked of the loaders' traffic.
@@ -296,6 +300,8 @@ impl Spec {
             budget: None,
             confidence: None,
             delays: Vec::new(),
+            at_percent: Vec::new(),
+            load_nodes: None,
             chase: ChaseSpec::default(),
             traffic: TrafficSpec::default(),
             transfer: TransferSpec::default(),

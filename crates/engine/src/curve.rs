@@ -1,5 +1,6 @@
 //! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use memgauge_core::counters::WorkUnit;
@@ -7,7 +8,7 @@ use memgauge_core::curve;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Distribution, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, CurveSummary, Distribution, Estimate, Evidence, Experiment, Metric};
 use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -37,6 +38,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) order: ChaseOrder,
     pub(crate) hops: Option<Hops>,
     pub(crate) histogram: Option<u32>,
+    /// Shares of the peak whose latency is looked for.
+    pub(crate) at_percent: &'a [u32],
 }
 
 /// What was measured at one delay.
@@ -72,15 +75,30 @@ impl Session<'_> {
             Delays::Adaptive { .. } => Vec::new(),
         }
         .into_iter();
+        let (mut shares, mut tried) = (manner.at_percent.iter().copied().peekable(), 0);
+        let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
         loop {
             let delay = match (given.next(), delays) {
                 (Some(delay), _) => Some(delay),
                 (None, Delays::Adaptive { points: most }) => curve::next_delay(&points, *most, LARGEST_GAP),
                 (None, Delays::Cycles(_)) => None,
             };
+            let delay = delay.or_else(|| {
+                while let Some(&percent) = shares.peek() {
+                    // A delay whose chase got no time left no point; it is not tried again.
+                    match curve::next_for_share(&points, percent, tried).filter(|delay| !estimates.contains_key(delay)) {
+                        Some(delay) => {
+                            tried += 1;
+                            return Some(delay);
+                        }
+                        None => (_, tried) = (shares.next(), 0),
+                    }
+                }
+                None
+            });
             let Some(delay) = delay else { break };
             if self.interrupted() {
-                self.summarise(at, &points);
+                self.summarise(at, &points, manner.at_percent, &estimates);
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
@@ -90,6 +108,7 @@ impl Session<'_> {
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
             }
+            estimates.insert(delay, (latency.clone(), bandwidth.clone()));
             // The chase's own line a hop is in the bandwidth and not in its loaders' traffic.
             let line = self.line().0 as f64;
             let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns, rfo, in_memory));
@@ -105,12 +124,14 @@ impl Session<'_> {
                 last.lines_in_flight = in_flight;
             }
         }
-        self.summarise(at, &points);
+        self.summarise(at, &points, manner.at_percent, &estimates);
         Ok(())
     }
 
-    fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint]) {
-        self.curves.push(curve::summarise(at.clone(), points));
+    fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint], percents: &[u32], estimates: &BTreeMap<u32, (Estimate, Estimate)>) {
+        let of = |delay: u32| estimates.get(&delay).cloned();
+        let shares = percents.iter().map(|&percent| curve::at_share(points, percent, of)).collect();
+        self.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), points) });
     }
 
     /// Latency and bandwidth (the probe's included) at one delay.

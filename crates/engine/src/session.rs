@@ -248,8 +248,8 @@ impl<'a> Session<'a> {
                 self.latency(experiment, &cell.at, &idle)
             }
             Work::Bandwidth { loaders, traffic, delay } => self.bandwidth(experiment, &cell.at, loaders, traffic, *delay),
-            Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } => {
-                let manner = Manner { probe, order: *order, hops: *hops, histogram: *histogram };
+            Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
+                let manner = Manner { probe, order: *order, hops: *hops, histogram: *histogram, at_percent };
                 self.curve(experiment, &cell.at, &manner, loaders, traffic, delays)
             }
             Work::Handoff(handoff) => {

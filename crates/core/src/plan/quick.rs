@@ -169,6 +169,7 @@ impl Planner<'_> {
             loaders,
             traffic: self.traffic(Mix::AllReads)?,
             delays: Delays::Cycles(vec![0]),
+            at_percent: Vec::new(),
             order: ChaseOrder::WindowLocal,
             hops: None,
             histogram: None,

@@ -424,6 +424,7 @@ impl Lab {
                 loaders: loaders(),
                 traffic: traffic(),
                 delays: Delays::Adaptive { points: 12 },
+                at_percent: vec![],
                 order: ChaseOrder::WindowLocal,
                 hops: None,
                 histogram: None,
