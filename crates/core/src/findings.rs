@@ -88,6 +88,9 @@ struct Accusation {
     finding: Finding,
 }
 
+/// Why a cell has no value when the time for all cells was over before its turn.
+pub const LEFT_OUT: &str = "left out: the time for the whole run was over";
+
 /// Takes of a cell that must agree.
 const TAKES: usize = 3;
 
@@ -257,7 +260,14 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
             "take the machine out of service and test its memory",
         ));
     }
-    let missing: Vec<&&Measurement> = results.iter().filter(|m| m.estimate.value.is_none()).collect();
+    let left_out = |m: &&&Measurement| m.estimate.reason.as_deref() == Some(LEFT_OUT);
+    let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
+        results.iter().filter(|m| m.estimate.value.is_none()).partition(|m| left_out(&m));
+    if let Some(first) = late.first() {
+        let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
+        let message = format!("time was over before {} of {} numbers were measured, the first of them: {}", late.len(), results.len(), name(first));
+        found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
+    }
     if let Some(first) = missing.first() {
         let none = missing.len() == results.len();
         let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };

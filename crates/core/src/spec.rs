@@ -41,6 +41,8 @@ pub struct Spec {
     pub time: Option<Duration>,
     /// The most time for one cell's measuring.
     pub budget: Option<Duration>,
+    /// The most time for a whole health check.
+    pub within: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,
     /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
@@ -298,6 +300,7 @@ impl Spec {
             one_thread_per_core: false,
             time: None,
             budget: None,
+            within: None,
             confidence: None,
             delays: Vec::new(),
             at_percent: Vec::new(),

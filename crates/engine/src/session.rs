@@ -60,6 +60,8 @@ pub(crate) enum CellError {
     Team(#[from] TeamError),
     #[error("interrupted before it was measured")]
     Interrupted,
+    #[error("{}", memgauge_core::findings::LEFT_OUT)]
+    OutOfTime,
     #[error("{0}")]
     Cannot(String),
 }
@@ -199,7 +201,7 @@ impl<'a> Session<'a> {
                     complete = false;
                     self.unmeasured(step.experiment, cell, &error);
                 }
-                complete &= !self.interrupted();
+                complete &= !self.setting.stop.load(Ordering::Relaxed);
                 self.done_s += per_cell;
                 self.within_s = 0.0;
             }
@@ -219,11 +221,17 @@ impl<'a> Session<'a> {
     }
 
     fn cell(&mut self, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+        // A cell that is begun is measured: what it is expected to take must be left.
+        if self.time_left().is_some_and(|left| left.as_secs_f64() < self.cell_s) {
+            return Err(CellError::OutOfTime);
+        }
         if self.interrupted() {
             return Err(CellError::Interrupted);
         }
         self.await_start()?;
         let done = self.work(experiment, cell);
+        let late = self.time_left() == Some(Duration::ZERO) && !self.setting.stop.load(Ordering::Relaxed);
+        let done = if late && matches!(done, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { done };
         if let Some(Ok(signal)) = &self.signal {
             signal.done();
         }
@@ -300,7 +308,17 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn interrupted(&self) -> bool {
-        self.setting.stop.load(Ordering::Relaxed)
+        self.setting.stop.load(Ordering::Relaxed) || self.time_left() == Some(Duration::ZERO)
+    }
+
+    /// Time until the run is to end, where it is to.
+    fn time_left(&self) -> Option<Duration> {
+        self.setting.deadline.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long to wait for threads that should be done: not far beyond the end of the run.
+    fn patience(&self) -> Duration {
+        self.time_left().map_or(PATIENCE, |left| PATIENCE.min(left + Duration::from_secs(1)))
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -405,7 +423,7 @@ impl<'a> Session<'a> {
         }
         let length = WINDOW * windows as u32;
         let before = self.stolen(&busy);
-        let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
+        let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
         let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));
         self.measuring += length;
         self.observer.progress(self.share());
@@ -541,7 +559,7 @@ impl<'a> Session<'a> {
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();
-        if !matches!(error, CellError::Interrupted) {
+        if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             let note = Note::error("cell-not-measured", format!("{}: {error}", place(&cell.at)));
             match error {
                 CellError::Memory(MemoryError { advice, .. }) => {

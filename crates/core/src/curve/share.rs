@@ -23,8 +23,9 @@ fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
 /// The delay to measure next in search of `percent` of the peak bandwidth; `tried` were measured for it. `None` when a point is close
 /// enough, nothing lies between two neighbours, no load is light enough, or too many were tried.
 ///
-/// Between the points around it the goal is found by interpolating 1 / bandwidth, as a waiting loader's bandwidth is c / (t + delay), and
-/// at every second try by halving the delay's logarithm, so that a curve that bends otherwise is divided as well.
+/// A waiting loader's bandwidth is c / (t + delay), so 1 / bandwidth is a straight line of the delay, which bends only where the bus is
+/// full: the goal is looked for on the line through the two points on its light side, where there are two, else on that through the points
+/// around it; and at every second try halfway in the delay's logarithm, so that a curve that bends otherwise is divided as well.
 pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option<u32> {
     if tried >= MOST_TRIES {
         return None;
@@ -34,22 +35,27 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
     if side.iter().any(|p| (p.bandwidth_gbs - goal).abs() <= CLOSE * peak) {
         return None;
     }
-    let Some([near, far]) = side.windows(2).find(|pair| pair[1].bandwidth_gbs < goal).map(|pair| [pair[0], pair[1]]) else {
+    let Some(at) = side.iter().position(|p| p.bandwidth_gbs < goal) else {
         // Even the lightest load is above it.
         let last = side.last()?.delay_cycles;
         return if last < IDLE_DELAY_CYCLES { Some(IDLE_DELAY_CYCLES) } else { (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST)) };
     };
+    // The peak is first, and not below it.
+    let (near, far) = (side[at.checked_sub(1)?], side[at]);
     if far.delay_cycles - near.delay_cycles < 2 {
         return None;
     }
     let (from, to) = (f64::from(near.delay_cycles), f64::from(far.delay_cycles));
+    let line = |a: CurvePoint, b: CurvePoint| {
+        let part = (1.0 / goal - 1.0 / a.bandwidth_gbs) / (1.0 / b.bandwidth_gbs - 1.0 / a.bandwidth_gbs);
+        f64::from(a.delay_cycles) + (f64::from(b.delay_cycles) - f64::from(a.delay_cycles)) * part
+    };
     let delay = if tried % 2 == 0 {
-        let part = (1.0 / goal - 1.0 / near.bandwidth_gbs) / (1.0 / far.bandwidth_gbs - 1.0 / near.bandwidth_gbs);
-        from + (to - from) * part
+        side.get(at + 1).filter(|next| next.bandwidth_gbs < far.bandwidth_gbs).map_or_else(|| line(near, far), |next| line(far, *next))
     } else {
         ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
     };
-    Some((delay.round() as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+    Some((delay.round().clamp(0.0, f64::from(LONGEST)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
 }
 
 /// The point that answers for `percent` of the peak: the one closest to it in bandwidth; `estimates` are latency and bandwidth by delay.

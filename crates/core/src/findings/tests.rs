@@ -165,6 +165,19 @@ fn cells_that_could_not_be_measured_are_said() {
 }
 
 #[test]
+fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
+    let late = |mut m: Measurement| {
+        (m.estimate.value, m.estimate.reason) = (None, Some(LEFT_OUT.into()));
+        m
+    };
+    let some = health(vec![node(0, 100.0), node(1, 100.0), late(node(2, 100.0))]);
+    assert_eq!((some.status, codes(&some)), (HealthStatus::Unknown, vec!["left-out"]));
+    assert!(some.findings[0].message.contains("1 of 3 numbers"), "{:?}", some.findings);
+    let all = health(vec![late(node(0, 100.0)), late(node(1, 100.0))]);
+    assert_eq!(all.status, HealthStatus::CouldNotMeasure);
+}
+
+#[test]
 fn memory_errors_and_corruption_are_incidents() {
     let mut errors = vec![node(0, 60.0), node(1, 60.0)];
     errors[1].evidence.noise.memory_errors = Some(2);
