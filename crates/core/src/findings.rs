@@ -279,7 +279,18 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     }
     found.extend(busy(results));
     found.extend(small_nodes(report));
+    found.extend(uneven(report));
     found
+}
+
+/// Devices that are not spread evenly over sockets and channels. A virtual machine's are made up.
+fn uneven(report: &Report) -> Vec<Finding> {
+    if report.machine.identity.hypervisor.is_some() {
+        return Vec::new();
+    }
+    let advice = "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
+    let of = |what| Finding::new("unequal-population", HealthStatus::Warning, what, advice);
+    report.machine.identity.installed.uneven().into_iter().map(of).collect()
 }
 
 /// Other work on the machine: with much of it the numbers are its, not the memory's.

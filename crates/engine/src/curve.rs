@@ -131,7 +131,8 @@ impl Session<'_> {
     fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint], percents: &[u32], estimates: &BTreeMap<u32, (Estimate, Estimate)>) {
         let of = |delay: u32| estimates.get(&delay).cloned();
         let shares = percents.iter().map(|&percent| curve::at_share(points, percent, of)).collect();
-        self.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), points) });
+        let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
+        self.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), points, interval) });
     }
 
     /// Latency and bandwidth (the probe's included) at one delay.

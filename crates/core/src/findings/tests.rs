@@ -197,6 +197,21 @@ fn a_node_with_less_memory_is_noticed() {
 }
 
 #[test]
+fn devices_that_are_not_spread_evenly_are_noticed_but_not_in_virtual_machines() {
+    let mut uneven = machine();
+    let one = uneven.identity.installed.devices[0].clone();
+    for (device, bank) in uneven.identity.installed.devices.iter_mut().zip(["P0 CHANNEL A", "P0 CHANNEL B", "P0 CHANNEL C", "P1 CHANNEL A"]) {
+        *device = crate::installed::MemoryDevice { bank: Some(bank.into()), size: Some(Bytes::gib(32)), ..one.clone() };
+    }
+    uneven.identity.installed.devices.truncate(4);
+    let found = judge(&report(uneven.clone(), vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(codes(&found).contains(&"unequal-population") && found.status == HealthStatus::Warning, "{found:?}");
+    uneven.identity.hypervisor = Some("kvm".into());
+    let virtual_one = judge(&report(uneven, vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(!codes(&virtual_one).contains(&"unequal-population"), "{virtual_one:?}");
+}
+
+#[test]
 fn nothing_to_compare_with_is_no_praise() {
     let alone = health(vec![node(0, 60.0)]);
     assert_eq!((alone.status, codes(&alone)), (HealthStatus::Unknown, vec!["nothing-to-compare-with"]));

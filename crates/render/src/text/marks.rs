@@ -145,7 +145,11 @@ impl<'a> Marks<'a> {
             }
             R::PlateauNotReached => "the buffer may lie partly in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
-            R::BurstsDisturbed => one.map_or_else(|| "bursts were disturbed".into(), bursts),
+            R::BurstsDisturbed => {
+                let share = most(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
+                let share = share.map(|s| format!(" ({})", percent(s))).unwrap_or_default();
+                format!("many bursts were disturbed{share}; they count where too few others were left")
+            }
             R::MemoryErrors => "memory errors were reported meanwhile".into(),
             R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
         }
@@ -172,16 +176,7 @@ impl<'a> Marks<'a> {
 
 /// Whether the sentence is about the one number, so that it cannot stand for a whole table.
 fn own_words(reason: QualityReason) -> bool {
-    use QualityReason as R;
-    matches!(reason, R::SeveralModes | R::Drift | R::FrequencyDrift | R::BurstsDisturbed)
-}
-
-/// `3 of 9 bursts were disturbed (…); they do not count`.
-fn bursts(m: &Measurement) -> String {
-    let noise = &m.evidence.noise;
-    let (some, all) = (noise.bursts_disturbed.unwrap_or(0), noise.bursts.unwrap_or(0));
-    let why = noise.bursts_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{some} of {all} bursts were disturbed{why}")
+    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
 /// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
