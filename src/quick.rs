@@ -89,7 +89,8 @@ pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
     let again = report.plan.as_ref().and_then(|plan| findings::confirm(report, known.references(), plan, run.limit.left_s()));
     if let Some(plan) = again.filter(|_| !run.stop.load(Ordering::Relaxed)) {
         let machine = report.machine.clone();
-        let setting = Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop, deadline: Some(run.limit.end(1)) };
+        let setting =
+            Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop, deadline: Some(run.limit.end(1)) };
         let mut progress = Progress::new(&plan, run.quiet);
         let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
         progress.finish();

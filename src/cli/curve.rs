@@ -39,7 +39,9 @@ mod tests {
 
     #[test]
     fn shares_are_whole_percent_below_the_peak() {
-        for (text, share) in [("50%", Some(50)), ("90", Some(90)), (" 7 %", Some(7)), ("100%", None), ("0", None), ("0.5", None), ("x", None)] {
+        for (text, share) in
+            [("50%", Some(50)), ("90", Some(90)), (" 7 %", Some(7)), ("100%", None), ("0", None), ("0.5", None), ("x", None)]
+        {
             assert_eq!(parse_share(text).ok(), share, "{text}");
         }
     }

@@ -46,7 +46,10 @@ pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl F
         shares: Vec::new(),
         over_saturated: peak.is_some_and(|peak| {
             by_load.iter().any(|p| {
-                p.delay_cycles < peak.delay_cycles && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs && ends(p).1 < ends(&peak).0 && p.latency_ns > peak.latency_ns
+                p.delay_cycles < peak.delay_cycles
+                    && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs
+                    && ends(p).1 < ends(&peak).0
+                    && p.latency_ns > peak.latency_ns
             })
         }),
     }
@@ -206,10 +209,12 @@ mod tests {
         let noise = [(0, 345.0, 260.0), (60, 350.0, 259.0), (150, 320.0, 150.0), (20000, 9.0, 110.0)];
         assert!(!summary(&noise).over_saturated, "1.4 % less than the peak");
         let points = wave.map(point);
-        let unsure = |half: f64| summarise_within(Coordinates::default(), &points, |delay| {
-            let p = points.iter().find(|p| p.delay_cycles == delay)?;
-            Some((p.bandwidth_gbs - half, p.bandwidth_gbs + half))
-        });
+        let unsure = |half: f64| {
+            summarise_within(Coordinates::default(), &points, |delay| {
+                let p = points.iter().find(|p| p.delay_cycles == delay)?;
+                Some((p.bandwidth_gbs - half, p.bandwidth_gbs + half))
+            })
+        };
         assert!(unsure(20.0).over_saturated && !unsure(30.0).over_saturated, "50 GB/s are no fall where both may be off by 30");
         let faster = [(0, 300.0, 200.0), (60, 350.0, 259.0), (20000, 9.0, 110.0)];
         assert!(!summary(&faster).over_saturated, "latency fell too");

@@ -265,7 +265,8 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
         results.iter().filter(|m| m.estimate.value.is_none()).partition(|m| left_out(&m));
     if let Some(first) = late.first() {
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
-        let message = format!("time was over before {} of {} numbers were measured, the first of them: {}", late.len(), results.len(), name(first));
+        let message =
+            format!("time was over before {} of {} numbers were measured, the first of them: {}", late.len(), results.len(), name(first));
         found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
     }
     if let Some(first) = missing.first() {
@@ -288,7 +289,8 @@ fn uneven(report: &Report) -> Vec<Finding> {
     if report.machine.identity.hypervisor.is_some() {
         return Vec::new();
     }
-    let advice = "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
+    let advice =
+        "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
     let of = |what| Finding::new("unequal-population", HealthStatus::Warning, what, advice);
     report.machine.identity.installed.uneven().into_iter().map(of).collect()
 }
@@ -296,7 +298,9 @@ fn uneven(report: &Report) -> Vec<Finding> {
 /// Other work on the machine: with much of it the numbers are its, not the memory's.
 fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
-    let taken = |m: &&&Measurement| m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches | R::BurstsDisturbed));
+    let taken = |m: &&&Measurement| {
+        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches | R::BurstsDisturbed))
+    };
     let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
     let busy = measured.iter().filter(|m| taken(m)).count();
     if busy == 0 {

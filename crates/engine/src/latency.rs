@@ -52,7 +52,12 @@ fn orders(idle: &Idle<'_>, probe: &Probe) -> Vec<Taken> {
         [] => &both[..1],
         asked => asked,
     };
-    let taken = |&order| Taken { order, takes: Takes::by_allocation(idle.allocations as usize), recorder: idle.histogram.and_then(Recorder::new), sheet: Sheet::default() };
+    let taken = |&order| Taken {
+        order,
+        takes: Takes::by_allocation(idle.allocations as usize),
+        recorder: idle.histogram.and_then(Recorder::new),
+        sheet: Sheet::default(),
+    };
     orders.iter().map(taken).collect()
 }
 

@@ -229,7 +229,10 @@ mod tests {
         let mut takes = Takes::by_burst(6);
         (0..6).for_each(|_| takes.add(0, vec![vec![100.0; 12]], CALM));
         let noise = told(&takes);
-        assert_eq!((noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out), (Some(6), Some(0), Some(0), Some(0)));
+        assert_eq!(
+            (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
+            (Some(6), Some(0), Some(0), Some(0))
+        );
         assert_eq!((noise.bursts_reason, takes.settled(), takes.groups(0).len()), (None, true, 6));
     }
 
@@ -242,7 +245,10 @@ mod tests {
         takes.add(0, vec![vec![100.0; 12]], CALM);
         assert!(takes.settled());
         let noise = told(&takes);
-        assert_eq!((noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out), (Some(7), Some(1), Some(1), Some(1)));
+        assert_eq!(
+            (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
+            (Some(7), Some(1), Some(1), Some(1))
+        );
         assert_eq!(noise.bursts_reason.as_deref(), Some("in 1 a thread was taken off its CPU; they do not count"));
         assert_eq!(takes.conclude(0, 0.01).max, Some(100.0));
     }

@@ -38,7 +38,11 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
     let Some(at) = side.iter().position(|p| p.bandwidth_gbs < goal) else {
         // Even the lightest load is above it.
         let last = side.last()?.delay_cycles;
-        return if last < IDLE_DELAY_CYCLES { Some(IDLE_DELAY_CYCLES) } else { (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST)) };
+        return if last < IDLE_DELAY_CYCLES {
+            Some(IDLE_DELAY_CYCLES)
+        } else {
+            (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST))
+        };
     };
     // The peak is first, and not below it.
     let (near, far) = (side[at.checked_sub(1)?], side[at]);

@@ -188,6 +188,24 @@ fn memory_errors_and_corruption_are_incidents() {
 }
 
 #[test]
+fn a_slow_cache_domain_warns_and_never_fails() {
+    let domain = |first: u32, gbs: f64| {
+        let mut m = bandwidth(&format!("{first}-{}", first + 1), Some(0), Mix::AllReads, gbs, Some(gbs));
+        (m.at.table, m.at.cpu_node) = (Some(Table::CacheDomains), Some(0));
+        m
+    };
+    let take = |slow: f64| vec![domain(0, 40.0), domain(2, slow), domain(4, 40.0)];
+    let thrice = |slow| {
+        let repeats = take(slow).into_iter().flat_map(|m| [again(m.clone()), again(m)]);
+        health(take(slow).into_iter().chain(repeats).collect())
+    };
+    let found = thrice(20.0);
+    assert_eq!((found.status, codes(&found)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
+    assert!(found.findings[0].message.contains("CPUs 2-3 behind one cache"), "{found:?}");
+    assert_eq!(thrice(39.5).status, HealthStatus::Ok);
+}
+
+#[test]
 fn a_node_with_less_memory_is_noticed() {
     let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     small.machine.topology.nodes[1].memory = Bytes::gib(48);
@@ -200,7 +218,8 @@ fn a_node_with_less_memory_is_noticed() {
 fn devices_that_are_not_spread_evenly_are_noticed_but_not_in_virtual_machines() {
     let mut uneven = machine();
     let one = uneven.identity.installed.devices[0].clone();
-    for (device, bank) in uneven.identity.installed.devices.iter_mut().zip(["P0 CHANNEL A", "P0 CHANNEL B", "P0 CHANNEL C", "P1 CHANNEL A"]) {
+    for (device, bank) in uneven.identity.installed.devices.iter_mut().zip(["P0 CHANNEL A", "P0 CHANNEL B", "P0 CHANNEL C", "P1 CHANNEL A"])
+    {
         *device = crate::installed::MemoryDevice { bank: Some(bank.into()), size: Some(Bytes::gib(32)), ..one.clone() };
     }
     uneven.identity.installed.devices.truncate(4);

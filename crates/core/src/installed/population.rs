@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_missing_device_shows_as_a_socket_with_fewer_channels() {
-        let missing = installed(&[("P0 CHANNEL A", "DIMM 0", 32, 4800), ("P0 CHANNEL B", "DIMM 0", 32, 4800), ("P1 CHANNEL A", "DIMM 0", 32, 4800)]);
+        let missing =
+            installed(&[("P0 CHANNEL A", "DIMM 0", 32, 4800), ("P0 CHANNEL B", "DIMM 0", 32, 4800), ("P1 CHANNEL A", "DIMM 0", 32, 4800)]);
         assert_eq!(missing.uneven(), ["sockets have different numbers of populated channels (P0 2, P1 1)"]);
         let letters = installed(&[("", "CPU1_DIMM_A1", 32, 4800), ("", "CPU1_DIMM_B1", 32, 4800), ("", "CPU2_DIMM_A1", 32, 4800)]);
         assert_eq!(letters.uneven(), ["sockets have different numbers of populated channels (CPU1 2, CPU2 1)"]);

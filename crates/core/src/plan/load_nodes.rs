@@ -13,7 +13,9 @@ impl Planner<'_> {
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, beside: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
-            return Err(PlanError::Request("loaders that share one buffer cannot load several nodes; leave out --shared or --load-node".into()));
+            return Err(PlanError::Request(
+                "loaders that share one buffer cannot load several nodes; leave out --shared or --load-node".into(),
+            ));
         }
         if self.spec.memory_dir.is_some() {
             return Err(PlanError::Request("files are on their own node; leave out --memory-dir or --load-node".into()));

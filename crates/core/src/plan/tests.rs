@@ -7,8 +7,8 @@ use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Place, SecondStream
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, LineUse};
 
-mod probe;
 mod curve;
+mod probe;
 mod scan;
 
 /// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
