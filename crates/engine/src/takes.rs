@@ -71,6 +71,11 @@ impl Mark {
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
         Self { cause, ghz, disturbance, coverage }
     }
+
+    /// Whether nothing disturbed the burst, but perhaps for a change of frequency, which takes several to tell.
+    pub(crate) const fn is_calm(&self) -> bool {
+        self.cause.is_none()
+    }
 }
 
 /// A burst that samples were taken in.
