@@ -307,7 +307,7 @@ Examples:
   memgauge loaded --mix all-reads,2:1     a curve for each mix
   memgauge loaded --delay 0,100,500,2000  points at these delays
   memgauge loaded --at 50%,75%,90%        and the latency at these shares of the peak bandwidth
-  memgauge loaded --load-node 2           CPU 0 chases in its own node while node 2's memory is loaded")]
+  memgauge loaded --load-node 2           the chase stays in its node while node 2 is loaded")]
 pub(crate) struct LoadedArgs {
     /// Injection delays in core cycles between bursts of four lines [default: chosen while measuring]
     #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
