@@ -262,7 +262,7 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     }
     let left_out = |m: &&&Measurement| m.estimate.reason.as_deref() == Some(LEFT_OUT);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
-        results.iter().filter(|m| m.estimate.value.is_none()).partition(|m| left_out(&m));
+        results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
     if let Some(first) = late.first() {
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
         let message =

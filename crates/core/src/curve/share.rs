@@ -54,7 +54,7 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
         let part = (1.0 / goal - 1.0 / a.bandwidth_gbs) / (1.0 / b.bandwidth_gbs - 1.0 / a.bandwidth_gbs);
         f64::from(a.delay_cycles) + (f64::from(b.delay_cycles) - f64::from(a.delay_cycles)) * part
     };
-    let delay = if tried % 2 == 0 {
+    let delay = if tried.is_multiple_of(2) {
         side.get(at + 1).filter(|next| next.bandwidth_gbs < far.bandwidth_gbs).map_or_else(|| line(near, far), |next| line(far, *next))
     } else {
         ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
