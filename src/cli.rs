@@ -12,6 +12,7 @@ use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 pub(crate) use count::CountArgs;
 
 mod count;
+mod curve;
 mod probe;
 mod quick;
 mod scan;
@@ -304,11 +305,15 @@ pub(crate) struct BandwidthArgs {
 Examples:
   memgauge loaded                         points chosen so that they are evenly spread in bandwidth
   memgauge loaded --mix all-reads,2:1     a curve for each mix
-  memgauge loaded --delay 0,100,500,2000  points at these delays")]
+  memgauge loaded --delay 0,100,500,2000  points at these delays
+  memgauge loaded --at 50%,75%,90%        and the latency at these shares of the peak bandwidth
+  memgauge loaded --load-node 2           the chase stays in its node while node 2 is loaded")]
 pub(crate) struct LoadedArgs {
     /// Injection delays in core cycles between bursts of four lines [default: chosen while measuring]
     #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     delays: Vec<u32>,
+    #[command(flatten)]
+    curve: curve::Curve,
     #[command(flatten)]
     chase: Chase,
     #[command(flatten)]
@@ -586,6 +591,7 @@ impl LoadedArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
         spec.counters = self.counting.counters;
+        self.curve.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.beside.apply(&mut spec);
         self.signal.apply(&mut spec);

@@ -10,7 +10,7 @@ mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
@@ -19,7 +19,7 @@ use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
-use memgauge_core::{advise, limit};
+use memgauge_core::{advise, findings, limit};
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
@@ -86,6 +86,7 @@ pub fn main() -> ExitCode {
 
 fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let Request { mut spec, memory_dir, output, planning, quick } = request;
+    let limit = quick.as_ref().map(|_| quick::Limit::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = sysfs::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -101,9 +102,9 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
     let clock = Clock::calibrate(root);
-    let mut report = measured(plan, machine, clock, root, &stop, output.quiet);
-    if let Some(references) = &references {
-        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet });
+    let mut report = measured(plan, machine, clock, root, &stop, output.quiet, limit.map(|l| l.end(0)));
+    if let Some((references, limit)) = references.as_ref().zip(limit) {
+        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet, limit });
     }
     sinks.write(&report)?;
     if stop.reason().is_none() && !report.complete {
@@ -126,11 +127,19 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
 }
 
 /// Carries out a plan on this machine; everything that any output needs.
-fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &signals::Stop, quiet: bool) -> Report {
+fn measured(
+    plan: Plan,
+    machine: Machine,
+    clock: Clock,
+    root: &Path,
+    stop: &signals::Stop,
+    quiet: bool,
+    deadline: Option<Instant>,
+) -> Report {
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
     report.environment.clock = Some(clock.report());
-    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag() };
+    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
     let mut progress = progress::Progress::new(&plan, quiet);
     let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
     progress.finish();
@@ -148,7 +157,9 @@ fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &sign
     }
     report.environment.core_ghz = outcome.core_ghz;
     report.complete = outcome.complete;
-    report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| "some cells could not be measured".into()));
+    let late = report.results.iter().any(|m| m.estimate.reason.as_deref() == Some(findings::LEFT_OUT));
+    let why = if late { "the time for the whole run was over" } else { "some cells could not be measured" };
+    report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| why.into()));
     report.environment.rfo = outcome.rfo;
     report.plan = Some(plan);
     limit::attach(&mut report);

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use memgauge_core::findings::{self, Health, HealthStatus, Rules};
-use memgauge_core::plan::quick::{CONFIRM_S, QUICK_S};
+use memgauge_core::plan::quick::{ENDS, LIMIT_S, SECOND_ROUND};
 use memgauge_core::result::Report;
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
@@ -20,6 +21,31 @@ pub(crate) struct References {
     pub(crate) against: Option<PathBuf>,
     /// Rules.
     pub(crate) rules: Option<PathBuf>,
+}
+
+/// The clock of a check, which ends it.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit {
+    began: Instant,
+    within: Duration,
+}
+
+impl Limit {
+    /// Begins now.
+    pub(crate) fn begin(within: Option<Duration>) -> Self {
+        Self { began: Instant::now(), within: within.unwrap_or(Duration::from_secs_f64(LIMIT_S)) }
+    }
+
+    /// When the first or the second round ends.
+    pub(crate) fn end(&self, round: usize) -> Instant {
+        self.began + self.within.mul_f64(ENDS[round])
+    }
+
+    /// Seconds for which a second round may be planned.
+    fn left_s(&self) -> f64 {
+        let left = self.end(1).saturating_duration_since(Instant::now()).as_secs_f64();
+        left.min(SECOND_ROUND * self.within.as_secs_f64())
+    }
 }
 
 /// The same, read.
@@ -55,16 +81,16 @@ pub(crate) struct Run<'a> {
     pub(crate) root: &'a Path,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) quiet: bool,
+    pub(crate) limit: Limit,
 }
 
 /// Measures what looks wrong in `report` twice more and sets its verdict.
 pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
-    let spent_s = clock::moment().monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
-    let left_s = (QUICK_S + CONFIRM_S - spent_s).min(CONFIRM_S);
-    let again = report.plan.as_ref().and_then(|plan| findings::confirm(report, known.references(), plan, left_s));
+    let again = report.plan.as_ref().and_then(|plan| findings::confirm(report, known.references(), plan, run.limit.left_s()));
     if let Some(plan) = again.filter(|_| !run.stop.load(Ordering::Relaxed)) {
         let machine = report.machine.clone();
-        let setting = Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop };
+        let setting =
+            Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop, deadline: Some(run.limit.end(1)) };
         let mut progress = Progress::new(&plan, run.quiet);
         let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
         progress.finish();

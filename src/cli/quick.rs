@@ -1,11 +1,12 @@
 //! Options of `memgauge quick`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 
-use super::{Common, Request, parse_gbs};
+use super::{Common, Request, parse_duration, parse_gbs};
 use crate::quick::References;
 
 const QUICK_EXAMPLES: &str = "\
@@ -41,6 +42,9 @@ pub(crate) struct QuickArgs {
     /// [default: what firmware states of its memory devices, which only root may read]
     #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs, help_heading = "Verdict")]
     peak_gbs: Option<f64>,
+    /// End after this time, whatever is measured by then; the rest is left out, and the verdict says so [default: 45s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Verdict")]
+    within: Option<Duration>,
     #[command(flatten)]
     common: Common,
 }
@@ -49,6 +53,7 @@ impl QuickArgs {
     pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Quick);
         spec.peak_gbs = self.peak_gbs;
+        spec.within = self.within;
         Request { quick: Some(References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
     }
 }

@@ -5,6 +5,9 @@
 
 use crate::result::{Coordinates, CurvePoint, CurveSummary};
 
+mod share;
+pub use share::{MOST_TRIES, at_share, next_for_share};
+
 /// The largest injection delay that an adaptive curve uses: so long that loads of the probe hardly ever meet other traffic.
 pub const IDLE_DELAY_CYCLES: u32 = 20_000;
 
@@ -24,6 +27,13 @@ const FALL: f64 = 0.03;
 /// (V. Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011): before it latency grows slower than bandwidth, in shares of the whole
 /// range, after it faster. It is never one of the ends, and `None` for fewer than three points, a flat curve or a straight one.
 pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
+    summarise_within(at, points, |_| None)
+}
+
+/// The same, with the 95 % interval of the bandwidth at a delay where there is one: a curve is over-saturated only if the intervals of the
+/// peak and of the point that fell below it do not touch.
+pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
+    let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
     let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(is_sane).collect();
     by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
     let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
@@ -33,9 +43,13 @@ pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
         knee: knee(&by_load),
         saturated_ns: by_load.last().map(|p| p.latency_ns),
         peak_gbs: peak.map(|p| p.bandwidth_gbs),
+        shares: Vec::new(),
         over_saturated: peak.is_some_and(|peak| {
             by_load.iter().any(|p| {
-                p.delay_cycles < peak.delay_cycles && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs && p.latency_ns > peak.latency_ns
+                p.delay_cycles < peak.delay_cycles
+                    && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs
+                    && ends(p).1 < ends(&peak).0
+                    && p.latency_ns > peak.latency_ns
             })
         }),
     }
@@ -194,6 +208,14 @@ mod tests {
         assert_eq!(s.knee.unwrap().delay_cycles, 150);
         let noise = [(0, 345.0, 260.0), (60, 350.0, 259.0), (150, 320.0, 150.0), (20000, 9.0, 110.0)];
         assert!(!summary(&noise).over_saturated, "1.4 % less than the peak");
+        let points = wave.map(point);
+        let unsure = |half: f64| {
+            summarise_within(Coordinates::default(), &points, |delay| {
+                let p = points.iter().find(|p| p.delay_cycles == delay)?;
+                Some((p.bandwidth_gbs - half, p.bandwidth_gbs + half))
+            })
+        };
+        assert!(unsure(20.0).over_saturated && !unsure(30.0).over_saturated, "50 GB/s are no fall where both may be off by 30");
         let faster = [(0, 300.0, 200.0), (60, 350.0, 259.0), (20000, 9.0, 110.0)];
         assert!(!summary(&faster).over_saturated, "latency fell too");
     }

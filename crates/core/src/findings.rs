@@ -88,6 +88,9 @@ struct Accusation {
     finding: Finding,
 }
 
+/// Why a cell has no value when the time for all cells was over before its turn.
+pub const LEFT_OUT: &str = "left out: the time for the whole run was over";
+
 /// Takes of a cell that must agree.
 const TAKES: usize = 3;
 
@@ -257,7 +260,15 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
             "take the machine out of service and test its memory",
         ));
     }
-    let missing: Vec<&&Measurement> = results.iter().filter(|m| m.estimate.value.is_none()).collect();
+    let left_out = |m: &&&Measurement| m.estimate.reason.as_deref() == Some(LEFT_OUT);
+    let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
+        results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
+    if let Some(first) = late.first() {
+        let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
+        let message =
+            format!("time was over before {} of {} numbers were measured, the first of them: {}", late.len(), results.len(), name(first));
+        found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
+    }
     if let Some(first) = missing.first() {
         let none = missing.len() == results.len();
         let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
@@ -269,13 +280,27 @@ fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     }
     found.extend(busy(results));
     found.extend(small_nodes(report));
+    found.extend(uneven(report));
     found
+}
+
+/// Devices that are not spread evenly over sockets and channels. A virtual machine's are made up.
+fn uneven(report: &Report) -> Vec<Finding> {
+    if report.machine.identity.hypervisor.is_some() {
+        return Vec::new();
+    }
+    let advice =
+        "populate channels and sockets alike, with devices of one size and speed; if it was so before, a device is missing or disabled";
+    let of = |what| Finding::new("unequal-population", HealthStatus::Warning, what, advice);
+    report.machine.identity.installed.uneven().into_iter().map(of).collect()
 }
 
 /// Other work on the machine: with much of it the numbers are its, not the memory's.
 fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
-    let taken = |m: &&&Measurement| m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches));
+    let taken = |m: &&&Measurement| {
+        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches | R::BurstsDisturbed))
+    };
     let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
     let busy = measured.iter().filter(|m| taken(m)).count();
     if busy == 0 {

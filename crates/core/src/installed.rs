@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
+mod kinds;
+mod population;
+
+use kinds::Family;
+
 /// Bytes a transfer of a DDR channel: 64 data bits, as two subchannels of 32 with DDR5.
 const CHANNEL_BYTES: f64 = 8.0;
 
@@ -52,6 +57,11 @@ pub struct InstalledPeak {
     /// Whether locators told the channels apart. If not, each device was taken for a channel of its own, which is too many where two
     /// share one.
     pub channels_known: bool,
+    /// The fewest and the most bytes that a channel transfers at a time.
+    pub bytes: (f64, f64),
+    /// Whether they are DIMMs' channels, of which it is published how much of their peak CPUs reach. Low-power DRAM and stacks serve more
+    /// than CPUs, which cannot use all of them.
+    pub dimms: bool,
 }
 
 impl Installed {
@@ -65,7 +75,7 @@ impl Installed {
         *self == Self::default()
     }
 
-    /// Populated channels times configured transfers times 8 bytes.
+    /// Populated channels times configured transfers times 8 bytes; the bytes that devices state, where they are no DIMMs.
     ///
     /// # Errors
     /// Why it cannot be told from what firmware states.
@@ -76,29 +86,35 @@ impl Installed {
         if self.devices.is_empty() {
             return Err("firmware's table (SMBIOS) states no memory device".into());
         }
-        let mut keys = Vec::new();
+        let (mut keys, mut first) = (Vec::new(), None);
         for device in &self.devices {
             let name = device.locator.as_deref().or(device.bank.as_deref()).unwrap_or("a device");
-            match device.kind.as_deref() {
-                Some(kind) if kind.starts_with("DDR") => {}
-                Some(kind) => return Err(format!("{name} is {kind}, whose channels SMBIOS does not describe")),
-                None => return Err(format!("firmware's table (SMBIOS) does not state the type of {name}")),
+            let (family, bytes) = kinds::transfer(device, name)?;
+            if *first.get_or_insert(family) != family {
+                return Err("firmware's table (SMBIOS) does not state which node has which of the kinds of memory".into());
             }
             let Some(mts) = device.configured_mts else {
                 return Err(format!("firmware's table (SMBIOS) does not state the configured speed of {name}"));
             };
-            keys.push((device.channel(), mts));
+            keys.push((device.channel(), mts, bytes));
         }
-        let channels_known = keys.iter().all(|(channel, _)| channel.is_some());
-        let mut channels: BTreeMap<String, u32> = BTreeMap::new();
-        for (index, (channel, mts)) in keys.into_iter().enumerate() {
+        let channels_known = keys.iter().all(|(channel, ..)| channel.is_some());
+        let mut channels: BTreeMap<String, (u32, f64)> = BTreeMap::new();
+        for (index, (channel, mts, bytes)) in keys.into_iter().enumerate() {
             let key = channel.filter(|_| channels_known).unwrap_or_else(|| index.to_string());
             // Devices of one channel share its clock; firmware that states two takes the slower.
-            channels.entry(key).and_modify(|known| *known = mts.min(*known)).or_insert(mts);
+            channels.entry(key).and_modify(|known| known.0 = mts.min(known.0)).or_insert((mts, bytes));
         }
-        let mts = (channels.values().copied().min().unwrap_or(0), channels.values().copied().max().unwrap_or(0));
-        let gbs = channels.values().map(|mts| f64::from(*mts) * CHANNEL_BYTES / 1e3).sum();
-        Ok(InstalledPeak { gbs, channels: channels.len() as u32, mts, channels_known })
+        let mts = || channels.values().map(|(mts, _)| *mts);
+        let bytes = || channels.values().map(|(_, bytes)| *bytes);
+        Ok(InstalledPeak {
+            gbs: channels.values().map(|(mts, bytes)| f64::from(*mts) * bytes / 1e3).sum(),
+            channels: channels.len() as u32,
+            mts: (mts().min().unwrap_or(0), mts().max().unwrap_or(0)),
+            channels_known,
+            bytes: (bytes().fold(f64::MAX, f64::min), bytes().fold(0.0, f64::max)),
+            dimms: first == Some(Family::Ddr),
+        })
     }
 }
 
@@ -107,7 +123,8 @@ impl InstalledPeak {
     pub fn formula(&self) -> String {
         let mts = if self.mts.0 == self.mts.1 { self.mts.0.to_string() } else { format!("{}–{}", self.mts.0, self.mts.1) };
         let channels = if self.channels == 1 { "channel" } else { "channels" };
-        format!("{} {channels} × {mts} MT/s × 8 B", self.channels)
+        let bytes = if self.bytes.0 == self.bytes.1 { self.bytes.0.to_string() } else { format!("{}–{}", self.bytes.0, self.bytes.1) };
+        format!("{} {channels} × {mts} MT/s × {bytes} B", self.channels)
     }
 }
 
@@ -237,6 +254,31 @@ mod tests {
         assert_eq!(peak.formula(), "2 channels × 2933–3200 MT/s × 8 B");
     }
 
+    fn soldered(kind: &str, channel: &str, bits: u32, mts: u32) -> MemoryDevice {
+        MemoryDevice { kind: Some(kind.into()), data_bits: Some(bits), ..device("", &format!("Controller0-Channel{channel}"), mts) }
+    }
+
+    #[test]
+    fn low_power_devices_and_stacks_count_the_bits_that_they_state() {
+        // A notebook's bus of 128 bits, listed by 16.
+        let peak = peak(["A", "B", "C", "D", "E", "F", "G", "H"].map(|c| soldered("LPDDR5", c, 16, 6400)).into()).unwrap();
+        assert!((peak.gbs - 102.4).abs() < 1e-9 && !peak.dimms && peak.channels_known);
+        assert_eq!(peak.formula(), "8 channels × 6400 MT/s × 2 B");
+        // Four stacks of HBM2E at 3.2 GT/s.
+        let peak = self::peak(["A", "B", "C", "D"].map(|c| soldered("HBM2", c, 1024, 3200)).into()).unwrap();
+        assert!((peak.gbs - 1638.4).abs() < 1e-9);
+        let dimms = self::peak(vec![device("", "DIMM_A1", 4800)]).unwrap();
+        assert!(dimms.dimms && dimms.bytes == (8.0, 8.0));
+    }
+
+    #[test]
+    fn two_kinds_and_impossible_speeds_are_not_added_up() {
+        let both = peak(vec![soldered("HBM2", "A", 1024, 3200), device("", "DIMM_A1", 4800)]).unwrap_err();
+        assert!(both.contains("which node has which"), "{both}");
+        let fast = peak(vec![soldered("LPDDR4", "A", 32, 8533)]).unwrap_err();
+        assert!(fast.contains("8533 MT/s") && fast.contains("JESD209-4"), "{fast}");
+    }
+
     #[test]
     fn what_cannot_be_told_says_why() {
         let without = |change: fn(&mut MemoryDevice)| {
@@ -246,8 +288,9 @@ mod tests {
         };
         assert!(without(|d| d.configured_mts = None).contains("configured speed of DIMM 0"));
         assert!(without(|d| d.kind = None).contains("type of DIMM 0"));
-        assert!(without(|d| d.kind = Some("LPDDR5".into())).contains("DIMM 0 is LPDDR5"));
-        assert!(without(|d| d.kind = Some("HBM2".into())).contains("HBM2"));
+        assert!(without(|d| d.kind = Some("LPDDR5".into())).contains("DIMM 0 is LPDDR5, and firmware"));
+        assert!(without(|d| (d.kind, d.data_bits) = (Some("HBM2".into()), Some(72))).contains("how many bits"));
+        assert!(without(|d| d.kind = Some("SDRAM".into())).contains("not known"));
         assert!(peak(vec![]).unwrap_err().contains("no memory device"));
         assert_eq!(Installed::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
     }

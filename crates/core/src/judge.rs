@@ -19,13 +19,15 @@ const SWITCHES: f64 = 2.0;
 const SWITCHES_PER_SAMPLE: f64 = 0.1;
 /// Share of a buffer's base pages that may have been migrated, or made to fault by NUMA balancing, system-wide.
 const MOVED_PAGES: f64 = 0.01;
+/// Share of bursts that may be disturbed and be replaced by others. With more, the others are not undisturbed but luckier.
+const DISTURBED_BURSTS: f64 = 0.25;
 /// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
 const BASE_PAGE: u64 = 4096;
 
 /// Judges a number by what was seen while it was measured: no value, no trust; any reason at all degrades it. Evidence that this kernel
 /// does not give (`None`) counts neither way. Reasons come in the order of [`QualityReason`].
 ///
-/// [`QualityReason::Drift`] takes two cells and is left to [`drifted`].
+/// [`QualityReason::Drift`] between two measurements of a cell is left to [`drifted`].
 pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     use QualityReason as R;
     if estimate.value.is_none() {
@@ -45,8 +47,10 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::PlacementWrong, evidence.placement.status == PlacementStatus::Wrong),
         (R::PlacementUnverified, evidence.placement.status == PlacementStatus::Unverified),
         (R::PlateauNotReached, evidence.plateau.is_some_and(|plateau| !plateau.reached)),
+        (R::Drift, estimate.drift.is_some()),
         (R::MemoryErrors, noise.memory_errors.is_some_and(|n| n > 0)),
         (R::PagesMigrated, pages_moved(evidence)),
+        (R::BurstsDisturbed, bursts_disturbed(noise)),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
@@ -65,6 +69,10 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
 /// How many involuntary switches of all threads together are no reason for doubt.
 fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
     f64::from(evidence.threads.max(1)) * SWITCHES.max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
+}
+
+fn bursts_disturbed(noise: &Noise) -> bool {
+    matches!((noise.bursts_disturbed, noise.bursts), (Some(some), Some(all)) if f64::from(some) > DISTURBED_BURSTS * f64::from(all))
 }
 
 fn frequency_drifted(noise: &Noise) -> bool {
@@ -165,7 +173,7 @@ pub fn verdict(judged: &Judged) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Mode, Placement, Plateau};
+    use crate::result::{Drift, Mode, Placement, Plateau};
     use crate::units::Bytes;
 
     fn estimate() -> Estimate {
@@ -212,6 +220,9 @@ mod tests {
         let plateau = |reached| Some(Plateau { half_ns: 60.0, whole_ns: 90.0, reached });
         assert_eq!(reasons(|_, e| e.plateau = plateau(false)), [R::PlateauNotReached]);
         assert_eq!(reasons(|_, e| e.noise.memory_errors = Some(1)), [R::MemoryErrors]);
+        assert_eq!(reasons(|m, _| m.drift = Some(Drift { change: 0.03, tau: 1.0 })), [R::Drift]);
+        assert_eq!(reasons(|_, e| (e.noise.bursts, e.noise.bursts_disturbed) = (Some(12), Some(4))), [R::BurstsDisturbed]);
+        assert_eq!(reasons(|_, e| (e.noise.bursts, e.noise.bursts_disturbed) = (Some(12), Some(3))), []);
         assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);

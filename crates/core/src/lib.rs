@@ -24,4 +24,5 @@ pub mod spec;
 pub mod stats;
 pub mod topology;
 pub mod traffic;
+pub mod trend;
 pub mod units;

@@ -29,6 +29,8 @@ pub struct Limit {
     pub share: Option<(usize, usize)>,
     /// It rests on something that nobody states, or on a claim that is often wrong: too little is then no failure.
     pub doubtful: bool,
+    /// Whether it is published how much of such a limit CPUs reach.
+    pub banded: bool,
 }
 
 impl Limit {
@@ -48,12 +50,21 @@ impl Limit {
     }
 }
 
+/// The limit of a whole machine, as somebody states it.
+#[derive(Debug, Clone, Copy)]
+struct Stated {
+    gbs: f64,
+    source: Source,
+    doubtful: bool,
+    banded: bool,
+}
+
 /// What is known of a machine's limit.
 #[derive(Debug, Clone)]
 pub struct Limits<'a> {
     topology: &'a Topology,
     /// Of the whole machine; or why it is not known.
-    machine: Result<(f64, Source, bool), String>,
+    machine: Result<Stated, String>,
     /// Nodes with CPUs and memory, among which it is divided.
     nodes: IdSet,
 }
@@ -63,11 +74,17 @@ impl<'a> Limits<'a> {
     pub fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
         let topology = &machine.topology;
         let stated = match peak_gbs {
-            Some(gbs) => Ok((gbs, Source::User, false)),
+            Some(gbs) => Ok(Stated { gbs, source: Source::User, doubtful: false, banded: true }),
             // What a virtual machine's firmware says is made up by its host.
             None => {
                 let doubtful = |known: bool| !known || machine.identity.hypervisor.is_some();
-                machine.identity.installed.peak().map(|p| (p.gbs, Source::Smbios, doubtful(p.channels_known)))
+                let of = |p: crate::installed::InstalledPeak| Stated {
+                    gbs: p.gbs,
+                    source: Source::Smbios,
+                    doubtful: doubtful(p.channels_known),
+                    banded: p.dimms,
+                };
+                machine.identity.installed.peak().map(of)
             }
         };
         let nodes = topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).map(|n| n.id).collect();
@@ -88,21 +105,22 @@ impl<'a> Limits<'a> {
             return None;
         }
         let own = from.is_none_or(|node| *nodes == IdSet::one(node));
-        if let Ok((gbs, source, doubtful)) = &self.machine
+        if let Ok(Stated { gbs, source, doubtful, banded }) = self.machine
             && own
             && nodes.difference(&self.nodes).is_empty()
         {
             let share = (nodes.len(), self.nodes.len());
             return Some(Limit {
                 gbs: gbs * share.0 as f64 / share.1 as f64,
-                source: *source,
+                source,
                 share: (share.1 > 1).then_some(share),
-                doubtful: *doubtful,
+                doubtful,
+                banded,
             });
         }
         let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
-        Some(Limit { gbs, source: Source::Hmat, share: None, doubtful: true })
+        Some(Limit { gbs, source: Source::Hmat, share: None, doubtful: true, banded: true })
     }
 }
 
@@ -152,6 +170,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
         () if m.experiment != Experiment::Bandwidth || m.at.delay_cycles.is_some_and(|d| d > 0) => Err("not-all-load"),
         () if !uses_all_cores(&machine.topology, &cpus, m) => Err("not-all-cores"),
         () if bus.is_none() => Err("bus-bytes-unknown"),
+        () if limit.as_ref().is_some_and(|l| !l.banded) => Err("no-band-for-this-memory"),
         () if all_reads => Ok(Band::READS),
         () => Ok(Band::MIXED),
     };
@@ -165,6 +184,8 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
 fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
     match m.at.memory_node {
+        // Several nodes' memory is busy at once.
+        _ if m.at.load_nodes.is_some() => None,
         Some(node) if homes.len() == 1 => limits.of_nodes(&IdSet::one(node), homes.first()),
         // CPUs of several nodes share one node's memory: some of them are remote.
         Some(_) => None,

@@ -15,6 +15,7 @@ mod check;
 mod cost;
 mod decide;
 mod load;
+mod load_nodes;
 pub mod quick;
 mod scan;
 mod sizes;
@@ -151,6 +152,9 @@ pub enum Work {
         traffic: Traffic,
         /// Which delays.
         delays: Delays,
+        /// Shares of the peak bandwidth, in percent, whose latency is looked for afterwards.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        at_percent: Vec<u32>,
         /// Order of the chase.
         #[serde(default = "window_local", skip_serializing_if = "is_window_local")]
         order: ChaseOrder,

@@ -260,6 +260,9 @@ pub struct Coordinates {
     /// CPUs of the loaders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<IdSet>,
+    /// Nodes of the loaders' memory, where they were named; absent when it is where the chase's is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_nodes: Option<IdSet>,
     /// Order of the chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<ChaseOrder>,
@@ -370,6 +373,22 @@ pub struct Estimate {
     /// The clusters that the samples fall into, when they fall into several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
+    /// The share of samples further from the median than 3.5 times the spread (modified z-score), 0 to 1; absent when there are none. They
+    /// count like all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<f64>,
+    /// How the samples went up or down while they were taken, where they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+}
+
+/// Samples that went up or down while they were taken: more than chance would, and by 2 % or more.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Drift {
+    /// From the first burst to the last, relative to the median: 0.03 is a rise by 3 %.
+    pub change: f64,
+    /// Kendall's rank correlation of the bursts' medians with time, -1 to 1.
+    pub tau: f64,
 }
 
 /// A cluster of samples.
@@ -429,12 +448,14 @@ pub enum QualityReason {
     PlacementUnverified,
     /// The buffer may lie partly in a cache.
     PlateauNotReached,
-    /// The same cell measured again at the end differs by more than both intervals allow.
+    /// The same cell measured again at the end differs by more than both intervals allow, or samples went up or down while they were taken.
     Drift,
     /// Memory errors were reported meanwhile.
     MemoryErrors,
     /// The kernel migrated pages or NUMA balancing was at work.
     PagesMigrated,
+    /// More than a quarter of the bursts were disturbed, whether or not they count.
+    BurstsDisturbed,
 }
 
 /// How a number stands against what the machine could do.
@@ -480,6 +501,27 @@ pub struct CurveSummary {
     pub peak_gbs: Option<f64>,
     /// Whether bandwidth fell while load and latency still grew.
     pub over_saturated: bool,
+    /// Latency at shares of the peak, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<CurveShare>,
+}
+
+/// The point of a curve that is closest to a share of its peak. It is among the results, with its evidence, at its delay.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CurveShare {
+    /// What was looked for, in percent of the peak.
+    pub percent: u32,
+    /// What was reached, as a share of the peak, 0 to 1; `null` when nothing was measured.
+    pub reached: Option<f64>,
+    /// The delay that reached it.
+    pub delay_cycles: Option<u32>,
+    /// Latency there, in ns.
+    pub latency: Estimate,
+    /// Bandwidth there, in GB/s, probe included.
+    pub bandwidth: Estimate,
+    /// Why it was not reached; absent when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A point of a curve.

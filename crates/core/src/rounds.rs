@@ -75,7 +75,7 @@ fn meetings(count: usize, turn: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// The pairs of one core's threads, one by one.
 fn nth_pair(core: &[u32], n: usize) -> Option<(u32, u32)> {
-    let pairs = core.iter().enumerate().flat_map(|(i, &a)| core[i + 1..].iter().map(move |&b| (a, b)));
+    let mut pairs = core.iter().enumerate().flat_map(|(i, &a)| core[i + 1..].iter().map(move |&b| (a, b)));
     pairs.nth(n)
 }
 

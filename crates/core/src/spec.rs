@@ -41,11 +41,17 @@ pub struct Spec {
     pub time: Option<Duration>,
     /// The most time for one cell's measuring.
     pub budget: Option<Duration>,
+    /// The most time for a whole health check.
+    pub within: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,
     /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
     /// cell each (empty = no delay).
     pub delays: Vec<u32>,
+    /// Shares of a loaded-latency curve's peak bandwidth, in percent, at which to find the latency.
+    pub at_percent: Vec<u32>,
+    /// Nodes of the loaders' memory beside a chase; where it is not said, the node measured or each loader's own.
+    pub load_nodes: Option<IdSet>,
     /// What else was asked of the chase.
     pub chase: ChaseSpec,
     /// What else was asked of the loaders' traffic.
@@ -294,8 +300,11 @@ impl Spec {
             one_thread_per_core: false,
             time: None,
             budget: None,
+            within: None,
             confidence: None,
             delays: Vec::new(),
+            at_percent: Vec::new(),
+            load_nodes: None,
             chase: ChaseSpec::default(),
             traffic: TrafficSpec::default(),
             transfer: TransferSpec::default(),

@@ -160,7 +160,24 @@ pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
         ci95_high: ends.map(|e| e.1),
         converged: ends.is_some_and(|(low, high)| (high - low) / 2.0 <= relative_half_width * value.abs()),
         modes: modes(&values),
+        outliers: outliers(&values),
+        drift: None,
     }
+}
+
+/// A modified z-score above this is an outlier (B. Iglewicz, D. Hoaglin, "How to Detect and Handle Outliers", 1993).
+const OUTLYING: f64 = 3.5;
+/// Median absolute deviations in a standard deviation of normal samples.
+const MAD_OF_SIGMA: f64 = 0.6745;
+/// Spread below this share of the median is taken for it: where a coarse clock makes most samples equal, the next tick is no outlier.
+const LEAST_SPREAD: f64 = 0.001;
+
+/// The share of ascending samples that lie far from the median for their spread; `None` where none do.
+pub fn outliers(sorted: &[f64]) -> Option<f64> {
+    let (centre, spread) = (quantile(sorted, 0.5)?, mad(sorted)?);
+    let far = OUTLYING * spread.max(LEAST_SPREAD * centre.abs()) / MAD_OF_SIGMA;
+    let outside = sorted.iter().filter(|x| (*x - centre).abs() > far).count();
+    (outside > 0).then(|| outside as f64 / sorted.len() as f64)
 }
 
 /// A cluster has at least this share of the samples: what is rarer is an outlier.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Coordinates, Experiment, Metric};
-use memgauge_core::stats;
 
 use crate::crew::{Deeds, window_gbs};
-use crate::session::{BURST_WINDOWS, CellError, Course, Session, WINDOW};
+use crate::session::{BURST_WINDOWS, CellError, Session, WINDOW};
+use crate::takes::Takes;
 
 /// Bursts of a cell, at least: six is the fewest of which a non-parametric 95 % interval exists.
 const LEAST_BURSTS: u32 = 6;
@@ -28,30 +28,29 @@ impl Session<'_> {
         self.calibrate_rfo(&crew, loaders, traffic)?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
-        let (mut groups, mut spent) = (Vec::new(), Duration::ZERO);
-        let (mut course, mut deeds) = (Course::default(), Deeds::default());
+        let (mut takes, mut spent) = (Takes::by_burst(LEAST_BURSTS as usize), Duration::ZERO);
+        let (mut deeds, target) = (Deeds::default(), self.plan.stop.relative_half_width);
         let mut loads = self.loads(&crew, &choice, delay)?;
         loop {
             let mut burst = self.burst(None, loads, windows)?;
-            course.add(&burst);
+            let mark = self.mark(&burst, crew.first_cpu());
             deeds.add(&burst);
             self.tally_loads(&mut deeds.loaded, &burst.loads);
-            groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
+            takes.add(0, vec![window_gbs(&burst, |t| clock.ns(t), windows)], mark);
             loads = burst.take_loads();
             spent += WINDOW * windows as u32;
-            let converged = stats::estimate(&groups, self.plan.stop.relative_half_width).converged;
-            if self.interrupted()
-                || (groups.len() >= LEAST_BURSTS as usize && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged))
-            {
+            let converged = takes.settled() && takes.estimate(0, target).converged;
+            if self.interrupted() || (takes.len() >= LEAST_BURSTS as usize && self.enough(spent, takes.sampled(), converged)) {
                 break;
             }
         }
-        let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
+        let (estimate, course) = (takes.conclude(0, target), takes.course());
         let mut evidence = deeds.evidence(&crew, &choice, |t| clock.ns(t));
         let (rfo, in_memory) = (self.known_rfo(), self.memory_sized(&crew));
         evidence.traffic = estimate.value.map(|gbs| deeds.traffic(gbs, rfo, in_memory));
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
+        takes.tell(&mut evidence.noise);
         self.tell_of_corruption(&evidence, at);
         self.push(experiment, at.clone(), Metric::Bandwidth, estimate, evidence);
         self.attach(&deeds.loaded, WorkUnit::Line, crew.certain(self.setting.machine, &choice));

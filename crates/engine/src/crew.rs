@@ -418,7 +418,7 @@ mod tests {
         let load = load();
         let bytes = bytes_per_step(load.kernel());
         let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
-        let burst = BurstResult { chase: None, loads, disturbance: Disturbance::default(), coverage: None };
+        let burst = BurstResult { chase: None, loads, disturbance: Disturbance::default(), coverage: None, stolen: None };
         window_gbs(&burst, |ticks| ticks as f64, 2).iter().map(|gbs| gbs / bytes).collect()
     }
 

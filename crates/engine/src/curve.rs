@@ -1,5 +1,6 @@
 //! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use memgauge_core::counters::WorkUnit;
@@ -7,7 +8,7 @@ use memgauge_core::curve;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, Distribution, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, CurveSummary, Distribution, Estimate, Evidence, Experiment, Metric};
 use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -21,9 +22,13 @@ use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::{hop_ns, hops_of, window_of};
 use crate::pages::combined_pages;
 use crate::session::{CellError, Course, Session, WINDOW, combined};
+use crate::takes::Takes;
 
 /// Bursts of a point, at least; see `bandwidth`.
 const LEAST_BURSTS: u32 = 6;
+/// Quantities of a burst, in the order in which their samples are kept.
+const LATENCY: usize = 0;
+const BANDWIDTH: usize = 1;
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
 
@@ -33,6 +38,8 @@ pub(crate) struct Manner<'a> {
     pub(crate) order: ChaseOrder,
     pub(crate) hops: Option<Hops>,
     pub(crate) histogram: Option<u32>,
+    /// Shares of the peak whose latency is looked for.
+    pub(crate) at_percent: &'a [u32],
 }
 
 /// What was measured at one delay.
@@ -68,15 +75,30 @@ impl Session<'_> {
             Delays::Adaptive { .. } => Vec::new(),
         }
         .into_iter();
+        let (mut shares, mut tried) = (manner.at_percent.iter().copied().peekable(), 0);
+        let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
         loop {
             let delay = match (given.next(), delays) {
                 (Some(delay), _) => Some(delay),
                 (None, Delays::Adaptive { points: most }) => curve::next_delay(&points, *most, LARGEST_GAP),
                 (None, Delays::Cycles(_)) => None,
             };
+            let delay = delay.or_else(|| {
+                while let Some(&percent) = shares.peek() {
+                    // A delay whose chase got no time left no point; it is not tried again.
+                    match curve::next_for_share(&points, percent, tried).filter(|delay| !estimates.contains_key(delay)) {
+                        Some(delay) => {
+                            tried += 1;
+                            return Some(delay);
+                        }
+                        None => (_, tried) = (shares.next(), 0),
+                    }
+                }
+                None
+            });
             let Some(delay) = delay else { break };
             if self.interrupted() {
-                self.summarise(at, &points);
+                self.summarise(at, &points, manner.at_percent, &estimates);
                 return Err(CellError::Interrupted);
             }
             let here = Coordinates { delay_cycles: Some(delay), ..at.clone() };
@@ -86,6 +108,7 @@ impl Session<'_> {
             if let (Some(latency_ns), Some(bandwidth_gbs)) = (latency.value, bandwidth.value) {
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
             }
+            estimates.insert(delay, (latency.clone(), bandwidth.clone()));
             // The chase's own line a hop is in the bandwidth and not in its loaders' traffic.
             let line = self.line().0 as f64;
             let loads = bandwidth.value.zip(latency.value).map(|(all, ns)| deeds.traffic(all - line / ns, rfo, in_memory));
@@ -101,12 +124,15 @@ impl Session<'_> {
                 last.lines_in_flight = in_flight;
             }
         }
-        self.summarise(at, &points);
+        self.summarise(at, &points, manner.at_percent, &estimates);
         Ok(())
     }
 
-    fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint]) {
-        self.curves.push(curve::summarise(at.clone(), points));
+    fn summarise(&mut self, at: &Coordinates, points: &[CurvePoint], percents: &[u32], estimates: &BTreeMap<u32, (Estimate, Estimate)>) {
+        let of = |delay: u32| estimates.get(&delay).cloned();
+        let shares = percents.iter().map(|&percent| curve::at_share(points, percent, of)).collect();
+        let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
+        self.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), points, interval) });
     }
 
     /// Latency and bandwidth (the probe's included) at one delay.
@@ -126,14 +152,14 @@ impl Session<'_> {
         let clock = self.clock();
         // Batches of a histogram take half of the time.
         let windows = self.burst_windows(LEAST_BURSTS * if recorder.is_some() { 2 } else { 1 });
-        let (mut latencies, mut bandwidths, mut spent) = (Vec::new(), Vec::new(), Duration::ZERO);
-        let (mut course, mut deeds) = (Course::default(), Deeds::default());
+        let (mut takes, mut spent) = (Takes::by_burst(LEAST_BURSTS as usize), Duration::ZERO);
+        let (mut timing, mut deeds) = (Course::default(), Deeds::default());
         let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
         loop {
             let mut burst = self.burst(Some((probe.cpu, chase)), going, windows)?;
-            course.add(&burst);
+            let mark = self.mark(&burst, probe.cpu);
             deeds.add(&burst);
             self.tally_loads(&mut deeds.loaded, &burst.loads);
             let loads = window_gbs(&burst, |t| clock.ns(t), windows);
@@ -146,24 +172,23 @@ impl Session<'_> {
             hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
             let ns = hop_ns(&trace, &clock, windows);
             // A chase that got no time in a burst leaves no bandwidth either, rather than one without its share.
-            if let Some(hop) = stats::median(&ns) {
-                bandwidths.push(loads.iter().map(|gbs| gbs + line / hop).collect::<Vec<_>>());
-            }
-            latencies.push(ns);
+            let hop = stats::median(&ns);
+            let all = hop.map_or(Vec::new(), |hop| loads.iter().map(|gbs| gbs + line / hop).collect());
+            takes.add(0, vec![ns, all], mark);
             spent += WINDOW * windows as u32;
             if let Some(recorder) = &mut recorder {
                 let mut timed = self.burst(Some((probe.cpu, chase.timing(recorder.batch_hops()))), going, windows)?;
                 going = timed.take_loads();
-                course.add(&timed);
+                timing.add(&timed);
                 chase = self.record(timed, recorder).ok_or_else(|| CellError::Cannot("the chase left no trace".into()))?;
                 spent += WINDOW * windows as u32;
             }
-            let converged = stats::estimate(&latencies, target).converged && stats::estimate(&bandwidths, target).converged;
-            let sampled = bandwidths.iter().any(|b| !b.is_empty());
+            let converged = takes.settled() && [LATENCY, BANDWIDTH].into_iter().all(|of| takes.estimate(of, target).converged);
+            let sampled = takes.sampled();
             let enough = match most_hops {
                 // A chase that gets no time at all is given up like any other.
                 Some(most) => hops >= most || (hops == 0 && self.enough(spent, sampled, false)),
-                None => latencies.len() >= LEAST_BURSTS as usize && self.enough(spent, sampled, converged),
+                None => takes.len() >= LEAST_BURSTS as usize && self.enough(spent, sampled, converged),
             };
             if self.interrupted() || enough {
                 break;
@@ -179,10 +204,14 @@ impl Session<'_> {
         let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
         evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
         evidence.placement = combined([evidence.placement, buffer.placement_now()]);
+        let mut course = takes.course();
+        course.befell(&timing.disturbance);
+        course.covered(timing.coverage);
         evidence.coverage = course.coverage;
         evidence.noise = self.unwatch(watch, &course.disturbance);
+        takes.tell(&mut evidence.noise);
         let distribution = recorder.and_then(Recorder::finish);
-        let (latency, bandwidth) = (stats::estimate(&latencies, target), stats::estimate(&bandwidths, target));
+        let (latency, bandwidth) = (takes.conclude(LATENCY, target), takes.conclude(BANDWIDTH, target));
         Ok((Point { latency, bandwidth, evidence, deeds, distribution }, chase))
     }
 }

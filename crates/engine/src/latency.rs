@@ -20,6 +20,7 @@ use crate::burst::{self, Chase, Trace};
 use crate::counting::{Sheet, certain};
 use crate::pages::combined_pages;
 use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW, combined};
+use crate::takes::{Mark, Takes};
 use crate::team::{Done, Job};
 
 /// Counted windows of a chase that is only compared with another one: evidence, not a result.
@@ -30,6 +31,8 @@ const MOST_GLANCES: u32 = 5;
 const PLATEAU_TOLERANCE: f64 = 0.05;
 /// Hops of an exact chase between two looks at whether the run was interrupted: a fifth of a second at 100 ns.
 const LEG_HOPS: u64 = 1 << 21;
+/// Times that a disturbed burst is repeated in the same memory.
+const MOST_REPEATS: usize = 2;
 /// Times that a derived buffer may be doubled in search of the plateau.
 const MOST_DOUBLINGS: u32 = 3;
 
@@ -48,7 +51,12 @@ fn orders(idle: &Idle<'_>, probe: &Probe) -> Vec<Taken> {
         [] => &both[..1],
         asked => asked,
     };
-    let taken = |&order| Taken { order, groups: Vec::new(), recorder: idle.histogram.and_then(Recorder::new), sheet: Sheet::default() };
+    let taken = |&order| Taken {
+        order,
+        takes: Takes::by_allocation(idle.allocations as usize),
+        recorder: idle.histogram.and_then(Recorder::new),
+        sheet: Sheet::default(),
+    };
     orders.iter().map(taken).collect()
 }
 
@@ -75,7 +83,7 @@ pub(crate) struct Idle<'a> {
 struct Taken {
     order: ChaseOrder,
     /// Samples by allocation.
-    groups: Vec<Vec<f64>>,
+    takes: Takes,
     recorder: Option<Recorder>,
     sheet: Sheet,
 }
@@ -103,7 +111,8 @@ impl Session<'_> {
         let shares = f64::from(idle.allocations) * if idle.histogram.is_some() { 2.0 } else { 1.0 };
         let fixed = self.plan.stop.budget_s / shares / WINDOW.as_secs_f64();
         let mut windows = if self.plan.stop.fixed_time { (fixed.ceil() as usize).max(1) } else { BURST_WINDOWS };
-        let (mut spent, mut made) = (Duration::ZERO, 0);
+        let (mut spent, mut repeating, mut made) = (Duration::ZERO, Duration::ZERO, 0);
+        let target = self.plan.stop.relative_half_width;
         let (mut pages, mut placements, mut sequential) = (Vec::new(), Vec::new(), None);
         let mut file;
         let mut course = Course::default();
@@ -114,19 +123,29 @@ impl Session<'_> {
             if sequential.is_none() {
                 sequential = Some(self.glance(&probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
             }
-            for Taken { order, groups, recorder, sheet } in &mut taken {
+            for Taken { order, takes, recorder, sheet } in &mut taken {
                 let mut chase = self.chain(&probe, probe.buffer.bytes, *order, &buffer, u64::from(made))?;
                 if let Some(hops) = hops {
                     let sample;
                     (sample, chase) = self.chase_hops(probe.cpu, chase, hops, &mut course)?;
-                    groups.push(sample.into_iter().collect());
+                    takes.add(made, vec![sample.into_iter().collect()], Mark::default());
                 } else {
-                    let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
-                    course.add(&burst);
-                    let Some((trace, moved_on)) = burst.chase else { continue };
-                    self.tally_chase(sheet, probe.cpu, &trace);
-                    groups.push(hop_ns(&trace, &self.clock(), windows));
-                    chase = moved_on;
+                    // A disturbed burst is repeated at once, in the same memory, while there is time.
+                    for _ in 0..=MOST_REPEATS {
+                        let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
+                        let mark = self.mark(&burst, probe.cpu);
+                        let Some((trace, moved_on)) = burst.chase else {
+                            return Err(CellError::Cannot("the chase left no trace".into()));
+                        };
+                        self.tally_chase(sheet, probe.cpu, &trace);
+                        takes.add(made, vec![hop_ns(&trace, &self.clock(), windows)], mark);
+                        chase = moved_on;
+                        let time = !self.plan.stop.fixed_time && !self.enough(spent + repeating, true, false);
+                        if !takes.last_disturbed() || !time || takes.settled() || self.interrupted() {
+                            break;
+                        }
+                        repeating += WINDOW * windows as u32;
+                    }
                 }
                 if let (Some(recorder), false) = (recorder.as_mut(), self.interrupted()) {
                     let timed = self.burst(Some((probe.cpu, chase.timing(recorder.batch_hops()))), Vec::new(), windows)?;
@@ -138,10 +157,10 @@ impl Session<'_> {
             placements.push(buffer.placement_now());
             // The budget is the cell's: a fixed time is each order's.
             let shares = if self.plan.stop.fixed_time { 1 } else { taken.len() as u32 };
-            spent += WINDOW * windows as u32 * shares * if idle.histogram.is_some() { 2 } else { 1 };
+            spent += std::mem::take(&mut repeating) + WINDOW * windows as u32 * shares * if idle.histogram.is_some() { 2 } else { 1 };
             made += 1;
-            let converged = taken.iter().all(|t| stats::estimate(&t.groups, self.plan.stop.relative_half_width).converged);
-            let sampled = taken.iter().flat_map(|t| &t.groups).any(|g| !g.is_empty());
+            let converged = taken.iter().all(|t| t.takes.estimate(0, target).converged);
+            let sampled = taken.iter().any(|t| t.takes.sampled());
             let enough = hops.is_some() || self.enough(spent, sampled, converged);
             if self.interrupted() || (made >= idle.allocations && enough) {
                 break;
@@ -150,11 +169,18 @@ impl Session<'_> {
                 windows *= 2;
             }
         }
+        for Taken { takes, .. } in &taken {
+            course.befell(&takes.course().disturbance);
+        }
         let noise = self.unwatch(watch, &course.disturbance);
         let certain = certain(self.setting.machine, probe.cpu, probe.buffer.bytes, true);
         let mut local = None;
-        for Taken { order, groups, recorder, sheet } in taken {
-            let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
+        for Taken { order, takes, recorder, sheet } in taken {
+            let estimate = takes.conclude(0, target);
+            let mut noise = noise.clone();
+            if hops.is_none() {
+                takes.tell(&mut noise);
+            }
             let translation_ns =
                 local.as_ref().filter(|_| order == ChaseOrder::FullRandom).and_then(|l| advise::translation_ns(l, &estimate));
             if order == ChaseOrder::WindowLocal {
@@ -179,7 +205,7 @@ impl Session<'_> {
                 prefetch,
                 plateau,
                 translation_ns,
-                noise: noise.clone(),
+                noise,
                 ..Default::default()
             };
             self.push(experiment, Coordinates { order: Some(order), ..at.clone() }, Metric::Latency, estimate, evidence);

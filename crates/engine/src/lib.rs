@@ -19,12 +19,14 @@ mod pages;
 mod rfo;
 mod scan;
 mod session;
+mod takes;
 mod team;
 mod transfers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step};
@@ -42,6 +44,9 @@ pub struct Setting<'a> {
     pub root: PathBuf,
     /// Set by the caller, from a signal handler for instance, to end the run after the burst in progress.
     pub stop: &'a AtomicBool,
+    /// When the run is to end, whatever is done by then: cells that would not fit are left out, and the one in progress ends with what it
+    /// has.
+    pub deadline: Option<Instant>,
 }
 
 /// What came out.

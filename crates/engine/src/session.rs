@@ -29,6 +29,7 @@ use crate::counting::{Bench, Sheet, Switches};
 use crate::curve::Manner;
 use crate::latency::Idle;
 use crate::load::Load;
+use crate::takes::Mark;
 use crate::team::{Disturbance, Done, Job, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
 
@@ -63,6 +64,8 @@ pub(crate) enum CellError {
     Team(#[from] TeamError),
     #[error("interrupted before it was measured")]
     Interrupted,
+    #[error("{}", memgauge_core::findings::LEFT_OUT)]
+    OutOfTime,
     #[error("{0}")]
     Cannot(String),
 }
@@ -76,6 +79,8 @@ pub(crate) struct BurstResult {
     pub(crate) disturbance: Disturbance,
     /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
     pub(crate) coverage: Option<f64>,
+    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
+    pub(crate) stolen: Option<f64>,
 }
 
 /// A loader after a burst.
@@ -115,7 +120,11 @@ impl Course {
 
     pub(crate) fn add(&mut self, burst: &BurstResult) {
         self.disturbance.add(&burst.disturbance);
-        self.coverage = match (self.coverage, burst.coverage) {
+        self.covered(burst.coverage);
+    }
+
+    pub(crate) fn covered(&mut self, coverage: Option<f64>) {
+        self.coverage = match (self.coverage, coverage) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -208,7 +217,7 @@ impl<'a> Session<'a> {
                     complete = false;
                     self.unmeasured(step.experiment, cell, &error);
                 }
-                complete &= !self.interrupted();
+                complete &= !self.setting.stop.load(Ordering::Relaxed);
                 self.done_s += per_cell;
                 self.within_s = 0.0;
             }
@@ -233,11 +242,17 @@ impl<'a> Session<'a> {
     }
 
     fn cell(&mut self, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+        // A cell that is begun is measured: what it is expected to take must be left.
+        if self.time_left().is_some_and(|left| left.as_secs_f64() < self.cell_s) {
+            return Err(CellError::OutOfTime);
+        }
         if self.interrupted() {
             return Err(CellError::Interrupted);
         }
         self.await_start()?;
         let done = self.work(experiment, cell);
+        let late = self.time_left() == Some(Duration::ZERO) && !self.setting.stop.load(Ordering::Relaxed);
+        let done = if late && matches!(done, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { done };
         self.end_of_cell();
         if let Some(Ok(signal)) = &self.signal {
             signal.done();
@@ -263,8 +278,8 @@ impl<'a> Session<'a> {
                 self.latency(experiment, &cell.at, &idle)
             }
             Work::Bandwidth { loaders, traffic, delay } => self.bandwidth(experiment, &cell.at, loaders, traffic, *delay),
-            Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } => {
-                let manner = Manner { probe, order: *order, hops: *hops, histogram: *histogram };
+            Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
+                let manner = Manner { probe, order: *order, hops: *hops, histogram: *histogram, at_percent };
                 self.curve(experiment, &cell.at, &manner, loaders, traffic, delays)
             }
             Work::Handoff(handoff) => {
@@ -319,7 +334,17 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn interrupted(&self) -> bool {
-        self.setting.stop.load(Ordering::Relaxed)
+        self.setting.stop.load(Ordering::Relaxed) || self.time_left() == Some(Duration::ZERO)
+    }
+
+    /// Time until the run is to end, where it is to.
+    fn time_left(&self) -> Option<Duration> {
+        self.setting.deadline.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long to wait for threads that should be done: not far beyond the end of the run.
+    fn patience(&self) -> Duration {
+        self.time_left().map_or(PATIENCE, |left| PATIENCE.min(left + Duration::from_secs(1)))
     }
 
     pub(crate) fn clock(&self) -> Clock {
@@ -428,11 +453,28 @@ impl<'a> Session<'a> {
             ));
         }
         let length = WINDOW * windows as u32;
-        let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
+        let before = self.stolen(&busy);
+        let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
+        let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));
         self.measuring += length;
         self.worked(&busy);
         self.observer.progress(self.share());
-        Ok(gather(done))
+        Ok(BurstResult { stolen, ..gather(done) })
+    }
+
+    /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor it is not looked at: the file that
+    /// tells is long on large machines.
+    fn stolen(&self, cpus: &IdSet) -> Option<f64> {
+        self.setting.machine.identity.hypervisor.as_ref()?;
+        memgauge_linux::noise::stolen_seconds(&self.setting.root, cpus)
+    }
+
+    /// Whether a burst was disturbed, and by what; with the frequency of `cpu`, one of its CPUs, right after it.
+    pub(crate) fn mark(&mut self, burst: &BurstResult, cpu: u32) -> Mark {
+        let clock = self.clock();
+        // A CPU that went away in the meantime shows as a frequency that is not known.
+        let ghz = self.team.run_on(cpu, move || clock::core_ghz(&clock)).ok();
+        Mark::of(burst, ghz)
     }
 
     /// Lets workers that have not done so open their hardware counters, where they were asked for.
@@ -559,7 +601,7 @@ impl<'a> Session<'a> {
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();
-        if !matches!(error, CellError::Interrupted) {
+        if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             let note = Note::error("cell-not-measured", format!("{}: {error}", place(&cell.at)));
             match error {
                 CellError::Memory(MemoryError { advice, .. }) => {
@@ -588,7 +630,7 @@ fn place(at: &Coordinates) -> String {
 }
 
 fn gather(done: Vec<Done<Left>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None, stolen: None };
     let mut spans = Vec::new();
     for Done { value, disturbance } in done {
         match value {
@@ -637,6 +679,7 @@ fn mark_drift(results: &mut [Measurement]) {
                 quality.level = QualityLevel::Degraded;
                 quality.reasons.push(QualityReason::Drift);
                 quality.reasons.sort_unstable();
+                quality.reasons.dedup();
             }
         }
     }

@@ -34,6 +34,10 @@ pub(crate) struct Disturbance {
 }
 
 impl Disturbance {
+    /// Nothing befell anyone.
+    #[cfg(test)]
+    pub(crate) const NONE: Self = Self { migrations: 0, switches: None, waited_ns: None, total_ns: 0 };
+
     /// Share of the threads' time in which they were ready to run and did not.
     pub(crate) fn waited(&self) -> Option<f64> {
         (self.total_ns > 0).then(|| self.waited_ns.map(|ns| ns as f64 / self.total_ns as f64))?

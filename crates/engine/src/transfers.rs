@@ -73,6 +73,9 @@ fn undisturbed(ratios: &[f64]) -> Option<bool> {
     }
 }
 
+/// What a reader brings back: a sample for each of its turns, and the line it came to.
+type Read = (Vec<f64>, usize);
+
 impl Session<'_> {
     pub(crate) fn transfers(&mut self, experiment: Experiment, transfers: &Transfers) -> Result<(), CellError> {
         let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
@@ -256,7 +259,7 @@ impl Session<'_> {
     /// One run of legs at once.
     fn run_legs(&mut self, legs: &mut [Leg], places: &mut Places, run: Duration) -> Result<(), CellError> {
         let clock = self.clock();
-        let mut jobs: Vec<(u32, Job<Option<(Vec<f64>, usize)>>)> = Vec::with_capacity(2 * legs.len());
+        let mut jobs: Vec<(u32, Job<Option<Read>>)> = Vec::with_capacity(2 * legs.len());
         let mut tracks = Vec::with_capacity(legs.len());
         for Leg { plan, home, .. } in legs.iter() {
             let Some((buffer, start)) = places.get(&(plan.reader, *home)).cloned() else {
@@ -336,7 +339,7 @@ mod tests {
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let setting = crate::Setting { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
+        let setting = crate::Setting { deadline: None, machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
         let mut nobody = Nobody;
         let mut session = Session::new(&plan, &setting, &mut nobody);
         let mut places = session.places(transfers).unwrap();

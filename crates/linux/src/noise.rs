@@ -70,6 +70,13 @@ impl NoiseProbe {
     }
 }
 
+/// Seconds since boot that the hypervisor gave to others, of the time of `cpus`, in steps of 10 ms a CPU; `None` when the kernel tells of
+/// none of them.
+pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
+    let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
+    Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
+}
+
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();

@@ -13,6 +13,7 @@ mod numa;
 mod offline;
 mod pmem;
 mod policies;
+mod quick;
 mod scan;
 
 pub(crate) const ALL: &[&Job] = &[
@@ -26,6 +27,7 @@ pub(crate) const ALL: &[&Job] = &[
     &pmem::JOB,
     &cxl::JOB,
     &scan::JOB,
+    &quick::JOB,
     &icount::JOB,
     &arm::JOB,
 ];

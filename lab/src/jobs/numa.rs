@@ -27,6 +27,7 @@ pub(crate) const JOB: Job = Job {
         bandwidth_round_robin_over_caches,
         one_thread_per_core,
         loaded,
+        loaded_on_other_nodes,
         cache_to_cache,
         all_pairs,
         the_suite,
@@ -195,6 +196,24 @@ fn loaded() -> Result<()> {
         ensure!(m.evidence.placement.status == PlacementStatus::Verified && nodes == IdSet::one(2), "{:?}", m.evidence.placement);
         // The sibling of the CPU that chases stays idle.
         ensure!(m.at.cpu == Some(0) && m.at.cpus == Some("2-7".parse()?), "{:?}", m.at);
+    }
+    Ok(())
+}
+
+/// The chase stays on node 0 while the memory of others is loaded.
+fn loaded_on_other_nodes() -> Result<()> {
+    for (nodes, cpus) in [("1", "4-7"), ("2", "2-3"), ("1,3", "4-7"), ("1-2", "2-7")] {
+        let report = memgauge(&format!("loaded --load-node {nodes} --at 50% --size 1M --delay 0,5000 --time 240ms")).measure()?;
+        for m in measured(&report)? {
+            let placement = &m.evidence.placement;
+            let on: IdSet = placement.pages_by_node.keys().copied().collect();
+            let expected = IdSet::one(0).union(&nodes.parse()?);
+            ensure!(placement.status == PlacementStatus::Verified && on == expected, "--load-node {nodes}: {placement:?}");
+            ensure!(m.at.memory_node == Some(0) && m.at.load_nodes == Some(nodes.parse()?), "{:?}", m.at);
+            ensure!(m.at.cpu == Some(0) && m.at.cpus == Some(cpus.parse()?), "--load-node {nodes}: {:?}", m.at);
+        }
+        let shares = &report.curves.first().context("no curve")?.shares;
+        ensure!(shares.len() == 1 && shares[0].latency.value.is_some() && shares[0].reached.is_some(), "{shares:?}");
     }
     Ok(())
 }

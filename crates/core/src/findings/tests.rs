@@ -165,6 +165,19 @@ fn cells_that_could_not_be_measured_are_said() {
 }
 
 #[test]
+fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
+    let late = |mut m: Measurement| {
+        (m.estimate.value, m.estimate.reason) = (None, Some(LEFT_OUT.into()));
+        m
+    };
+    let some = health(vec![node(0, 100.0), node(1, 100.0), late(node(2, 100.0))]);
+    assert_eq!((some.status, codes(&some)), (HealthStatus::Unknown, vec!["left-out"]));
+    assert!(some.findings[0].message.contains("1 of 3 numbers"), "{:?}", some.findings);
+    let all = health(vec![late(node(0, 100.0)), late(node(1, 100.0))]);
+    assert_eq!(all.status, HealthStatus::CouldNotMeasure);
+}
+
+#[test]
 fn memory_errors_and_corruption_are_incidents() {
     let mut errors = vec![node(0, 60.0), node(1, 60.0)];
     errors[1].evidence.noise.memory_errors = Some(2);
@@ -175,12 +188,46 @@ fn memory_errors_and_corruption_are_incidents() {
 }
 
 #[test]
+fn a_slow_cache_domain_warns_and_never_fails() {
+    let domain = |first: u32, gbs: f64| {
+        let mut m = bandwidth(&format!("{first}-{}", first + 1), Some(0), Mix::AllReads, gbs, Some(gbs));
+        (m.at.table, m.at.cpu_node) = (Some(Table::CacheDomains), Some(0));
+        m
+    };
+    let take = |slow: f64| vec![domain(0, 40.0), domain(2, slow), domain(4, 40.0)];
+    let thrice = |slow| {
+        let repeats = take(slow).into_iter().flat_map(|m| [again(m.clone()), again(m)]);
+        health(take(slow).into_iter().chain(repeats).collect())
+    };
+    let found = thrice(20.0);
+    assert_eq!((found.status, codes(&found)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
+    assert!(found.findings[0].message.contains("CPUs 2-3 behind one cache"), "{found:?}");
+    assert_eq!(thrice(39.5).status, HealthStatus::Ok);
+}
+
+#[test]
 fn a_node_with_less_memory_is_noticed() {
     let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     small.machine.topology.nodes[1].memory = Bytes::gib(48);
     let health = judge(&small, References::default());
     assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["node-memory-differs"]));
     assert!(health.findings[0].message.contains("node 1 has 48.0 GiB"));
+}
+
+#[test]
+fn devices_that_are_not_spread_evenly_are_noticed_but_not_in_virtual_machines() {
+    let mut uneven = machine();
+    let one = uneven.identity.installed.devices[0].clone();
+    for (device, bank) in uneven.identity.installed.devices.iter_mut().zip(["P0 CHANNEL A", "P0 CHANNEL B", "P0 CHANNEL C", "P1 CHANNEL A"])
+    {
+        *device = crate::installed::MemoryDevice { bank: Some(bank.into()), size: Some(Bytes::gib(32)), ..one.clone() };
+    }
+    uneven.identity.installed.devices.truncate(4);
+    let found = judge(&report(uneven.clone(), vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(codes(&found).contains(&"unequal-population") && found.status == HealthStatus::Warning, "{found:?}");
+    uneven.identity.hypervisor = Some("kvm".into());
+    let virtual_one = judge(&report(uneven, vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(!codes(&virtual_one).contains(&"unequal-population"), "{virtual_one:?}");
 }
 
 #[test]

@@ -197,3 +197,17 @@ fn a_note_says_where_the_limit_comes_from_or_why_there_is_none() {
     assert!(unknown.message.contains("only root may read") && unknown.advice.unwrap().contains("--limit"));
     assert_eq!(note(&report(machine(), vec![])), None);
 }
+
+#[test]
+fn stacks_and_low_power_memory_have_a_limit_and_no_band() {
+    let mut machine = machine();
+    for device in &mut machine.identity.installed.devices {
+        (device.kind, device.data_bits) = (Some("HBM2".into()), Some(1024));
+        device.configured_mts = Some(3200);
+    }
+    let mut report = report(machine, vec![bandwidth("0-3", None, Mix::AllReads, 500.0, Some(500.0))]);
+    attach(&mut report);
+    let verdict = &report.results[0].verdict;
+    assert_eq!((verdict.status, verdict.reason.as_str()), (VerdictStatus::Unknown, "no-band-for-this-memory"));
+    assert_eq!(verdict.limit, Some(1638.4), "what share of it is reached is shown");
+}

@@ -38,6 +38,8 @@ const SUITE_ALLOCATIONS: u32 = 6;
 const FEW_ALLOCATIONS: u32 = 3;
 /// Points of an adaptive curve: enough for gaps below 10 % of the peak.
 const CURVE_POINTS: u32 = 12;
+/// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
+const TRIES_PER_SHARE: f64 = 2.0;
 /// Arbitrary; printed with the plan so that a run can be repeated with the same orders.
 const DEFAULT_SEED: u64 = 1;
 
@@ -418,13 +420,19 @@ impl<'a> Planner<'a> {
         for mix in mixes {
             let probe = self.probe(chaser, home, 0)?;
             let beside = probe.buffer.bytes.0;
-            let loaders = if threads { self.threads(beside, &IdSet::one(chaser))? } else { self.loaders(&loading, fixed_node, beside)? };
+            let load_nodes = self.spec.load_nodes.clone();
+            let loaders = match &load_nodes {
+                _ if threads => self.threads(beside, &IdSet::one(chaser))?,
+                Some(nodes) => self.loaders_on(&loading, nodes, beside)?,
+                None => self.loaders(&loading, fixed_node, beside)?,
+            };
             let at = Coordinates {
                 table: Some(Table::Curve),
                 cpu: Some(chaser),
                 cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
                 cpu_node: Some(self.node_of(chaser)),
                 memory_node: self.named(home),
+                load_nodes,
                 order,
                 mix: (!threads).then_some(mix),
                 ..Default::default()
@@ -437,14 +445,15 @@ impl<'a> Planner<'a> {
             let traffic = self.traffic(mix)?;
             let ChaseSpec { hops, histogram, .. } = self.spec.chase;
             let order = order.unwrap_or(ChaseOrder::WindowLocal);
-            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } });
+            let at_percent = self.spec.at_percent.clone();
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } });
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
-            Work::Curve { delays, probe, hops, .. } => {
+            Work::Curve { delays, at_percent, probe, hops, .. } => {
                 let points = match delays {
                     Delays::Cycles(list) => list.len() as f64,
                     Delays::Adaptive { points } => f64::from(*points),
-                };
+                } + at_percent.len() as f64 * TRIES_PER_SHARE;
                 points * hops.map_or(budget, |hops| chase::seconds(hops, probe)) + 0.5
             }
             _ => budget,

@@ -6,10 +6,14 @@ use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
-/// Seconds that the first round may take. Schedulers kill their checks after 60 s; with the second round below and starting up this is 45.
-pub const QUICK_S: f64 = 26.0;
-/// Seconds for measuring suspicious cells again.
-pub const CONFIRM_S: f64 = 14.0;
+/// Seconds that a check may take in all, where no other time is asked for: schedulers kill theirs after 60 s.
+pub const LIMIT_S: f64 = 45.0;
+/// Of this time the plan's first round takes at most this share.
+pub const FIRST_ROUND: f64 = 0.58;
+/// Measuring suspicious cells again is planned to take at most this share.
+pub const SECOND_ROUND: f64 = 0.31;
+/// By the clock, the first round and both rounds end after these shares of it, whatever is done by then.
+pub const ENDS: [f64; 2] = [0.88, 0.96];
 /// Seconds of measuring for a cell: the fewest bursts of which an interval exists take 0.4 s.
 const BUDGET_S: f64 = 0.5;
 /// Interval to stop at: half of the least difference that counts.
@@ -31,11 +35,12 @@ const TOUCH_BYTES_S: f64 = 8e9;
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
         let mut siblings = MOST_SIBLINGS;
+        let most_s = FIRST_ROUND * self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64());
         loop {
             let notes = self.notes.clone();
             let steps = self.quick_of(siblings)?;
             let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
-            if seconds <= QUICK_S || siblings <= 2 {
+            if seconds <= most_s || siblings <= 2 {
                 return Ok(steps);
             }
             self.notes = notes;
@@ -169,6 +174,7 @@ impl Planner<'_> {
             loaders,
             traffic: self.traffic(Mix::AllReads)?,
             delays: Delays::Cycles(vec![0]),
+            at_percent: Vec::new(),
             order: ChaseOrder::WindowLocal,
             hops: None,
             histogram: None,

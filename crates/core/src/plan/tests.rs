@@ -7,6 +7,7 @@ use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Place, SecondStream
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, LineUse};
 
+mod curve;
 mod probe;
 mod scan;
 
@@ -553,7 +554,7 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
     // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
     assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)]);
-    assert!(plan.estimated_s <= super::quick::QUICK_S, "{}", plan.estimated_s);
+    assert!(plan.estimated_s <= super::quick::FIRST_ROUND * super::quick::LIMIT_S, "{}", plan.estimated_s);
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
 }

@@ -253,6 +253,23 @@ pub struct Noise {
     pub steal: Option<f64>,
     /// Other processes' share of the CPUs measured, 0 to 1.
     pub others: Option<f64>,
+    /// Bursts that samples were taken in; absent where samples do not come from bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<u32>,
+    /// Those in which something disturbed a measuring thread: taken off its CPU, moved to another, its CPU given to others by the
+    /// hypervisor, or its core's frequency unlike that of most bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts_disturbed: Option<u32>,
+    /// Bursts measured beyond the fewest because others were disturbed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts_repeated: Option<u32>,
+    /// Disturbed bursts whose samples do not count, because enough others were left. Switches, time waited, migrations and coverage are
+    /// then those of the bursts that count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts_left_out: Option<u32>,
+    /// What disturbed them, and why they count or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts_reason: Option<String>,
     /// Times that the kernel took a measuring thread off its CPU.
     pub involuntary_switches: Option<u64>,
     /// Share of the measuring threads' time in which they were ready to run and did not, 0 to 1.

@@ -100,6 +100,7 @@ const fn word(reason: QualityReason) -> &'static str {
         R::Drift => "differs when measured again",
         R::MemoryErrors => "memory errors",
         R::PagesMigrated => "pages were migrated",
+        R::BurstsDisturbed => "bursts were disturbed",
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
+use memgauge_core::result::{Coordinates, CurveShare, CurveSummary, Estimate, Measurement, Metric};
+use memgauge_core::units::IdSet;
 
 use super::distribution::distributions;
 use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};
 use super::latency::order_name;
 use super::marks::Marks;
-use super::number::{bar, bounds, number, value_of};
+use super::number::{bar, bounds, half_width, number, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, cpus_name};
 
@@ -63,6 +64,7 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary {
         say(page, summary);
+        shares(page, summary);
     }
     marks.print(page, &mut context.advised);
     page.text(Style::Dim, INDENT, INDENT, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
@@ -73,6 +75,36 @@ fn curve(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     page.items(Style::Dim, INDENT, &evidence(ms));
 }
 
+/// Latency at the shares of the peak that were asked for.
+fn shares(page: &mut Page, summary: &CurveSummary) {
+    if summary.shares.is_empty() {
+        return;
+    }
+    let value = |e: &Estimate| match value_of(e) {
+        Some(v) => Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() },
+        None => Cell::Blank,
+    };
+    let of = |cell: fn(&CurveShare) -> Option<String>| {
+        summary.shares.iter().map(move |s| cell(s).map_or(Cell::Blank, Cell::text)).collect::<Vec<_>>()
+    };
+    let lines = grid(
+        vec![
+            Column::numbers("of the peak").with(of(|s| Some(format!("{} %", s.percent)))),
+            Column::numbers("reached").with(of(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
+            Column::numbers("delay").with(of(|s| Some(s.delay_cycles?.to_string()))),
+            Column::numbers("GB/s").with(summary.shares.iter().map(|s| value(&s.bandwidth))),
+            Column::numbers("ns").with(summary.shares.iter().map(|s| value(&s.latency))),
+        ],
+        page.width,
+    );
+    page.table(&lines);
+    for share in &summary.shares {
+        if let Some(why) = &share.reason {
+            page.text(Style::Warning, "  ! ", "    ", &format!("{} % of the peak was not reached: {why}", share.percent));
+        }
+    }
+}
+
 fn about(at: &Coordinates) -> String {
     let who = at.cpu.map(|c| format!("CPU {c} chases"));
     let place = if at.memory_dir.is_some() { "a file at node" } else { "node" };
@@ -80,7 +112,8 @@ fn about(at: &Coordinates) -> String {
     let home = at.memory_node.map(|n| format!("{order} in {place} {n}"));
     let load = at.cpus.as_ref().map(|c| {
         let verb = if c.len() == 1 { "loads" } else { "load" };
-        format!("{} {verb}", cpus_name(c))
+        let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", nodes_name(nodes))).unwrap_or_default();
+        format!("{} {verb}{what}", cpus_name(c))
     });
     let mix = at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
     match (who, load) {
@@ -88,6 +121,10 @@ fn about(at: &Coordinates) -> String {
         (Some(one), None) | (None, Some(one)) => format!("{one}{mix}"),
         (None, None) => String::new(),
     }
+}
+
+fn nodes_name(nodes: &IdSet) -> String {
+    if nodes.len() == 1 { format!("node {nodes}") } else { format!("nodes {nodes}") }
 }
 
 fn say(page: &mut Page, s: &CurveSummary) {

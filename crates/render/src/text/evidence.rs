@@ -48,9 +48,19 @@ pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     if let (Some(low), Some(high)) = (ms.iter().map(|m| m.estimate.n).min(), ms.iter().map(|m| m.estimate.n).max()) {
         items.push(if low == high { format!("n = {low}") } else { format!("n = {low}–{high}") });
     }
+    if let Some((_, high)) = bounds(ms.iter().filter_map(|m| m.estimate.outliers)).filter(|(_, high)| *high >= OUTLIERS_SAID) {
+        items.push(format!("outliers ≤ {}", percent(high)));
+    }
+    let repeated: u32 = ms.iter().filter_map(|m| m.evidence.noise.bursts_repeated).sum();
+    if repeated > 0 {
+        items.push(format!("{repeated} disturbed bursts repeated"));
+    }
     items.retain(|i| !i.is_empty());
     items
 }
+
+/// A twentieth of the samples far off moves a median by a fortieth of its distribution: within its interval, and worth a word.
+const OUTLIERS_SAID: f64 = 0.05;
 
 fn sizes(sizes: impl Iterator<Item = Bytes>) -> Option<String> {
     let all: BTreeSet<Bytes> = sizes.collect();

@@ -145,6 +145,11 @@ impl<'a> Marks<'a> {
             }
             R::PlateauNotReached => "the buffer may lie partly in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
+            R::BurstsDisturbed => {
+                let share = most(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
+                let share = share.map(|s| format!(" ({})", percent(s))).unwrap_or_default();
+                format!("many bursts were disturbed{share}; they count where too few others were left")
+            }
             R::MemoryErrors => "memory errors were reported meanwhile".into(),
             R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
         }
@@ -156,7 +161,14 @@ impl<'a> Marks<'a> {
             at.repeat = false;
             o.at.repeat && o.experiment == m.experiment && o.metric == m.metric && at == m.at
         };
+        let within = m.estimate.drift.map(|d| {
+            let verb = if d.change > 0.0 { "rose" } else { "fell" };
+            format!("{verb} by {} while it was measured", percent(d.change.abs()))
+        });
         let again = self.report.results.iter().find(same).and_then(|o| value_of(&o.estimate));
+        if let (Some(within), None) = (&within, again) {
+            return within.clone();
+        }
         let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
         format!("measured again{again}, more than both intervals allow, so the machine's state changed during the run")
     }
@@ -194,6 +206,7 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
         R::PlateauNotReached => "ask for a larger --size",
         R::Drift => "repeat on a machine that is warm and otherwise idle",
         R::MemoryErrors => "look for EDAC in the kernel's log and at the DIMMs before trusting this machine",
+        R::BurstsDisturbed => "repeat when these CPUs are idle",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }

@@ -167,7 +167,7 @@ fn row(cell: &PlanCell) -> Row {
             row.mix = Some(traffic.mix.to_string());
             row.kernels.clone_from(&traffic.kernels);
         }
-        Work::Curve { probe, loaders, traffic, delays, order, hops, histogram } => {
+        Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
             row.cpu = Some(probe.cpu);
             row.loaders = ids(loaders.iter().map(|l| l.cpu));
             buffers.push(&probe.buffer);
@@ -178,6 +178,10 @@ fn row(cell: &PlanCell) -> Row {
                 Delays::Adaptive { points } => format!("up to {points} delays, chosen while measuring"),
                 Delays::Cycles(list) => format!("delays {}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
             };
+            if !at_percent.is_empty() {
+                let list: Vec<String> = at_percent.iter().map(|p| format!("{p} %")).collect();
+                row.detail.push_str(&format!(", then those of {} of the peak", list.join(", ")));
+            }
             if *order != ChaseOrder::WindowLocal {
                 row.detail.push_str(&format!(", {}", order_name(*order)));
             }

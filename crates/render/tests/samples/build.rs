@@ -144,6 +144,8 @@ impl Lab {
                 ci95_high: Some(value * (1.0 + wobble)),
                 converged: true,
                 modes: vec![],
+                outliers: None,
+                drift: None,
             },
             evidence: Evidence {
                 threads: 1,
@@ -281,6 +283,7 @@ impl Lab {
             saturated_ns: c.points.last().map(|p| p.2),
             peak_gbs: c.points.iter().map(|p| p.1).max_by(f64::total_cmp),
             over_saturated: c.over_saturated,
+            shares: vec![],
         });
     }
 
@@ -424,6 +427,7 @@ impl Lab {
                 loaders: loaders(),
                 traffic: traffic(),
                 delays: Delays::Adaptive { points: 12 },
+                at_percent: vec![],
                 order: ChaseOrder::WindowLocal,
                 hops: None,
                 histogram: None,

@@ -1,0 +1,92 @@
+//! What texts say of disturbed bursts, drift and outliers, of shares of the peak and load on other nodes, and of translation.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
+
+mod samples;
+
+use memgauge_core::result::*;
+use memgauge_render::{Format, Text};
+
+fn text(report: &Report) -> String {
+    let shown = String::from_utf8(Text { width: 100, colour: false }.render(report).unwrap()).unwrap();
+    // Lines are broken at the width; words are looked for.
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn has(shown: &str, words: &[&str]) {
+    for words in words {
+        assert!(shown.contains(words), "'{words}' is missing in: {shown}");
+    }
+}
+
+/// The results of one experiment of a machine with two nodes.
+fn only(experiment: Experiment) -> Report {
+    let mut report = samples::two_nodes();
+    report.results.retain(|m| m.experiment == experiment && !m.at.repeat);
+    report.curves.retain(|_| experiment == Experiment::LoadedLatency);
+    report
+}
+
+#[test]
+fn disturbed_bursts_drift_and_outliers_are_told() {
+    let mut report = only(Experiment::IdleLatency);
+    let m = &mut report.results[0];
+    m.estimate.outliers = Some(0.08);
+    m.estimate.drift = Some(Drift { change: -0.04, tau: -0.9 });
+    let noise = &mut m.evidence.noise;
+    (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out) = (Some(20), Some(8), Some(7), Some(8));
+    m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::Drift, QualityReason::BurstsDisturbed] };
+    let shown = text(&report);
+    has(
+        &shown,
+        &["fell by 4 % while it was measured", "many bursts were disturbed (40 %)", "outliers ≤ 8 %", "7 disturbed bursts repeated"],
+    );
+    assert!(!text(&only(Experiment::IdleLatency)).contains("disturbed"), "a quiet run says nothing of it");
+}
+
+#[test]
+fn shares_of_the_peak_have_a_table_with_intervals() {
+    let mut report = only(Experiment::LoadedLatency);
+    let estimate = |value: f64| Estimate {
+        value: Some(value),
+        n: 72,
+        ci95_low: Some(value * 0.99),
+        ci95_high: Some(value * 1.01),
+        converged: true,
+        ..Estimate::default()
+    };
+    report.curves[0].shares = vec![
+        CurveShare {
+            percent: 75,
+            reached: Some(0.7512),
+            delay_cycles: Some(137),
+            latency: estimate(123.0),
+            bandwidth: estimate(234.0),
+            reason: None,
+        },
+        CurveShare { percent: 2, reached: Some(0.06), delay_cycles: Some(20_000), reason: Some("why".into()), ..CurveShare::default() },
+    ];
+    let at = report.curves[0].at.clone();
+    let load_nodes = Some("1,3".parse().unwrap());
+    for m in report.results.iter_mut().filter(|m| Coordinates { delay_cycles: None, ..m.at.clone() } == at) {
+        m.at.load_nodes.clone_from(&load_nodes);
+    }
+    report.curves[0].at.load_nodes = load_nodes;
+    let shown = text(&report);
+    has(&shown, &["of the peak reached delay GB/s ns", "75 % 75.1 % 137 234.0 ±2.4 123.0 ±1.3", "2 % of the peak was not reached: why"]);
+    has(&shown, &["memory of nodes 1,3"]);
+}
+
+#[test]
+fn base_pages_show_memory_and_translation_apart() {
+    let mut report = samples::vm();
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat);
+    let full = |m: &&mut Measurement| m.at.order == Some(ChaseOrder::FullRandom);
+    for m in report.results.iter_mut().filter(full) {
+        m.evidence.translation_ns = m.estimate.value.map(|v| v / 4.0);
+    }
+    has(&text(&report), &["25 % of full-random"]);
+    for m in report.results.iter_mut().filter(full) {
+        m.evidence.translation_ns = Some(0.0);
+    }
+    has(&text(&report), &["which the intervals do not tell from none"]);
+}

@@ -1,0 +1,138 @@
+//! What a run says of itself when something else uses its CPU, and when its time is over.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use memgauge_core::findings::{HealthStatus, LEFT_OUT};
+use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_linux::cpu;
+
+use support::{program, report, text};
+
+/// One test at a time: another one's competitor would disturb.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread of this process, which is another than the one that measures, that burns a CPU, for `on` out of every `on` plus `off`.
+struct Competitor {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Competitor {
+    fn on(cpu: u32, on: Duration, off: Duration) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = std::thread::spawn(move || {
+            cpu::pin_to(cpu).unwrap();
+            while !told.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                while begun.elapsed() < on && !told.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                std::thread::sleep(off);
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+
+    fn always(cpu: u32) -> Self {
+        Self::on(cpu, Duration::from_secs(3600), Duration::ZERO)
+    }
+}
+
+impl Drop for Competitor {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn last_cpu() -> u32 {
+    report("info").machine.allowed.cpus.iter().last().unwrap()
+}
+
+fn only(report: &Report) -> &Measurement {
+    assert_eq!(report.results.len(), 1);
+    &report.results[0]
+}
+
+#[test]
+fn a_run_whose_cpu_is_shared_says_so() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    let commands = [
+        format!("bandwidth --cpu {cpu} --size 8M --pages 4k --budget 700ms"),
+        format!("latency --cpu {cpu} --size 1M --order window-local --pages 4k --budget 700ms"),
+    ];
+    for command in commands {
+        let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+        // In turn, so that what else goes on here is the same for both.
+        for _ in 0..2 {
+            quiet.push(report(&command));
+            let _competitor = Competitor::always(cpu);
+            busy.push(report(&command));
+        }
+        for report in &busy {
+            let m = only(report);
+            let (reasons, noise) = (&m.quality.reasons, &m.evidence.noise);
+            assert_eq!(m.quality.level, QualityLevel::Degraded, "{command}");
+            // Half of the CPU is the other's: every burst is longer than a time slice.
+            for reason in [QualityReason::BusyMachine, QualityReason::InvoluntarySwitches, QualityReason::BurstsDisturbed] {
+                assert!(reasons.contains(&reason), "{command}: {reasons:?} lacks {reason:?}; {noise:?}");
+            }
+            let (all, disturbed) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap());
+            assert!(all >= 6 && 2 * disturbed > all, "{command}: {noise:?}");
+            assert!(noise.bursts_reason.is_some() && noise.bursts_repeated.unwrap() > 0, "{command}: {noise:?}");
+            assert!(m.estimate.value.is_some(), "{command}: a number all the same");
+        }
+        let share = |m: &Measurement| f64::from(m.evidence.noise.bursts_disturbed.unwrap()) / f64::from(m.evidence.noise.bursts.unwrap());
+        let least = |reports: &[Report], of: &dyn Fn(&Measurement) -> f64| reports.iter().map(|r| of(only(r))).fold(f64::MAX, f64::min);
+        assert!(least(&quiet, &share) <= least(&busy, &share), "{command}: fewer bursts are disturbed without the competitor");
+        let others = |m: &Measurement| m.evidence.noise.others.unwrap_or(0.0);
+        assert!(least(&quiet, &others) < least(&busy, &others), "{command}: the competitor's time is others' time");
+    }
+}
+
+#[test]
+fn bursts_that_are_disturbed_now_and_then_are_counted_and_explained() {
+    let _alone = alone();
+    let cpu = last_cpu();
+    let _competitor = Competitor::on(cpu, Duration::from_millis(40), Duration::from_millis(250));
+    let report = report(&format!("bandwidth --cpu {cpu} --size 8M --pages 4k --confidence 0.001% --budget 3s"));
+    let noise = &only(&report).evidence.noise;
+    let (all, disturbed, left_out) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap(), noise.bursts_left_out.unwrap());
+    assert!(disturbed > 0 && disturbed <= all && left_out <= disturbed, "{noise:?}");
+    // On a quiet machine the others suffice; on a busy one there may be none, and then the disturbed ones count.
+    let enough = all - disturbed >= 3;
+    assert_eq!(left_out, if enough { disturbed } else { 0 }, "{noise:?}");
+    assert_eq!(noise.bursts_reason.as_ref().unwrap().ends_with("they do not count"), enough, "{noise:?}");
+    if enough {
+        assert!(noise.waited.is_none_or(|share| share <= 0.005), "of the bursts that count: {noise:?}");
+    }
+}
+
+#[test]
+fn a_check_ends_in_its_time_and_says_what_it_left_out() {
+    let _alone = alone();
+    // Planned for half a minute and more.
+    let begun = Instant::now();
+    let output = program().args(["quick", "--time", "9s", "--within", "5s", "--format", "json"]).output().unwrap();
+    let spent = begun.elapsed();
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
+    assert!(spent < Duration::from_secs(15), "{spent:?}");
+    let left: Vec<_> = report.results.iter().filter(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)).collect();
+    assert!(!left.is_empty() && !report.complete, "{:?}", report.incomplete_reason);
+    let health = report.health.unwrap();
+    let finding = health.findings.iter().find(|f| f.code == "left-out").unwrap();
+    let none = left.len() == report.results.len();
+    assert_eq!(finding.severity, if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown });
+    assert_ne!(health.status, HealthStatus::Failure);
+}
