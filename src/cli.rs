@@ -9,6 +9,7 @@ use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task,
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+pub(crate) mod prefetch;
 mod probe;
 mod quick;
 mod scan;
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
     Scan(scan::ScanArgs),
+    /// Show, compare and switch hardware prefetchers.
+    Prefetch(prefetch::PrefetchArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -204,6 +207,8 @@ struct SuiteArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -237,6 +242,8 @@ pub(crate) struct LatencyArgs {
     idle: probe::Idle,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
     #[command(flatten)]
     files: Files,
 }
@@ -276,6 +283,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     files: Files,
 }
 
@@ -303,6 +312,8 @@ pub(crate) struct LoadedArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     files: Files,
 }
 
@@ -328,6 +339,8 @@ pub(crate) struct RunArgs {
     file: PathBuf,
     #[command(flatten)]
     stop: Stop,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
     /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pages: Pages,
@@ -351,6 +364,8 @@ pub(crate) struct C2cArgs {
     chase: Chase,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
 }
 
 #[derive(Debug, Args)]
@@ -513,6 +528,7 @@ impl Files {
 impl SuiteArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::Suite);
+        self.prefetch.apply(&mut spec);
         self.load.apply(&mut spec);
         self.common.request(spec)
     }
@@ -526,6 +542,7 @@ impl LatencyArgs {
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.idle.apply(&mut spec);
         self.files.apply(self.common.request(spec))
@@ -542,6 +559,7 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
+        self.prefetch.apply(&mut spec);
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
         self.signal.apply(&mut spec);
@@ -553,6 +571,7 @@ impl BandwidthArgs {
 impl RunArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = threads::read(&self.file)?;
+        self.prefetch.apply(&mut spec);
         spec.pages = self.pages.into();
         self.stop.apply(&mut spec);
         Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
@@ -562,6 +581,7 @@ impl RunArgs {
 impl LoadedArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.beside.apply(&mut spec);
         self.signal.apply(&mut spec);
@@ -575,6 +595,7 @@ impl LoadedArgs {
 impl C2cArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::C2c(self.transfer.shape()));
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.transfer.apply(&mut spec);
         self.common.request(spec)
@@ -589,6 +610,8 @@ pub(crate) enum Asked {
     Info(InfoArgs),
     /// Show a saved result.
     Render(RenderArgs),
+    /// Show or switch prefetchers.
+    Prefetch(prefetch::PrefetchArgs),
     /// Do what mlc would with these arguments.
     Mlc(Vec<OsString>),
 }
@@ -606,6 +629,8 @@ impl Cli {
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
+            Some(Command::Prefetch(prefetch::PrefetchArgs { action: Some(prefetch::Action::Compare(args)), .. })) => args.request(),
+            Some(Command::Prefetch(args)) => return Ok(Asked::Prefetch(args)),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),

@@ -3,6 +3,7 @@
 mod cli;
 mod mlc;
 mod output;
+mod prefetch;
 mod progress;
 mod quick;
 mod signals;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
         Asked::Render(args) => render(args),
+        Asked::Prefetch(args) => prefetch::command(args),
         Asked::Mlc(args) => return mlc::main(args.into_iter()),
     };
     match done {
@@ -97,13 +99,19 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let sinks = output::Sinks::open(&output)?;
     let references = quick.map(quick::References::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
+    // Before this process offers itself to the kernel's killer of processes: its guardian must not.
+    let mut hold = prefetch::hold(&spec, &plan, &machine)?;
     memory::die_first();
     let clock = Clock::calibrate(root);
-    let mut report = measured(plan, machine, clock, root, &stop, output.quiet);
+    let mut report = measured(plan, machine, clock, root, &stop, output.quiet, hold.as_mut());
     if let Some(references) = &references {
         quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet });
     }
+    let left = hold.and_then(|hold| hold.end(&mut report));
     sinks.write(&report)?;
+    if let Some(error) = left {
+        return Err(error);
+    }
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
     }
@@ -124,13 +132,24 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
 }
 
 /// Carries out a plan on this machine; everything that any output needs.
-fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &signals::Stop, quiet: bool) -> Report {
+fn measured(
+    plan: Plan,
+    machine: Machine,
+    clock: Clock,
+    root: &Path,
+    stop: &signals::Stop,
+    quiet: bool,
+    hold: Option<&mut prefetch::Hold>,
+) -> Report {
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
     report.environment.clock = Some(clock.report());
     let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag() };
     let mut progress = progress::Progress::new(&plan, quiet);
-    let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
+    let outcome = match hold {
+        Some(hold) => hold.run(&plan, &setting, &mut progress),
+        None => memgauge_engine::run(&plan, &setting, &mut progress),
+    };
     progress.finish();
     report.results = outcome.results;
     report.curves = outcome.curves;
@@ -178,7 +197,7 @@ fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn blank_report(machine: Machine, root: &Path) -> Report {
+pub(crate) fn blank_report(machine: Machine, root: &Path) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         tool: Tool {

@@ -43,11 +43,14 @@ pub(crate) struct QuickArgs {
     peak_gbs: Option<f64>,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: super::prefetch::Prefetch,
 }
 
 impl QuickArgs {
     pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Quick);
+        self.prefetch.apply(&mut spec);
         spec.peak_gbs = self.peak_gbs;
         Request { quick: Some(References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
     }

@@ -216,7 +216,7 @@ impl Runner<'_> {
 
     /// One report of all plans.
     fn carry_out(&self, plans: Vec<Plan>, machine: &Machine) -> Option<Report> {
-        let run = |plan| measured(plan, machine.clone(), self.clock, self.root, self.stop, false);
+        let run = |plan| measured(plan, machine.clone(), self.clock, self.root, self.stop, false, None);
         let join = |mut all: Report, plan: Report| {
             all.results.extend(plan.results);
             all.curves.extend(plan.curves);

@@ -15,6 +15,7 @@ pub mod limit;
 pub mod note;
 pub mod pattern;
 pub mod plan;
+pub mod prefetchers;
 pub mod result;
 pub mod scan;
 pub mod spec;

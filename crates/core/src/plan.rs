@@ -14,6 +14,7 @@ use crate::units::{Bytes, IdSet};
 mod check;
 mod decide;
 mod load;
+mod prefetch;
 pub mod quick;
 mod scan;
 mod sizes;
