@@ -168,10 +168,9 @@ pub(crate) fn hold(spec: &Spec, plan: &Plan, machine: &Machine) -> anyhow::Resul
     let found =
         compares.then(|| change.verify()).transpose().map_err(|e| failure(&e))?.map(|v| known.state(PrefetchRequest::Leave, &ok(v)));
     let mut hold = Hold { change, guardian, known, asked: spec.prefetch, found, notes };
-    if !compares {
-        let asked = hold.asked;
-        hold.set(asked).map_err(|e| failure(&e))?;
-    }
+    // A comparison begins with both on; that they can be switched off at all shows before a minute is measured.
+    let first = if compares { PrefetchRequest::Off } else { hold.asked };
+    hold.set(first).map_err(|e| failure(&e))?;
     Ok(Some(hold))
 }
 
