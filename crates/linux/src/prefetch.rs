@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use memgauge_core::prefetchers::Control;
 
@@ -23,6 +24,8 @@ pub use journal::{Journal, JournalError, Kind, Saved};
 pub const FOLDER: &str = "/run/memgauge";
 /// In the folder; held by whoever changes registers.
 const LOCK: &str = "prefetch.lock";
+/// How long to ask for the lock: the guardian of a run that was killed a moment ago holds it while it restores.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Where registers and journals are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +97,7 @@ impl Lock {
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
         let mut file = open.map_err(|e| PrefetchError::Folder(path.clone(), e))?;
         let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
+        let began = Instant::now();
         loop {
             // SAFETY: an open file of this process.
             if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
@@ -102,6 +106,7 @@ impl Lock {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
+                Some(libc::EWOULDBLOCK) if began.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
                 Some(libc::EWOULDBLOCK) => {
                     let mut holder = String::new();
                     // Who holds it is for the message only.

@@ -9,6 +9,7 @@ mod gigapages;
 mod hugepages;
 mod icount;
 mod kmem;
+mod msr;
 mod numa;
 mod offline;
 mod pmem;
@@ -26,6 +27,8 @@ pub(crate) const ALL: &[&Job] = &[
     &pmem::JOB,
     &cxl::JOB,
     &scan::JOB,
+    &msr::JOB,
+    &msr::LOCKDOWN,
     &icount::JOB,
     &arm::JOB,
 ];
