@@ -121,8 +121,8 @@ impl Known {
                 Note::info(
                     "prefetch-cpus-offline",
                     format!(
-                        "CPUs {} are offline: their registers are neither read nor written, and nothing is said of their prefetchers",
-                        self.offline
+                        "{}: registers there are neither read nor written, and nothing is said of prefetchers",
+                        are(&self.offline, "offline")
                     ),
                 )
                 .advise("bring them online first, where they are to be switched as well"),
@@ -130,7 +130,7 @@ impl Known {
         }
         let without: IdSet = self.without.keys().copied().collect();
         if let Some((_, why)) = self.without.iter().next().filter(|_| !self.controls.is_empty()) {
-            notes.push(Note::info("prefetch-cpus-without-register", format!("prefetchers of CPUs {without} are left alone: {why}")));
+            notes.push(Note::info("prefetch-cpus-without-register", format!("{}: {why}", are(&without, "left alone"))));
         }
         notes
     }
@@ -189,6 +189,11 @@ fn found_note(found: &Found) -> Option<Note> {
             format!("a run that was killed had left prefetchers changed; the registers of {n} CPUs were put back first"),
         )),
     }
+}
+
+/// `CPU 3 is offline`, `CPUs 2-3 are offline`.
+fn are(cpus: &IdSet, what: &str) -> String {
+    if cpus.len() == 1 { format!("CPU {cpus} is {what}") } else { format!("CPUs {cpus} are {what}") }
 }
 
 impl Hold {
