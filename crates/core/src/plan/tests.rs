@@ -7,6 +7,7 @@ use crate::spec::{BandwidthShape, LatencyShape, PageRequest, Place, SecondStream
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, LineUse};
 
+mod prefetch;
 mod probe;
 mod scan;
 

@@ -97,8 +97,16 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
             let (on, off) = (value(PrefetchRequest::On, experiment, order)?, value(PrefetchRequest::Off, experiment, order)?);
             (off > 0.0).then_some(on / off)
         };
+        let order = |state| {
+            let m = find(&(node, Some(state)), Experiment::IdleLatency, random)?;
+            Some(format!("{:.2} {}", m.evidence.prefetch?.random_over_sequential, state.name()))
+        };
+        let orders: Vec<String> = [PrefetchRequest::On, PrefetchRequest::Off].into_iter().filter_map(order).collect();
         if let (Some(bandwidth), Some(chase)) = (ratio(Experiment::Bandwidth, None), ratio(Experiment::IdleLatency, sequential)) {
             items.push(format!("{}: on : off {bandwidth:.2} in bandwidth, {chase:.2} in sequential latency", node_name(node)));
+        }
+        if !orders.is_empty() {
+            items.push(format!("random : sequential {}", orders.join(", ")));
         }
     }
     if context.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
@@ -108,6 +116,15 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let cpus = ms.iter().find_map(|m| m.at.cpus.as_ref().filter(|_| m.experiment == Experiment::Bandwidth));
     items.extend(cpus.map(|c| format!("{} read", cpus_name(c))));
     items.extend(ms.iter().find_map(|m| m.at.cpu).map(|c| format!("{} chases", context.cpu_name(c))));
-    items.extend(evidence(ms));
+    // Its summary of random : sequential is of prefetchers that are on; here it stands above, by state.
+    let rest: Vec<Measurement> = ms
+        .iter()
+        .map(|m| {
+            let mut m = (*m).clone();
+            m.evidence.prefetch = None;
+            m
+        })
+        .collect();
+    items.extend(evidence(&rest.iter().collect::<Vec<_>>()));
     page.items(Style::Dim, INDENT, &items);
 }
