@@ -13,6 +13,7 @@ pub(crate) use count::CountArgs;
 
 mod count;
 mod curve;
+pub(crate) mod prefetch;
 mod probe;
 mod quick;
 mod scan;
@@ -66,6 +67,8 @@ pub(crate) enum Command {
     Scan(scan::ScanArgs),
     /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
     Count(CountArgs),
+    /// Show, compare and switch hardware prefetchers.
+    Prefetch(prefetch::PrefetchArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -220,6 +223,8 @@ struct SuiteArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -255,6 +260,8 @@ pub(crate) struct LatencyArgs {
     counting: Counting,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
     #[command(flatten)]
     files: Files,
 }
@@ -296,6 +303,8 @@ pub(crate) struct BandwidthArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     files: Files,
 }
 
@@ -329,6 +338,8 @@ pub(crate) struct LoadedArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    #[command(flatten)]
     files: Files,
 }
 
@@ -354,6 +365,8 @@ pub(crate) struct RunArgs {
     file: PathBuf,
     #[command(flatten)]
     stop: Stop,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
     /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pages: Pages,
@@ -377,6 +390,8 @@ pub(crate) struct C2cArgs {
     chase: Chase,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
 }
 
 #[derive(Debug, Args)]
@@ -539,6 +554,7 @@ impl Files {
 impl SuiteArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::Suite);
+        self.prefetch.apply(&mut spec);
         self.load.apply(&mut spec);
         self.common.request(spec)
     }
@@ -553,6 +569,7 @@ impl LatencyArgs {
         };
         let mut spec = Spec::new(Task::Latency(shape));
         spec.counters = self.counting.counters;
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.idle.apply(&mut spec);
         self.files.apply(self.common.request(spec))
@@ -570,6 +587,7 @@ impl BandwidthArgs {
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
         spec.counters = self.counting.counters;
+        self.prefetch.apply(&mut spec);
         self.load.apply(&mut spec);
         self.shape.apply(&mut spec.traffic)?;
         self.signal.apply(&mut spec);
@@ -581,6 +599,7 @@ impl BandwidthArgs {
 impl RunArgs {
     fn request(self) -> anyhow::Result<Request> {
         let mut spec = threads::read(&self.file)?;
+        self.prefetch.apply(&mut spec);
         spec.pages = self.pages.into();
         self.stop.apply(&mut spec);
         Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
@@ -592,6 +611,7 @@ impl LoadedArgs {
         let mut spec = Spec::new(Task::Loaded);
         spec.counters = self.counting.counters;
         self.curve.apply(&mut spec);
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.beside.apply(&mut spec);
         self.signal.apply(&mut spec);
@@ -605,6 +625,7 @@ impl LoadedArgs {
 impl C2cArgs {
     fn request(self) -> Request {
         let mut spec = Spec::new(Task::C2c(self.transfer.shape()));
+        self.prefetch.apply(&mut spec);
         self.chase.apply(&mut spec);
         self.transfer.apply(&mut spec);
         self.common.request(spec)
@@ -621,6 +642,8 @@ pub(crate) enum Asked {
     Count(Box<CountArgs>),
     /// Show a saved result.
     Render(RenderArgs),
+    /// Show or switch prefetchers.
+    Prefetch(prefetch::PrefetchArgs),
     /// Do what mlc would with these arguments.
     Mlc(Vec<OsString>),
 }
@@ -638,6 +661,8 @@ impl Cli {
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
+            Some(Command::Prefetch(prefetch::PrefetchArgs { action: Some(prefetch::Action::Compare(args)), .. })) => args.request(),
+            Some(Command::Prefetch(args)) => return Ok(Asked::Prefetch(args)),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Count(args)) => return Ok(Asked::Count(Box::new(args))),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),

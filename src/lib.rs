@@ -4,6 +4,7 @@ mod cli;
 mod count;
 mod mlc;
 mod output;
+mod prefetch;
 mod progress;
 mod quick;
 mod signals;
@@ -67,6 +68,7 @@ pub fn main() -> ExitCode {
         Asked::Info(args) => info(args),
         Asked::Count(args) => count::count(*args),
         Asked::Render(args) => render(args),
+        Asked::Prefetch(args) => prefetch::command(args),
         Asked::Mlc(args) => return mlc::main(args.into_iter()),
     };
     match done {
@@ -100,13 +102,20 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let sinks = output::Sinks::open(&output)?;
     let references = quick.map(quick::References::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
+    // Before this process offers itself to the kernel's killer of processes: its guardian must not.
+    let mut hold = prefetch::hold(&spec, &plan, &machine)?;
     memory::die_first();
     let clock = Clock::calibrate(root);
-    let mut report = measured(plan, machine, clock, root, &stop, output.quiet, limit.map(|l| l.end(0)));
+    let with = With { clock, root, stop: &stop, quiet: output.quiet, deadline: limit.map(|l| l.end(0)), hold: hold.as_mut() };
+    let mut report = measured(plan, machine, with);
     if let Some((references, limit)) = references.as_ref().zip(limit) {
         quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet, limit });
     }
+    let left = hold.and_then(|hold| hold.end(&mut report));
     sinks.write(&report)?;
+    if let Some(error) = left {
+        return Err(error);
+    }
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
     }
@@ -126,22 +135,30 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Carries out a plan on this machine; everything that any output needs.
-fn measured(
-    plan: Plan,
-    machine: Machine,
+/// What a plan is carried out with.
+struct With<'a> {
     clock: Clock,
-    root: &Path,
-    stop: &signals::Stop,
+    root: &'a Path,
+    stop: &'a signals::Stop,
     quiet: bool,
+    /// When it ends, done or not.
     deadline: Option<Instant>,
-) -> Report {
+    /// What switches prefetchers.
+    hold: Option<&'a mut prefetch::Hold>,
+}
+
+/// Carries out a plan on this machine; everything that any output needs.
+fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
+    let With { clock, root, stop, quiet, deadline, hold } = with;
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
     report.environment.clock = Some(clock.report());
     let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
     let mut progress = progress::Progress::new(&plan, quiet);
-    let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
+    let outcome = match hold {
+        Some(hold) => hold.run(&plan, &setting, &mut progress),
+        None => memgauge_engine::run(&plan, &setting, &mut progress),
+    };
     progress.finish();
     report.results = outcome.results;
     report.curves = outcome.curves;
@@ -191,7 +208,7 @@ fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn blank_report(machine: Machine, root: &Path) -> Report {
+pub(crate) fn blank_report(machine: Machine, root: &Path) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
         tool: Tool {

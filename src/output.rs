@@ -178,6 +178,12 @@ pub(crate) fn complain(error: &anyhow::Error) {
     let _ = writeln!(io::stderr().lock(), "memgauge: {error:#}");
 }
 
+/// Tells what is about to happen.
+pub(crate) fn tell(what: &str) {
+    // As in `complain`.
+    let _ = writeln!(io::stderr().lock(), "memgauge: {what}");
+}
+
 /// Tells what could not be measured, for those who look at standard error only.
 pub(crate) fn complain_of_notes(notes: &[Note]) {
     let mut stderr = io::stderr().lock();

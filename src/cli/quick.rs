@@ -47,11 +47,14 @@ pub(crate) struct QuickArgs {
     within: Option<Duration>,
     #[command(flatten)]
     common: Common,
+    #[command(flatten)]
+    prefetch: super::prefetch::Prefetch,
 }
 
 impl QuickArgs {
     pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Quick);
+        self.prefetch.apply(&mut spec);
         spec.peak_gbs = self.peak_gbs;
         spec.within = self.within;
         Request { quick: Some(References { against: self.against, rules: self.rules }), ..self.common.request(spec) }

@@ -46,6 +46,8 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "N", help_heading = "Scan")]
     seed: Option<u64>,
     #[command(flatten)]
+    prefetch: super::prefetch::Prefetch,
+    #[command(flatten)]
     output: Output,
     #[command(flatten)]
     planning: Planning,
@@ -54,6 +56,7 @@ pub(crate) struct ScanArgs {
 impl ScanArgs {
     pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Scan);
+        self.prefetch.apply(&mut spec);
         self.place.apply(&mut spec);
         spec.size = self.size;
         spec.pages = self.pages.into();

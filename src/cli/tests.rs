@@ -104,3 +104,16 @@ fn counters_are_for_the_commands_that_have_windows() {
     }
     assert!(Cli::try_parse_from(["memgauge", "c2c", "--counters"]).is_err());
 }
+
+#[test]
+fn prefetchers_are_left_alone_unless_asked() {
+    use memgauge_core::prefetchers::PrefetchRequest::{Leave, Off, On};
+    for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "quick"] {
+        assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
+        assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");
+    }
+    assert_eq!(spec("memgauge --prefetch on").prefetch, On);
+    let compare = spec("memgauge prefetch compare --cpu 0-3 --node 1");
+    assert_eq!((compare.task, compare.prefetch), (Task::Prefetch, Leave));
+    assert!(Cli::try_parse_from(["memgauge", "prefetch", "compare", "--prefetch", "off"]).is_err());
+}

@@ -27,7 +27,7 @@ use memgauge_render::{mlc as text, plan_text};
 
 use self::letters::{Asked, Letters, Mode};
 use self::sections::{Here, Kind, Request, Section};
-use crate::{exit, measured, output, signals};
+use crate::{With, exit, measured, output, signals};
 
 /// The version whose command lines and text these are.
 const VERSION: &str = "v3.11b";
@@ -216,7 +216,8 @@ impl Runner<'_> {
 
     /// One report of all plans.
     fn carry_out(&self, plans: Vec<Plan>, machine: &Machine) -> Option<Report> {
-        let run = |plan| measured(plan, machine.clone(), self.clock, self.root, self.stop, false, None);
+        let with = || With { clock: self.clock, root: self.root, stop: self.stop, quiet: false, deadline: None, hold: None };
+        let run = |plan| measured(plan, machine.clone(), with());
         let join = |mut all: Report, plan: Report| {
             all.results.extend(plan.results);
             all.curves.extend(plan.curves);

@@ -1,6 +1,7 @@
 //! Running the program as a black box.
 
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
+#![allow(dead_code, reason = "no test program needs all of it")]
 
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};

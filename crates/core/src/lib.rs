@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod note;
 pub mod pattern;
 pub mod plan;
+pub mod prefetchers;
 pub mod result;
 pub mod rounds;
 pub mod scan;

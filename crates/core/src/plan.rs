@@ -16,6 +16,7 @@ mod cost;
 mod decide;
 mod load;
 mod load_nodes;
+mod prefetch;
 pub mod quick;
 mod scan;
 mod sizes;

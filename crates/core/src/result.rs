@@ -13,6 +13,7 @@ pub use crate::distribution::{Bucket, Distribution, Percentile};
 use crate::findings::Health;
 use crate::note::Note;
 use crate::plan::{LineState, Plan};
+use crate::prefetchers::{PrefetchRequest, PrefetchState};
 use crate::topology::Machine;
 use crate::traffic::{Mix, Rfo};
 use crate::units::IdSet;
@@ -134,6 +135,9 @@ pub struct Environment {
     /// Whether plain stores of whole lines read them first, as measured along the way; absent where nothing depended on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rfo: Option<RfoEvidence>,
+    /// State of the hardware prefetchers, where it was asked for or changed; during the run, or as found where the run measured several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchState>,
 }
 
 /// Whether plain stores of whole lines read the line first (read for ownership), by comparison with stores that must read and stores that
@@ -225,6 +229,8 @@ pub enum Table {
     Regions,
     /// By last-level cache: the CPUs behind each.
     CacheDomains,
+    /// By state of the prefetchers and node of the memory.
+    Prefetch,
 }
 
 /// Where in its table a result stands; what does not apply is absent.
@@ -275,6 +281,9 @@ pub struct Coordinates {
     /// Number of the region, in the order in which regions were taken (memory scan).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
+    /// What the registers of all CPUs were set to, where prefetchers are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchRequest>,
     /// This cell is measured a second time, at the end, as a control of drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
 use crate::plan::LineState;
+use crate::prefetchers::PrefetchRequest;
 use crate::result::ChaseOrder;
 use crate::traffic::{Access, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet, ParseError};
@@ -70,6 +71,8 @@ pub struct Spec {
     pub seed: Option<u64>,
     /// What the machine's memory could transfer at most, in 10^9 bytes a second, as the user knows it.
     pub peak_gbs: Option<f64>,
+    /// What to do with hardware prefetchers for the time of the run.
+    pub prefetch: PrefetchRequest,
 }
 
 /// Which measurement.
@@ -89,6 +92,8 @@ pub enum Task {
     Scan,
     /// A health check: samples of nodes and cache domains, within a time that does not grow with the machine.
     Quick,
+    /// One CPU's bandwidth and latency from every node, with prefetchers on and off.
+    Prefetch,
 }
 
 /// Which pairs of CPUs a transfer is measured between.
@@ -314,6 +319,7 @@ impl Spec {
             counters: false,
             seed: None,
             peak_gbs: None,
+            prefetch: PrefetchRequest::Leave,
         }
     }
 }

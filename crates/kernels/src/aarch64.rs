@@ -209,3 +209,7 @@ pub(crate) fn fence() {
 pub(crate) fn current_cpu_hint() -> Option<u32> {
     None
 }
+
+pub(crate) const fn has_prefetch_control() -> bool {
+    false
+}

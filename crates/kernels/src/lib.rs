@@ -224,3 +224,8 @@ pub fn fence() {
 pub fn current_cpu_hint() -> Option<u32> {
     arch::current_cpu_hint()
 }
+
+/// Whether the CPU announces AMD's register of prefetchers (CPUID 8000_0021h EAX bit 13).
+pub fn has_prefetch_control() -> bool {
+    arch::has_prefetch_control()
+}

@@ -12,7 +12,7 @@ use std::arch::asm;
 
 use crate::kernel::{Kernel, joined};
 
-pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, invariant_counter, ticks, ticks_fenced};
+pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
 pub(crate) const ISA: &str = "x86_64";
 pub(crate) const CAN_FLUSH: bool = true;

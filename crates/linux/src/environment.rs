@@ -43,6 +43,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         turbo: turbo(tree),
         limits: Vec::new(),
         rfo: None,
+        prefetch: None,
         governors: frequency.governors,
         energy_preferences: frequency.preferences,
     };

@@ -8,6 +8,8 @@ pub mod cpu;
 pub mod directory;
 pub mod environment;
 pub mod limits;
+pub mod msr;
+pub mod prefetch;
 pub mod smbios;
 pub mod sysfs;
 

@@ -9,6 +9,7 @@ mod gigapages;
 mod hugepages;
 mod icount;
 mod kmem;
+mod msr;
 mod numa;
 mod offline;
 mod pmem;
@@ -28,6 +29,8 @@ pub(crate) const ALL: &[&Job] = &[
     &cxl::JOB,
     &scan::JOB,
     &quick::JOB,
+    &msr::JOB,
+    &msr::LOCKDOWN,
     &icount::JOB,
     &arm::JOB,
 ];

@@ -10,6 +10,7 @@ use super::sizes::Sizes;
 use super::{Cell, Delays, KernelRow, Plan, Probe, Step, StopRule, Work};
 use crate::directory::FileBacking;
 use crate::note::Note;
+use crate::prefetchers::{self, PrefetchRequest};
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
 use crate::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
@@ -70,12 +71,16 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::C2c(shape) => vec![planner.c2c(shape)?],
         Task::Scan => vec![planner.scan()?],
         Task::Quick => planner.quick()?,
+        Task::Prefetch => planner.prefetch()?,
     };
     let stop = if spec.task == Task::Quick { planner.quick_stop(&steps) } else { planner.stop(&steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = planner.keep_awake()?;
     let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
     let mut notes = planner.notes;
+    if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
+        notes.push(prefetchers::taint_note());
+    }
     let mut seen = std::collections::BTreeSet::new();
     notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
     Ok(Plan {
@@ -222,7 +227,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The columns of a matrix: the nodes measured, or the one device. `None`: its node is not known.
-    fn columns(&self) -> Vec<Option<u32>> {
+    pub(super) fn columns(&self) -> Vec<Option<u32>> {
         self.device.map_or_else(|| self.nodes.iter().map(Some).collect(), |device| vec![device])
     }
 
@@ -257,7 +262,7 @@ impl<'a> Planner<'a> {
         Ok(steps)
     }
 
-    fn budget(&self) -> f64 {
+    pub(super) fn budget(&self) -> f64 {
         self.stop(&[]).budget_s
     }
 
@@ -484,7 +489,7 @@ impl<'a> Planner<'a> {
 }
 
 /// Each order of a cell up to its budget, or its hops, and set-up at roughly 2 GB/s a fresh allocation.
-fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
+pub(super) fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
     match &cell.work {
         Work::Latency { probe, allocations, orders, hops, .. } => {
             let orders = match orders.len() {

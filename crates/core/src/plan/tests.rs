@@ -8,6 +8,7 @@ use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, N
 use crate::traffic::{Access, LineUse};
 
 mod curve;
+mod prefetch;
 mod probe;
 mod scan;
 

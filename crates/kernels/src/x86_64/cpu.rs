@@ -119,3 +119,9 @@ pub(crate) fn current_cpu_hint() -> Option<u32> {
     // Linux puts the CPU into bits 0 to 11 and its node above.
     Some(aux & 0xFFF)
 }
+
+/// CPUID 8000_0021h EAX bit 13, `PrefetchCtlMsr`: MSR C000_0108h is there (AMD Zen 3 and later). The leaf is AMD's own; other makers'
+/// CPUs end before it.
+pub(crate) fn has_prefetch_control() -> bool {
+    leaf(0x8000_0021).is_some_and(|r| r.eax & (1 << 13) != 0)
+}

@@ -25,7 +25,7 @@ pub(super) fn header(page: &mut Page, report: &Report) {
     page.items(Style::Plain, "", &items);
 }
 
-fn title(page: &mut Page, report: &Report) {
+pub(super) fn title(page: &mut Page, report: &Report) {
     let when = report.started.utc.replace('T', " ").replace('Z', " UTC");
     page.heading(&format!("{} {}", report.tool.name, report.tool.version), &when);
 }

@@ -16,6 +16,7 @@ mod notes;
 pub(crate) mod number;
 mod page;
 mod plan;
+mod prefetch;
 mod scan;
 
 use std::collections::BTreeSet;
@@ -46,13 +47,16 @@ impl Format for Text {
         "text"
     }
 
-    /// A report without plan and results, as `info` makes it, shows the machine; every other one shows its results.
+    /// A report without plan and results, as `info` and `prefetch status` make it, shows the machine or its prefetchers; every other one shows its results.
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut page = Page::new(self.width, self.colour);
-        if report.plan.is_none() && report.results.is_empty() && report.complete && report.program.is_none() {
-            machine::info(&mut page, report);
-        } else if let Some(program) = &report.program {
+        if let Some(program) = &report.program {
             counters::of_program(&mut page, report, program);
+        } else if report.plan.is_none() && report.results.is_empty() && report.complete {
+            match &report.environment.prefetch {
+                Some(state) => prefetch::status(&mut page, report, state),
+                None => machine::info(&mut page, report),
+            }
         } else {
             results(&mut page, report);
         }
@@ -157,6 +161,7 @@ pub(crate) enum Section {
     NodePairs,
     CpuPairs,
     Scan,
+    Prefetch,
     Other,
 }
 
@@ -175,6 +180,7 @@ impl Section {
             (Experiment::CacheToCache, Some(Table::NodeMatrix) | None) => Self::CacheToCache,
             (Experiment::CacheToCache, Some(Table::CpuPairs)) => Self::CpuPairs,
             (Experiment::MemoryScan, _) => Self::Scan,
+            (_, Some(Table::Prefetch)) => Self::Prefetch,
             _ => Self::Other,
         }
     }
@@ -183,6 +189,7 @@ impl Section {
 fn results(page: &mut Page, report: &Report) {
     let mut context = Context { report, directory: None, advised: BTreeSet::new(), intervals_explained: false };
     machine::header(page, report);
+    prefetch::line(page, report);
     incomplete(page, report);
     if let Some(verdict) = &report.health {
         health::health(page, verdict);
@@ -208,6 +215,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::NodePairs => nodes::pairs(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
             Section::Scan => scan::scans(page, &mut context, &ms),
+            Section::Prefetch => prefetch::compare(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
     }

@@ -506,6 +506,7 @@ impl Lab {
                 energy_preferences: vec![],
                 turbo: Some(true),
                 rfo: None,
+                prefetch: None,
                 limits: vec![],
             },
             plan,

@@ -1,0 +1,360 @@
+//! Hardware prefetchers and the registers that switch them: which a CPU has, what its bits mean, what may be claimed.
+//!
+//! The tables hold documented registers only. A model that is not in them is left alone: a bit that means nothing there may mean something
+//! else on the next one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::note::Note;
+use crate::result::{ChaseOrder, Experiment, Measurement};
+use crate::topology::Machine;
+use crate::units::{Bytes, IdSet};
+
+/// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
+pub const INTEL_REGISTER: u32 = 0x1A4;
+/// AMD's Prefetch Control (AMD PPR of families 19h and 1Ah). 1 in a bit switches off.
+pub const AMD_REGISTER: u32 = 0xC000_0108;
+
+/// Where bits 4 to 7 of servers and of Meteor Lake are written.
+const INTEL_ZONE: &str = "Intel, optimization-zone: hardware prefetch controls";
+
+/// A prefetcher and its bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefetcher {
+    /// Bit of the register.
+    pub bit: u8,
+    /// Short name, such as `l2-streamer`.
+    pub name: &'static str,
+}
+
+const fn p(bit: u8, name: &'static str) -> Prefetcher {
+    Prefetcher { bit, name }
+}
+
+/// Nehalem and later (Intel SDM volume 4; Intel, "Disclosure of H/W prefetcher control on some Intel processors").
+const CORE: [Prefetcher; 4] = [p(0, "l2-streamer"), p(1, "l2-adjacent-line"), p(2, "l1-streamer"), p(3, "l1-ip-stride")];
+/// 12th generation's performance cores add the adaptive multipath prefetcher (Intel SDM; bit 5 also in intel/optimization-zone and
+/// intel/PerfSpect, which others give as bit 6).
+const GOLDEN_COVE: [Prefetcher; 5] = [CORE[0], CORE[1], CORE[2], CORE[3], p(5, "l2-amp")];
+/// Meteor Lake's performance cores: and pages of the last-level cache.
+const METEOR_LAKE: [Prefetcher; 6] = [CORE[0], CORE[1], CORE[2], CORE[3], p(5, "l2-amp"), p(6, "llc-page")];
+/// Sapphire and Emerald Rapids: and the next page of the L1.
+const SAPPHIRE_RAPIDS: [Prefetcher; 6] = [CORE[0], CORE[1], CORE[2], CORE[3], p(4, "l1-next-page"), p(5, "l2-amp")];
+/// Granite Rapids: and arrays of pointers.
+const GRANITE_RAPIDS: [Prefetcher; 8] =
+    [CORE[0], CORE[1], CORE[2], CORE[3], p(4, "l1-next-page"), p(5, "l2-amp"), p(6, "llc-page"), p(7, "array-of-pointers")];
+/// Goldmont has two (Linux: `get_prefetch_disable_bits` of resctrl writes 0x5 there).
+const GOLDMONT: [Prefetcher; 2] = [p(0, "l2-streamer"), p(2, "l1-streamer")];
+/// Knights Landing and Mill (Intel SDM: bit 0 is the L1's).
+const KNIGHTS: [Prefetcher; 2] = [p(0, "l1-streamer"), p(1, "l2-streamer")];
+/// Zen 3 and later, where CPUID announces the register.
+const ZEN: [Prefetcher; 5] = [p(0, "l1-stream"), p(1, "l1-stride"), p(2, "l1-region"), p(3, "l2-stream"), p(5, "l2-up-down")];
+
+const CORE_MODELS: [u32; 34] = [
+    0x1A, 0x1E, 0x1F, 0x2E, 0x25, 0x2C, 0x2F, // Nehalem, Westmere
+    0x2A, 0x2D, 0x3A, 0x3E, // Sandy and Ivy Bridge
+    0x3C, 0x3F, 0x45, 0x46, 0x3D, 0x47, 0x4F, 0x56, // Haswell, Broadwell
+    0x4E, 0x5E, 0x55, 0x8E, 0x9E, 0xA5, 0xA6, 0x66, // Skylake (and Cascade Lake) to Cannon Lake
+    0x6A, 0x6C, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7, // Ice Lake, Tiger Lake, Rocket Lake
+];
+
+/// The register of a kind of CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Control {
+    /// Address of the register.
+    pub register: u32,
+    /// Its name in the maker's manual.
+    pub name: &'static str,
+    /// The prefetchers that it switches.
+    pub prefetchers: &'static [Prefetcher],
+    /// Where this is written.
+    pub source: &'static str,
+}
+
+impl Control {
+    /// All bits that switch a prefetcher.
+    pub fn mask(&self) -> u64 {
+        self.prefetchers.iter().fold(0, |mask, p| mask | 1 << p.bit)
+    }
+
+    /// Names of the prefetchers whose bits are set in `value` (off), or clear (on).
+    pub fn names(&self, value: u64, off: bool) -> Vec<String> {
+        self.prefetchers.iter().filter(|p| (value >> p.bit & 1 == 1) == off).map(|p| p.name.to_owned()).collect()
+    }
+}
+
+/// What decides which register a CPU has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Processor<'a> {
+    /// Instruction set, as the kernel names it.
+    pub arch: &'a str,
+    /// `GenuineIntel`, `AuthenticAMD` …
+    pub vendor: &'a str,
+    /// Family, as `/proc/cpuinfo` has it.
+    pub family: Option<u32>,
+    /// Model.
+    pub model: Option<u32>,
+    /// Kind of core on a hybrid machine: `performance`, `efficiency`.
+    pub kind: Option<&'a str>,
+    /// CPUID 8000_0021h EAX bit 13: AMD's register is there.
+    pub announced: bool,
+    /// A hypervisor is below.
+    pub virtual_machine: bool,
+}
+
+/// Why a CPU's prefetchers cannot be switched by a documented register.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoControl {
+    /// Not x86.
+    #[error("Linux has no interface to prefetchers' registers on {0}")]
+    Architecture(String),
+    /// AMD without the bit in CPUID.
+    #[error("the CPU does not announce a prefetch control register (CPUID 8000_0021h EAX bit 13 is clear){}", if *.0 { ", as hypervisors rarely pass it on" } else { "" })]
+    NotAnnounced(bool),
+    /// AMD before Zen 3.
+    #[error("AMD family {0:#x} has no documented prefetch control register")]
+    OldAmd(u32),
+    /// Efficiency cores: beside 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
+    #[error("prefetchers of efficiency cores are also steered by registers that Intel does not document")]
+    Efficiency,
+    /// An Intel model that the table lacks.
+    #[error("Intel family {0:#x} model {1:#x} is not in the table of documented prefetch control bits")]
+    Model(u32, u32),
+    /// Another maker.
+    #[error("no documented prefetch control register is known for CPUs of {0}")]
+    Vendor(String),
+}
+
+/// The register that switches a CPU's prefetchers.
+///
+/// # Errors
+/// [`NoControl`] when there is none that is documented.
+pub fn control(cpu: &Processor<'_>) -> Result<Control, NoControl> {
+    if !matches!(cpu.arch, "x86_64" | "i686") {
+        return Err(NoControl::Architecture(cpu.arch.to_owned()));
+    }
+    let (family, model) = (cpu.family.unwrap_or(0), cpu.model.unwrap_or(0));
+    match cpu.vendor {
+        "GenuineIntel" => {
+            let mut source = "Intel SDM volume 4";
+            let prefetchers: &'static [Prefetcher] = match (family, model) {
+                (6, _) if cpu.kind == Some("efficiency") => return Err(NoControl::Efficiency),
+                // Sierra Forest, Clearwater Forest, Grand Ridge, Alder Lake-N: efficiency cores only.
+                (6, 0xAF | 0xDD | 0xB6 | 0xBE) => return Err(NoControl::Efficiency),
+                (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => &GOLDEN_COVE,
+                (6, 0xAA) => {
+                    source = INTEL_ZONE;
+                    &METEOR_LAKE
+                }
+                (6, 0x8F | 0xCF) => {
+                    source = INTEL_ZONE;
+                    &SAPPHIRE_RAPIDS
+                }
+                (6, 0xAD | 0xAE) => {
+                    source = INTEL_ZONE;
+                    &GRANITE_RAPIDS
+                }
+                (6, 0x5C | 0x5F) => {
+                    source = "Linux, resctrl's pseudo_lock.c";
+                    &GOLDMONT
+                }
+                (6, 0x57 | 0x85) => &KNIGHTS,
+                (6, model) if CORE_MODELS.contains(&model) => &CORE,
+                _ => return Err(NoControl::Model(family, model)),
+            };
+            Ok(Control { register: INTEL_REGISTER, name: "MISC_FEATURE_CONTROL", prefetchers, source })
+        }
+        "AuthenticAMD" if family < 0x19 => Err(NoControl::OldAmd(family)),
+        "AuthenticAMD" if !cpu.announced => Err(NoControl::NotAnnounced(cpu.virtual_machine)),
+        "AuthenticAMD" => Ok(Control {
+            register: AMD_REGISTER,
+            name: "Prefetch Control",
+            prefetchers: &ZEN,
+            source: "AMD PPR, announced by CPUID 8000_0021h EAX bit 13",
+        }),
+        other => Err(NoControl::Vendor(other.to_owned())),
+    }
+}
+
+/// The register of every online CPU of a machine, or why it has none. `announced`: CPUID's bit of AMD's register.
+pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Control, NoControl>> {
+    let identity = &machine.identity;
+    let number = |key: &str| identity.model.get(key).and_then(|text| text.parse().ok());
+    let all = Processor {
+        arch: &identity.arch,
+        vendor: identity.vendor.as_deref().unwrap_or("an unknown maker"),
+        family: number("family"),
+        model: number("model"),
+        kind: None,
+        announced,
+        virtual_machine: identity.hypervisor.is_some(),
+    };
+    machine.topology.cpus.iter().map(|cpu| (cpu.id, control(&Processor { kind: cpu.kind.as_deref(), ..all }))).collect()
+}
+
+/// What to do with prefetchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrefetchRequest {
+    /// Nothing: no register is looked at.
+    #[default]
+    Leave,
+    /// Switch all documented ones on.
+    On,
+    /// Switch all documented ones off.
+    Off,
+}
+
+impl PrefetchRequest {
+    /// The word on the command line and in texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leave => "leave",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// State of the prefetchers of all CPUs, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PrefetchState {
+    /// What was asked for.
+    pub asked: PrefetchRequest,
+    /// What may be claimed.
+    pub status: PrefetchStatus,
+    /// Why nothing may be claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the reader can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// The register and where it is documented, such as `0x1a4 MISC_FEATURE_CONTROL (Intel SDM volume 4)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub register: Option<String>,
+    /// CPUs that are alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<PrefetchGroup>,
+}
+
+/// What may be claimed of prefetchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrefetchStatus {
+    /// The registers of all CPUs of `groups` that have one say that every documented prefetcher is on.
+    On,
+    /// They say that every one is off.
+    Off,
+    /// Some are on, some are off.
+    Partly,
+    /// Nothing may be claimed.
+    #[default]
+    Unknown,
+}
+
+/// CPUs whose prefetchers are alike.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PrefetchGroup {
+    /// The CPUs.
+    pub cpus: IdSet,
+    /// The register's value, in hexadecimal; absent where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Prefetchers that are on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<String>,
+    /// Prefetchers that are off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<String>,
+    /// Why the state is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What was read of a CPU: its register and the value, or why there is none.
+pub type Read = Result<(Control, u64), String>;
+
+/// Sums up what was read, CPU by CPU: the register and its value, or why there is none.
+pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchState {
+    let mut groups: Vec<(Read, IdSet)> = Vec::new();
+    for (&cpu, found) in read {
+        match groups.iter_mut().find(|(same, _)| same == found) {
+            Some((_, cpus)) => cpus.insert(cpu),
+            None => groups.push((found.clone(), IdSet::one(cpu))),
+        }
+    }
+    let known: Vec<(Control, u64)> = read.values().flatten().copied().collect();
+    let all = |off: bool| known.iter().all(|(control, value)| control.names(*value, !off).is_empty());
+    let refused = read.values().find_map(|r| r.as_ref().err());
+    // Efficiency cores have no register and never will: what is claimed is claimed of the other groups. A register that could not be read
+    // leaves nothing to claim.
+    let status = if known.is_empty() {
+        PrefetchStatus::Unknown
+    } else if all(true) {
+        PrefetchStatus::Off
+    } else if all(false) {
+        PrefetchStatus::On
+    } else {
+        PrefetchStatus::Partly
+    };
+    let register = known.first().map(|(c, _)| format!("{:#x} {} ({})", c.register, c.name, c.source));
+    PrefetchState {
+        asked,
+        status,
+        reason: if known.is_empty() { refused.cloned() } else { None },
+        advice: None,
+        register,
+        groups: groups
+            .into_iter()
+            .map(|(found, cpus)| match found {
+                Ok((control, value)) => PrefetchGroup {
+                    cpus,
+                    value: Some(format!("{value:#x}")),
+                    on: control.names(value, false),
+                    off: control.names(value, true),
+                    reason: None,
+                },
+                Err(reason) => PrefetchGroup { cpus, reason: Some(reason), ..PrefetchGroup::default() },
+            })
+            .collect(),
+    }
+}
+
+/// Ratio of random to sequential latency above which prefetchers are at work whatever registers say. Without any, open DRAM pages and
+/// adjacent lines make ascending order at most so much faster.
+pub const AT_WORK: f64 = 1.5;
+/// Buffers below this may be in a cache, where order matters little.
+const LARGE: Bytes = Bytes::mib(16);
+/// Code of [`contradicted`]'s note.
+pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
+
+/// Whether latencies contradict registers that say that prefetchers are off; of `results` measured in that state.
+pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> Option<Note> {
+    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.experiment == Experiment::IdleLatency).collect();
+    let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
+    let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
+    let highest = ratios.fold(0.0, f64::max);
+    (highest > AT_WORK).then(|| {
+        Note::warning(
+            NOT_EFFECTIVE,
+            format!(
+                "registers say that prefetchers are off, but random order is {highest:.2} times as slow as sequential: a prefetcher is at work, so nothing here holds for prefetchers off"
+            ),
+        )
+        .advise("a hypervisor may keep the write to itself, or firmware controls further prefetchers: look for them in the BIOS set-up")
+    })
+}
+
+/// What to tell before a register is written.
+pub fn taint_note() -> Note {
+    Note::info(
+        "kernel-tainted",
+        "prefetchers are switched by writing to model-specific registers: the kernel logs it and marks itself tainted (CPU out of specification, 'S') until it is booted again",
+    )
+    .advise("leave --prefetch out where a distribution's support must not see a tainted kernel")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+use super::*;
+use crate::result::{Coordinates, Estimate, Evidence, Metric, PrefetchEvidence, Quality, Unit, Verdict};
+
+fn intel(model: u32) -> Processor<'static> {
+    Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(model), ..Processor::default() }
+}
+
+fn amd(family: u32, announced: bool) -> Processor<'static> {
+    Processor { arch: "x86_64", vendor: "AuthenticAMD", family: Some(family), model: Some(1), announced, ..Processor::default() }
+}
+
+#[test]
+fn masks_by_model() {
+    for (model, mask) in [
+        (0x1A, 0xF),  // Nehalem
+        (0x4F, 0xF),  // Broadwell-EP; the kernel's resctrl writes 0xf there
+        (0x55, 0xF),  // Skylake-SP, Cascade Lake
+        (0x6A, 0xF),  // Ice Lake-SP
+        (0x8F, 0x3F), // Sapphire Rapids
+        (0xCF, 0x3F), // Emerald Rapids
+        (0xAD, 0xFF), // Granite Rapids
+        (0x97, 0x2F), // Alder Lake, performance cores
+        (0xAA, 0x6F), // Meteor Lake, performance cores
+        (0x5F, 0x5),  // Goldmont; the kernel's resctrl writes 0x5
+        (0x57, 0x3),  // Knights Landing
+    ] {
+        let control = control(&intel(model)).unwrap();
+        assert_eq!((control.register, control.mask()), (0x1A4, mask), "{model:#x}");
+        // Bit 11 is an errata work-around, and bits above are other features.
+        assert_eq!(control.mask() >> 8, 0, "{model:#x}");
+    }
+    let zen = control(&amd(0x19, true)).unwrap();
+    assert_eq!((zen.register, zen.mask()), (0xC000_0108, 0x2F));
+    assert_eq!(control(&amd(0x1A, true)).unwrap(), zen);
+}
+
+#[test]
+fn what_is_not_documented_is_left_alone() {
+    assert_eq!(control(&amd(0x19, false)), Err(NoControl::NotAnnounced(false)));
+    assert_eq!(control(&amd(0x17, true)), Err(NoControl::OldAmd(0x17)), "DC_CFG of Zen 1 and 2 is known by hearsay only");
+    assert_eq!(control(&Processor { kind: Some("efficiency"), ..intel(0x97) }), Err(NoControl::Efficiency));
+    assert!(control(&Processor { kind: Some("performance"), ..intel(0x97) }).is_ok());
+    assert_eq!(control(&intel(0xAF)), Err(NoControl::Efficiency));
+    assert_eq!(control(&intel(0x0F)), Err(NoControl::Model(6, 0x0F)), "Core 2 had them elsewhere");
+    assert_eq!(control(&Processor { family: Some(15), ..intel(0x1A) }), Err(NoControl::Model(15, 0x1A)));
+    assert_eq!(control(&Processor { model: None, ..intel(0) }), Err(NoControl::Model(6, 0)));
+    let arm = Processor { arch: "aarch64", vendor: "ARM", ..Processor::default() };
+    assert_eq!(control(&arm), Err(NoControl::Architecture("aarch64".into())));
+    let hygon = Processor { vendor: "HygonGenuine", ..amd(0x18, true) };
+    assert_eq!(control(&hygon), Err(NoControl::Vendor("HygonGenuine".into())));
+    let this = Processor { virtual_machine: true, ..amd(0x1A, false) };
+    assert!(control(&this).unwrap_err().to_string().contains("hypervisors rarely pass it on"));
+}
+
+#[test]
+fn the_state_is_the_registers() {
+    let control = control(&intel(0x55)).unwrap();
+    let read = |values: &[Result<u64, &str>]| {
+        let of = |value: &Result<u64, &str>| value.map(|v| (control, v)).map_err(str::to_owned);
+        state(PrefetchRequest::Off, &(0..).zip(values.iter().map(of)).collect())
+    };
+    // Bit 11 has nothing to do with prefetchers.
+    let off = read(&[Ok(0x80F), Ok(0xF)]);
+    assert_eq!(off.status, PrefetchStatus::Off);
+    assert_eq!(off.groups.len(), 2);
+    assert_eq!(off.groups[0].off, ["l2-streamer", "l2-adjacent-line", "l1-streamer", "l1-ip-stride"]);
+    assert_eq!(off.register.as_deref(), Some("0x1a4 MISC_FEATURE_CONTROL (Intel SDM volume 4)"));
+    assert_eq!(read(&[Ok(0), Ok(0x800)]).status, PrefetchStatus::On);
+    let partly = read(&[Ok(0x1), Ok(0x1)]);
+    assert_eq!((partly.status, partly.groups.len()), (PrefetchStatus::Partly, 1));
+    assert_eq!((partly.groups[0].off.len(), partly.groups[0].on.len()), (1, 3));
+    assert_eq!(read(&[Ok(0), Ok(0xF)]).status, PrefetchStatus::Partly);
+    let none = read(&[Err("gone"), Err("gone")]);
+    assert_eq!((none.status, none.reason.as_deref(), none.groups.len()), (PrefetchStatus::Unknown, Some("gone"), 1));
+    // Part of the CPUs could be read: what is claimed is claimed of these.
+    let part = read(&[Ok(0xF), Err("gone")]);
+    assert_eq!((part.groups[0].cpus.to_string(), part.groups[1].reason.as_deref()), ("0".into(), Some("gone")));
+}
+
+fn chase(order: ChaseOrder, mib: u64, ratio: f64) -> Measurement {
+    let prefetch = Some(PrefetchEvidence { sequential_ns: 50.0, random_over_sequential: ratio });
+    Measurement {
+        distribution: None,
+        counters: None,
+        lines_in_flight: None,
+        experiment: Experiment::IdleLatency,
+        at: Coordinates { order: Some(order), ..Coordinates::default() },
+        metric: Metric::Latency,
+        unit: Unit::Nanoseconds,
+        firmware: None,
+        estimate: Estimate::default(),
+        evidence: Evidence { buffer: Bytes::mib(mib), prefetch, ..Evidence::default() },
+        quality: Quality::default(),
+        verdict: Verdict::default(),
+    }
+}
+
+#[test]
+fn latencies_overrule_registers() {
+    let judge = |m: Measurement| contradicted([&m]).map(|n| n.code);
+    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 2.4)).as_deref(), Some(NOT_EFFECTIVE));
+    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 512, 1.1)), None);
+    // Within a cache order makes little difference, and what difference there is has other reasons.
+    assert_eq!(judge(chase(ChaseOrder::WindowLocal, 8, 2.4)), None);
+}

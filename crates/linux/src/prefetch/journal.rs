@@ -1,0 +1,182 @@
+//! What registers were before they were changed, on disk before the first write: whoever finds it can undo the change.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+const TITLE: &str = "memgauge prefetch journal 1";
+/// The last line: a journal without it was cut off.
+const END: &str = "end";
+
+/// A register of a CPU as it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saved {
+    /// The CPU.
+    pub cpu: u32,
+    /// The register.
+    pub register: u32,
+    /// The bits that are changed; all others are left as they are found when it is restored.
+    pub mask: u64,
+    /// Its value.
+    pub value: u64,
+}
+
+/// Which journal: they are undone separately.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Of a run, which undoes its change at its end.
+    Run,
+    /// Of `prefetch off` and `prefetch on`, which last until `prefetch restore`.
+    Kept,
+}
+
+impl Kind {
+    /// Its file in the folder.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Run => "prefetch-run.journal",
+            Self::Kept => "prefetch-kept.journal",
+        }
+    }
+}
+
+/// Registers as they were found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Journal {
+    /// Tells this change from an earlier or later one.
+    pub id: String,
+    /// The kernel's boot id: registers are back at their defaults after the next boot.
+    pub boot: String,
+    /// The registers.
+    pub saved: Vec<Saved>,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// It cannot be read or written.
+    #[error("{0}: {1}")]
+    Io(PathBuf, io::Error),
+    /// It is not what it should be.
+    #[error("{0} is damaged: {1}")]
+    Damaged(PathBuf, String),
+}
+
+impl Journal {
+    fn text(&self) -> String {
+        let mut text = format!("{TITLE}\nid {}\nboot {}\n", self.id, self.boot);
+        for s in &self.saved {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "cpu {} register {:#x} mask {:#x} value {:#x}", s.cpu, s.register, s.mask, s.value);
+        }
+        text + END + "\n"
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(TITLE) {
+            return Err(format!("it does not begin with '{TITLE}'"));
+        }
+        let mut named = |name: &str| {
+            let line = lines.next().unwrap_or_default();
+            line.strip_prefix(name).map(|rest| rest.trim().to_owned()).ok_or_else(|| format!("no '{name}' in '{line}'"))
+        };
+        let (id, boot) = (named("id ")?, named("boot ")?);
+        let mut saved = Vec::new();
+        for line in lines {
+            if line == END {
+                return Ok(Self { id, boot, saved });
+            }
+            saved.push(saved_of(line).ok_or_else(|| format!("line '{line}'"))?);
+        }
+        Err("its end is missing".into())
+    }
+
+    /// Writes it to `folder`, so that it is there after a power cut as far as the file system can promise: the file is synchronised before
+    /// it takes its name, and the folder after that.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn write(&self, folder: &Path, kind: Kind) -> Result<(), JournalError> {
+        let path = folder.join(kind.file());
+        let beside = path.with_extension("new");
+        let write = || {
+            let mut file = File::create(&beside)?;
+            file.write_all(self.text().as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            File::open(folder)?.sync_all()
+        };
+        write().map_err(|e| JournalError::Io(path.clone(), e))
+    }
+
+    /// Reads it from `folder`; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn read(folder: &Path, kind: Kind) -> Result<Option<Self>, JournalError> {
+        let path = folder.join(kind.file());
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(JournalError::Io(path, e)),
+        }
+    }
+
+    /// Removes it from `folder`; one that is not there is no error.
+    ///
+    /// # Errors
+    /// When it stays.
+    pub fn remove(folder: &Path, kind: Kind) -> Result<(), JournalError> {
+        let path = folder.join(kind.file());
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(JournalError::Io(path, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn saved_of(line: &str) -> Option<Saved> {
+    let mut words = line.split_whitespace();
+    let mut after = |name: &str| words.next().filter(|w| *w == name).and_then(|_| words.next());
+    let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let cpu = after("cpu")?.parse().ok()?;
+    let register = u32::try_from(hex(after("register")?)?).ok()?;
+    let (mask, value) = (hex(after("mask")?)?, hex(after("value")?)?);
+    words.next().is_none().then_some(Saved { cpu, register, mask, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal() -> Journal {
+        let saved = |cpu, value| Saved { cpu, register: 0xC000_0108, mask: 0x2F, value };
+        Journal { id: "12-34".into(), boot: "0f3a".into(), saved: vec![saved(0, 0), saved(7, u64::MAX)] }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = std::env::temp_dir().join(format!("memgauge-journal-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
+        journal().write(&folder, Kind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), Some(journal()));
+        assert_eq!(Journal::read(&folder, Kind::Kept).unwrap(), None);
+        Journal::remove(&folder, Kind::Run).unwrap();
+        Journal::remove(&folder, Kind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_part_of_a_journal_is_none() {
+        let whole = journal().text();
+        for end in 0..whole.len() - 1 {
+            assert!(Journal::parse(&whole[..end]).is_err(), "{:?}", &whole[..end]);
+        }
+        assert_eq!(Journal::parse(&whole), Ok(journal()));
+        assert!(Journal::parse(&whole.replace("mask 0x2f", "mask 2f")).is_err());
+    }
+}

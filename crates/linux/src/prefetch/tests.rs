@@ -1,0 +1,174 @@
+use super::*;
+use memgauge_core::prefetchers::{INTEL_REGISTER, Processor, control};
+
+/// Two CPUs whose registers are plain files, and a folder for journals.
+struct Fake {
+    folder: PathBuf,
+    place: Place,
+    controls: BTreeMap<u32, Control>,
+}
+
+impl Fake {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("memgauge-prefetch-{name}-{}", std::process::id()));
+        for cpu in 0..2 {
+            fs::create_dir_all(folder.join(format!("cpu/{cpu}"))).unwrap();
+            File::create(folder.join(format!("cpu/{cpu}/msr"))).unwrap().set_len(0x1000).unwrap();
+        }
+        let boot = folder.join("proc/sys/kernel/random");
+        fs::create_dir_all(&boot).unwrap();
+        fs::write(boot.join("boot_id"), "first\n").unwrap();
+        let msr = Msr::new(folder.join("cpu"), &folder);
+        let place = Place { msr, folder: folder.join("run"), root: folder.clone() };
+        let skylake = Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(0x55), ..Processor::default() };
+        let controls = (0..2).map(|cpu| (cpu, control(&skylake).unwrap())).collect();
+        let fake = Self { folder, place, controls };
+        fake.write(0, 0x800);
+        fake.write(1, 0x4);
+        fake
+    }
+
+    fn begin(&self, kind: Kind) -> Result<Change, PrefetchError> {
+        Change::begin(self.place.clone(), &self.controls, kind)
+    }
+
+    fn read(&self, cpu: u32) -> u64 {
+        self.place.msr.read(cpu, INTEL_REGISTER).unwrap()
+    }
+
+    fn write(&self, cpu: u32, value: u64) {
+        self.place.msr.write(cpu, INTEL_REGISTER, value).unwrap();
+    }
+
+    fn both(&self) -> (u64, u64) {
+        (self.read(0), self.read(1))
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_change_sets_masked_bits_only_and_puts_them_back() {
+    let fake = Fake::new("change");
+    let mut change = fake.begin(Kind::Run).unwrap();
+    assert_eq!(fake.both(), (0x800, 0x4), "nothing is written before it is asked for");
+    change.set(true).unwrap();
+    assert_eq!(fake.both(), (0x80F, 0xF));
+    change.set(false).unwrap();
+    assert_eq!(fake.both(), (0x800, 0));
+    change.set(true).unwrap();
+    assert_eq!(change.verify().unwrap(), BTreeMap::from([(0, 0x80F), (1, 0xF)]));
+    // Somebody else's bit of the register is theirs.
+    fake.write(0, 0x8F);
+    change.restore().unwrap();
+    assert_eq!(fake.both(), (0x80, 0x4));
+    assert_eq!(fake.place.waiting(), []);
+}
+
+#[test]
+fn dropping_and_panicking_restore() {
+    let fake = Fake::new("drop");
+    let place = std::panic::AssertUnwindSafe(&fake);
+    let ended = std::panic::catch_unwind(|| {
+        let mut change = place.begin(Kind::Run).unwrap();
+        change.set(true).unwrap();
+        assert_eq!(place.both(), (0x80F, 0xF));
+        std::panic::panic_any(0);
+    });
+    assert!(ended.is_err());
+    assert_eq!(fake.both(), (0x800, 0x4));
+}
+
+#[test]
+fn two_changes_do_not_overlap() {
+    let fake = Fake::new("overlap");
+    let first = fake.begin(Kind::Run).unwrap();
+    let busy = fake.begin(Kind::Run).unwrap_err();
+    assert!(matches!(&busy, PrefetchError::Busy(who) if *who == format!("process {}", std::process::id())), "{busy}");
+    assert!(matches!(fake.place.restore(), Err(PrefetchError::Busy(_))));
+    drop(first);
+    fake.begin(Kind::Run).unwrap();
+}
+
+/// As a power cut or SIGKILL of both processes leaves it.
+fn killed(fake: &Fake) {
+    let mut change = fake.begin(Kind::Run).unwrap();
+    change.set(true).unwrap();
+    change.keep();
+}
+
+#[test]
+fn a_journal_is_replayed_once_and_dropped_after_a_boot() {
+    let fake = Fake::new("replay");
+    killed(&fake);
+    assert_eq!(fake.place.waiting(), [Kind::Run]);
+    assert_eq!(fake.place.restore().unwrap(), [Found::Restored(2), Found::Nothing]);
+    assert_eq!(fake.both(), (0x800, 0x4));
+    assert_eq!(fake.place.restore().unwrap(), [Found::Nothing, Found::Nothing]);
+    killed(&fake);
+    fs::write(fake.folder.join("proc/sys/kernel/random/boot_id"), "second\n").unwrap();
+    assert_eq!(fake.place.waiting(), []);
+    assert_eq!(fake.place.restore().unwrap(), [Found::EarlierBoot, Found::Nothing]);
+    assert_eq!(fake.both(), (0x80F, 0xF), "what is of another boot is not written");
+}
+
+#[test]
+fn the_next_run_undoes_what_a_killed_one_left() {
+    let fake = Fake::new("next");
+    killed(&fake);
+    let mut next = fake.begin(Kind::Run).unwrap();
+    assert_eq!(*next.found(), Found::Restored(2));
+    assert_eq!(fake.both(), (0x800, 0x4));
+    next.set(true).unwrap();
+    next.restore().unwrap();
+    assert_eq!(fake.both(), (0x800, 0x4), "the values before the killed run, not those that it left");
+}
+
+#[test]
+fn what_is_kept_survives_runs_and_goes_back_to_the_first_values() {
+    let fake = Fake::new("kept");
+    for off in [true, false, true] {
+        let mut change = fake.begin(Kind::Kept).unwrap();
+        change.set(off).unwrap();
+        change.keep();
+    }
+    assert_eq!(fake.both(), (0x80F, 0xF));
+    let mut run = fake.begin(Kind::Run).unwrap();
+    run.set(false).unwrap();
+    assert_eq!(fake.both(), (0x800, 0));
+    run.restore().unwrap();
+    assert_eq!(fake.both(), (0x80F, 0xF));
+    assert_eq!(fake.place.restore().unwrap(), [Found::Nothing, Found::Restored(2)]);
+    assert_eq!(fake.both(), (0x800, 0x4));
+}
+
+#[test]
+fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
+    let fake = Fake::new("gone");
+    let mut change = fake.begin(Kind::Run).unwrap();
+    change.set(true).unwrap();
+    fake.write(1, 0xB);
+    let changed = change.verify().unwrap_err().to_string();
+    assert!(changed.contains("CPU 1") && changed.contains("0xf to 0xb"), "{changed}");
+    let device = fake.folder.join("cpu/1/msr");
+    fs::rename(&device, device.with_extension("gone")).unwrap();
+    let left = change.restore().unwrap_err();
+    assert!(left.to_string().contains("CPU 1 is offline"), "{left}");
+    assert_eq!(fake.read(0), 0x800, "the others are restored");
+    fs::rename(device.with_extension("gone"), &device).unwrap();
+    assert_eq!(fake.place.restore().unwrap(), [Found::Restored(1), Found::Nothing]);
+    assert_eq!(fake.both(), (0x800, 0x4));
+}
+
+#[test]
+fn a_damaged_journal_stops_everything() {
+    let fake = Fake::new("damaged");
+    killed(&fake);
+    fs::write(fake.place.folder.join(Kind::Run.file()), "memgauge prefetch journal 1\nid 1\n").unwrap();
+    assert!(matches!(fake.begin(Kind::Run), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
+    assert!(matches!(fake.place.restore(), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
+}

@@ -1,0 +1,340 @@
+//! Prefetchers' registers end to end, on a file system in place of `/dev/cpu`.
+#![allow(clippy::unwrap_used, reason = "a panic in a helper is the failure report of its test")]
+
+#[path = "support/registers.rs"]
+mod registers;
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::{Child, Output, Stdio};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use memgauge_core::prefetchers::{AT_WORK, NOT_EFFECTIVE, PrefetchRequest, PrefetchStatus};
+use memgauge_core::result::{Experiment, Report};
+use memgauge_core::units::Bytes;
+
+use registers::Registers;
+use support::{MEASURING, program, text};
+
+fn run(registers: &Registers, line: &str) -> Output {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    registers.program().args(line.split_whitespace()).output().unwrap()
+}
+
+fn report(registers: &Registers, line: &str) -> Report {
+    let output = run(registers, &format!("{line} --format json"));
+    assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What must not have been claimed, and what must have been said.
+fn refused(registers: &Registers, line: &str, words: &[&str]) {
+    let before = registers.values();
+    let output = run(registers, line);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{line}: {said}");
+    assert!(output.stdout.is_empty(), "{line} claims nothing: {}", text(&output.stdout));
+    for word in words {
+        assert!(said.contains(word), "'{word}' is missing: {said}");
+    }
+    assert_eq!(registers.values(), before, "{line}");
+    assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line} leaves a journal");
+}
+
+fn start(registers: &Registers, line: &str) -> Child {
+    let mut command = registers.program();
+    command.args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "not seen within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn signal(pid: u32, signal: i32) {
+    // SAFETY: a process that this test has started and not waited for.
+    assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
+}
+
+/// The guardian of a run.
+fn guardian_of(run: &Child) -> u32 {
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    let mut found = None;
+    until("a guardian", || {
+        found = std::fs::read_to_string(&children).unwrap_or_default().split_whitespace().next().and_then(|id| id.parse().ok());
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+fn all_off(registers: &Registers, mask: u64) -> bool {
+    registers.values().values().all(|v| v & mask == mask)
+}
+
+#[test]
+fn status_names_what_is_on_and_off() {
+    let Some(registers) = Registers::intel("status") else { return };
+    let cpus: Vec<u32> = registers.values().keys().copied().collect();
+    for cpu in &cpus {
+        registers.set(*cpu, 0x805);
+    }
+    let state = report(&registers, "prefetch status").environment.prefetch.unwrap();
+    assert_eq!((state.status, state.groups.len()), (PrefetchStatus::Partly, 1));
+    let group = &state.groups[0];
+    assert_eq!(group.cpus.iter().collect::<Vec<_>>(), cpus);
+    assert_eq!((group.value.as_deref(), group.off.join(" ")), (Some("0x805"), "l2-streamer l1-streamer".into()));
+    let shown = run(&registers, "prefetch");
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("0x1a4 MISC_FEATURE_CONTROL") && shown.contains("l2-adjacent-line, l1-ip-stride"), "{shown}");
+    assert!(registers.state().written.is_empty(), "status writes nothing");
+    // A CPU whose register cannot be read leaves nothing to claim.
+    registers.state().offline = vec![cpus[cpus.len() - 1]];
+    let output = run(&registers, "prefetch --format json");
+    assert_eq!(output.status.code(), Some(4));
+    let state = serde_json::from_slice::<Report>(&output.stdout).unwrap().environment.prefetch.unwrap();
+    assert_eq!(state.status, PrefetchStatus::Unknown);
+    assert!(state.reason.unwrap().contains("offline"));
+}
+
+#[test]
+fn a_run_sets_verifies_measures_and_restores() {
+    for (registers, register, mask) in [(Registers::intel("run-intel"), 0x1A4, 0xF), (Registers::amd("run-amd"), 0xC000_0108, 0x2F)] {
+        let Some(registers) = registers else { return };
+        let before = registers.values();
+        let output = run(&registers, "latency --prefetch off --size 64M --time 300ms --format json");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("tainted"), "it is told beforehand: {}", text(&output.stderr));
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report.notes.iter().any(|n| n.code == "kernel-tainted"), "{:?}", report.notes);
+        assert_eq!(registers.values(), before);
+        for (cpu, value) in &before {
+            let written: Vec<u64> = registers.state().written.iter().filter(|w| (w.0, w.1) == (*cpu, register)).map(|w| w.2).collect();
+            assert_eq!(written, [value | mask, *value], "CPU {cpu}");
+        }
+        // These registers switch nothing: where the latencies tell that prefetchers are at work, nothing may claim that they are off.
+        let at_work = report
+            .results
+            .iter()
+            .any(|m| m.evidence.buffer > Bytes::mib(16) && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > AT_WORK));
+        let state = report.environment.prefetch.unwrap();
+        assert_eq!(state.asked, PrefetchRequest::Off);
+        assert_eq!(state.status, if at_work { PrefetchStatus::Unknown } else { PrefetchStatus::Off });
+        assert_eq!(report.notes.iter().any(|n| n.code == NOT_EFFECTIVE), at_work, "{:?}", report.notes);
+        assert!(state.groups.iter().all(|g| g.on.is_empty() && g.value.is_some()), "{state:?}");
+        assert_eq!(std::fs::read_dir(registers.journals()).unwrap().count(), 1, "only the lock's file stays");
+    }
+}
+
+#[test]
+fn compare_measures_both_states() {
+    let Some(registers) = Registers::intel("compare") else { return };
+    let before = registers.values();
+    let report = report(&registers, "prefetch compare --node 0 --size 32M --time 150ms");
+    assert!(report.complete, "{:?}", report.notes);
+    for state in [PrefetchRequest::On, PrefetchRequest::Off] {
+        let of = |experiment| report.results.iter().filter(move |m| m.at.prefetch == Some(state) && m.experiment == experiment);
+        assert_eq!((of(Experiment::Bandwidth).count(), of(Experiment::IdleLatency).count()), (1, 2));
+        assert!(of(Experiment::Bandwidth).chain(of(Experiment::IdleLatency)).all(|m| m.estimate.value.is_some()));
+    }
+    assert_eq!(registers.values(), before);
+    let written: Vec<u64> = registers.state().written.iter().filter(|w| w.0 == 0).map(|w| w.2).collect();
+    assert!(written.ends_with(&[0xF, 0]), "{written:x?}");
+    assert_eq!(report.environment.prefetch.unwrap().groups.iter().map(|g| g.cpus.len()).sum::<usize>(), before.len());
+}
+
+#[test]
+fn what_cannot_be_switched_is_refused_by_name() {
+    let Some(registers) = Registers::intel("refused") else { return };
+    let last = *registers.values().keys().last().unwrap();
+    let line = "latency --prefetch off --size 1M --time 100ms";
+    registers.state().valid.insert(0x1A4, 0x7);
+    refused(&registers, line, &["CPU 0", "0x1a4", "reserved", "BIOS"]);
+    refused(&registers, "prefetch compare --size 1M --time 100ms --quiet", &[]);
+    registers.state().valid.clear();
+    refused(&registers, line, &["CPU 0 refuses to read register 0x1a4"]);
+    registers.state().valid.insert(0x1A4, 0xF);
+    registers.state().forgets = true;
+    refused(&registers, line, &["CPU 0", "was written with 0xf and reads back 0x0", "hypervisor"]);
+    refused(&registers, "prefetch off", &["reads back"]);
+    registers.state().forgets = false;
+    registers.state().refuses_writes = Some(libc::EPERM);
+    refused(&registers, line, &["the kernel refuses to write register 0x1a4 of CPU 0", "lockdown"]);
+    registers.state().refuses_writes = None;
+    registers.state().offline = vec![last];
+    refused(&registers, line, &[&format!("CPU {last} is offline"), "online"]);
+    registers.state().offline.clear();
+    registers.state().cpus.clear();
+    refused(&registers, line, &["msr module is not loaded", "modprobe msr"]);
+}
+
+#[test]
+fn a_register_that_another_program_changes_is_noticed() {
+    let Some(registers) = Registers::intel("changed") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = start(&registers, "latency --prefetch off --size 1M --time 1s --format json");
+    until("all off", || all_off(&registers, 0xF));
+    registers.set(0, 0x80E);
+    let output = child.wait_with_output().unwrap();
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    let state = report.environment.prefetch.unwrap();
+    assert_eq!(state.status, PrefetchStatus::Unknown);
+    assert!(report.notes.iter().any(|n| n.code == "prefetch-state-lost" && n.message.contains("CPU 0")), "{:?}", report.notes);
+    assert_eq!(registers.values()[&0], 0x800, "its bit stays, ours go back");
+}
+
+#[test]
+fn interrupts_restore() {
+    let Some(registers) = Registers::intel("interrupt") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = registers.values();
+    for (name, second) in [(libc::SIGINT, false), (libc::SIGTERM, false), (libc::SIGINT, true)] {
+        let child = start(&registers, "latency --prefetch off --size 1M --time 20s --format json");
+        until("all off", || all_off(&registers, 0xF));
+        signal(child.id(), name);
+        if second {
+            // The second one ends the program at once, without its own clearing up.
+            signal(child.id(), name);
+        }
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        until("restored", || registers.values() == before);
+        until("no journal", || !registers.journals().join("prefetch-run.journal").exists());
+    }
+}
+
+#[test]
+fn killed_at_100_random_moments_the_state_is_back_100_times() {
+    const LINE: &str = "bandwidth --prefetch off --size 1M --time 20s";
+    let Some(registers) = Registers::intel("killed") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = registers.values();
+    // What a run takes until it has switched everything.
+    let began = Instant::now();
+    let mut child = start(&registers, LINE);
+    until("all off", || all_off(&registers, 0xF));
+    let span = began.elapsed().as_nanos() as u64;
+    signal(child.id(), libc::SIGKILL);
+    child.wait().unwrap();
+    until("restored", || registers.values() == before);
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    let (mut changed, mut unchanged) = (0, 0);
+    for moment in 0..100 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let writes = registers.state().written.len();
+        let mut child = start(&registers, LINE);
+        if moment % 2 == 0 {
+            std::thread::sleep(Duration::from_nanos(random % (2 * span)));
+        } else {
+            // Around the writes and the first moments of measuring, however slow the machine is.
+            until("a write", || registers.state().written.len() > writes);
+            std::thread::sleep(Duration::from_micros(random % 20_000));
+        }
+        signal(child.id(), libc::SIGKILL);
+        if registers.values() == before {
+            unchanged += 1
+        } else {
+            changed += 1
+        }
+        child.wait().unwrap();
+        until("restored after SIGKILL", || registers.values() == before);
+    }
+    assert!(changed >= 30 && unchanged >= 1, "{changed} with changed registers, {unchanged} without: moments are not spread");
+    // Whatever was left to be undone is undone by the next run, and by it only once.
+    assert!(registers.program().args(["prefetch", "restore", "-q"]).status().unwrap().success());
+    assert_eq!(registers.values(), before);
+}
+
+#[test]
+fn a_journal_is_replayed_after_both_processes_died_and_dropped_after_a_boot() {
+    let Some(registers) = Registers::intel("journal") else { return };
+    let alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = registers.values();
+    let journal = registers.journals().join("prefetch-run.journal");
+    let kill_both = || {
+        let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
+        until("all off", || all_off(&registers, 0xF));
+        signal(guardian_of(&child), libc::SIGKILL);
+        signal(child.id(), libc::SIGKILL);
+        child.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(all_off(&registers, 0xF) && journal.exists(), "nobody is left to restore");
+    };
+    let codes = |registers: &Registers, line: &str| {
+        let output = registers.program().args(line.split_whitespace()).args(["--format", "json"]).output().unwrap();
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        report.notes.into_iter().map(|n| n.code).collect::<Vec<_>>()
+    };
+    kill_both();
+    assert_eq!(codes(&registers, "prefetch status"), ["prefetch-run-journal"]);
+    assert_eq!(codes(&registers, "prefetch restore"), ["prefetch-restored"]);
+    assert_eq!(registers.values(), before);
+    assert_eq!(codes(&registers, "prefetch restore"), ["prefetch-nothing-to-restore"]);
+    kill_both();
+    assert!(codes(&registers, "latency --prefetch off --size 1M --time 100ms").contains(&"prefetch-restored-earlier".to_owned()));
+    assert_eq!(registers.values(), before);
+    kill_both();
+    let left = std::fs::read_to_string(&journal).unwrap();
+    let boot = left.lines().find(|l| l.starts_with("boot ")).unwrap().to_owned();
+    std::fs::write(&journal, left.replace(&boot, "boot 00000000-0000-0000-0000-000000000000")).unwrap();
+    let writes = registers.state().written.len();
+    assert_eq!(codes(&registers, "prefetch restore"), ["prefetch-journal-void"]);
+    assert!(!journal.exists() && registers.state().written.len() == writes, "nothing of an earlier boot is written");
+    drop(alone);
+}
+
+#[test]
+fn two_runs_do_not_overlap() {
+    let Some(registers) = Registers::intel("overlap") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = registers.values();
+    let mut child = start(&registers, "latency --prefetch off --size 1M --time 20s");
+    until("all off", || all_off(&registers, 0xF));
+    for line in ["latency --prefetch on --size 1M --time 100ms", "prefetch on", "prefetch restore", "prefetch compare --size 1M"] {
+        let output = registers.program().args(line.split_whitespace()).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{line}");
+        let said = text(&output.stderr);
+        assert!(said.contains(&format!("another memgauge (process {})", child.id())), "{line}: {said}");
+        assert!(all_off(&registers, 0xF), "{line}");
+    }
+    signal(child.id(), libc::SIGTERM);
+    child.wait().unwrap();
+    assert_eq!(registers.values(), before);
+}
+
+#[test]
+fn off_and_on_last_until_restore() {
+    let Some(registers) = Registers::amd("kept") else { return };
+    let before = registers.values();
+    let off = report(&registers, "prefetch off").environment.prefetch.unwrap();
+    assert_eq!((off.status, all_off(&registers, 0x2F)), (PrefetchStatus::Off, true));
+    let on = report(&registers, "prefetch on").environment.prefetch.unwrap();
+    assert_eq!(on.status, PrefetchStatus::On);
+    assert_eq!(
+        report(&registers, "latency --prefetch off --size 1M --time 100ms").environment.prefetch.unwrap().asked,
+        PrefetchRequest::Off
+    );
+    assert_eq!(registers.values(), before.keys().map(|cpu| (*cpu, 0)).collect::<BTreeMap<_, _>>(), "a run puts back what it found");
+    let kept = report(&registers, "prefetch");
+    assert!(kept.notes.iter().any(|n| n.code == "prefetch-kept"), "{:?}", kept.notes);
+    report(&registers, "prefetch restore");
+    assert_eq!(registers.values(), before);
+}
+
+/// Without the folder of a test, a made-up CPU is none: no real register is ever taken for another model's.
+#[test]
+fn a_made_up_cpu_needs_made_up_registers() {
+    let output = program().env("MEMGAUGE_PREFETCH_AS", "AuthenticAMD,23,49").args(["prefetch", "--format", "json"]).output().unwrap();
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    let groups = report.environment.prefetch.unwrap().groups;
+    assert!(
+        groups.iter().all(|g| g.reason.as_deref() != Some("AMD family 0x17 has no documented prefetch control register")),
+        "{groups:?}"
+    );
+}
