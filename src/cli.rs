@@ -12,6 +12,7 @@ use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 mod probe;
 mod quick;
 mod scan;
+mod sweep;
 mod threads;
 mod traffic;
 
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
     Scan(scan::ScanArgs),
+    /// Measure latency and bandwidth over the working set, and find the caches in them.
+    Sweep(sweep::SweepArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -605,6 +608,7 @@ impl Cli {
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
+            Some(Command::Sweep(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),

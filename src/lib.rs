@@ -18,7 +18,7 @@ use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
-use memgauge_core::{advise, limit};
+use memgauge_core::{advise, levels, limit};
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
@@ -136,6 +136,7 @@ fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &sign
     report.curves = outcome.curves;
     report.notes.extend(plan.notes.iter().cloned());
     report.notes.extend(outcome.notes);
+    report.levels = levels::of_results(&report.results, &report.machine);
     report.notes.extend(advise::notes(&report.results, &report.machine));
     let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(suspended));
     if suspended > SUSPENSION {
@@ -196,6 +197,7 @@ fn blank_report(machine: Machine, root: &Path) -> Report {
         plan: None,
         results: Vec::new(),
         curves: Vec::new(),
+        levels: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
         health: None,

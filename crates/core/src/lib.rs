@@ -11,6 +11,7 @@ pub mod distribution;
 pub mod findings;
 pub mod installed;
 pub mod judge;
+pub mod levels;
 pub mod limit;
 pub mod note;
 pub mod pattern;

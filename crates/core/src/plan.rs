@@ -17,7 +17,9 @@ mod load;
 pub mod quick;
 mod scan;
 mod sizes;
+mod sweep;
 pub use decide::{PlanError, plan};
+pub use sweep::{BandwidthSweep, LatencySweep};
 
 /// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +161,10 @@ pub enum Work {
     Handoff(Handoff),
     /// Every region of a node's free memory.
     Scan(Scan),
+    /// A probe alone, over working set after working set.
+    LatencySweep(LatencySweep),
+    /// Loaders alone, over working set after working set.
+    BandwidthSweep(BandwidthSweep),
 }
 
 impl Work {
@@ -170,6 +176,8 @@ impl Work {
             Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
             Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
             Self::Scan(scan) => scan.cpus.clone(),
+            Self::LatencySweep(sweep) => IdSet::one(sweep.probe.cpu),
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().map(|l| l.cpu).collect(),
         }
     }
 
@@ -181,6 +189,8 @@ impl Work {
             Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
             Self::Handoff(handoff) => vec![&handoff.buffer],
             Self::Scan(scan) => vec![&scan.region],
+            Self::LatencySweep(sweep) => vec![&sweep.probe.buffer],
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().flat_map(Loader::buffers).collect(),
         }
     }
 }

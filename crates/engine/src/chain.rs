@@ -44,11 +44,7 @@ pub(crate) struct Order {
 
 /// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset where it starts.
 pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usize, CellError> {
-    let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
-        .map_err(|e| CellError::Cannot(e.to_string()))?;
-    if layout.buffer_bytes() > buffer.len() {
-        return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
-    }
+    let layout = layout(buffer, order)?;
     let lines = Lines(buffer.as_ptr());
     let next = layout.next_entries();
     if let [next] = next[..] {
@@ -71,6 +67,54 @@ pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usiz
         });
     }
     Ok(layout.start())
+}
+
+/// For each window of a chain, where its last line is: the one whose link leads to the next window.
+pub(crate) struct Exits(Vec<usize>);
+
+/// As [`write`], for a chain of several windows that [`relink`] can shorten.
+pub(crate) fn write_with_exits(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<Exits, CellError> {
+    let layout = layout(buffer, order)?;
+    let (lines, next) = (Lines(buffer.as_ptr()), layout.next_entries());
+    let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
+    in_parallel(layout.windows(), cpus, |range| {
+        let mut cycle = Cycle::default();
+        for window in range {
+            layout.fill_window(window, next[window], &mut cycle, |from, to| {
+                if to == next[window] {
+                    exits[window].store(from, Ordering::Relaxed);
+                }
+                // SAFETY: the layout's offsets lie within `buffer_bytes`, which `layout` checked; each window is handed to one thread.
+                unsafe { lines.link(from, to) };
+            });
+        }
+    });
+    Ok(Exits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
+}
+
+/// Makes the first windows of a chain that [`write_with_exits`] wrote a chain of their own, as long as `order` says, and returns the
+/// offset where it starts. Only the links between windows are written: what a window holds does not depend on how many there are.
+pub(crate) fn relink(buffer: &Buffer, order: &Order, exits: &Exits) -> Result<usize, CellError> {
+    let layout = layout(buffer, order)?;
+    if layout.windows() > exits.0.len() {
+        return Err(CellError::Cannot(format!("a chain of {} is longer than the one that was written", order.bytes)));
+    }
+    let lines = Lines(buffer.as_ptr());
+    for (from, to) in exits.0.iter().zip(layout.next_entries()) {
+        // SAFETY: both are lines of windows within `buffer_bytes`, which `layout` checked; no other thread uses the buffer.
+        unsafe { lines.link(*from, to) };
+    }
+    Ok(layout.start())
+}
+
+/// The order's layout, within the buffer.
+fn layout(buffer: &Buffer, order: &Order) -> Result<ChaseLayout, CellError> {
+    let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
+        .map_err(|e| CellError::Cannot(e.to_string()))?;
+    if layout.buffer_bytes() > buffer.len() {
+        return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
+    }
+    Ok(layout)
 }
 
 /// Hands out `0..count` in small ranges to a thread on each of `cpus`.

@@ -17,6 +17,7 @@ mod pages;
 mod rfo;
 mod scan;
 mod session;
+mod sweep;
 mod team;
 
 use std::collections::BTreeMap;

@@ -242,6 +242,11 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.scan(experiment, &cell.at, scan)
             }
+            Work::LatencySweep(sweep) => {
+                self.shelf.clear();
+                self.latency_sweep(experiment, &cell.at, sweep)
+            }
+            Work::BandwidthSweep(sweep) => self.bandwidth_sweep(experiment, &cell.at, sweep),
         }
     }
 
@@ -439,7 +444,7 @@ impl<'a> Session<'a> {
     /// A result without value for a cell that failed, so that no cell goes missing silently.
     fn unmeasured(&mut self, experiment: Experiment, cell: &Cell, error: &CellError) {
         let metric = match cell.work {
-            Work::Bandwidth { .. } | Work::Scan(_) => Metric::Bandwidth,
+            Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();

@@ -63,6 +63,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape)?],
         Task::Scan => vec![planner.scan()?],
+        Task::Sweep(shape) => planner.sweep(shape)?,
         Task::Quick => planner.quick()?,
     };
     let stop = if spec.task == Task::Quick { planner.quick_stop(&steps) } else { planner.stop(&steps) };
@@ -151,12 +152,18 @@ impl<'a> Planner<'a> {
 
     fn stop(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
-        let default = if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) { SUITE_BUDGET_S } else { COMMAND_BUDGET_S };
+        let default = if let Task::Sweep(_) = self.spec.task {
+            super::sweep::POINT_BUDGET_S
+        } else if suite || steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) {
+            SUITE_BUDGET_S
+        } else {
+            COMMAND_BUDGET_S
+        };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(if self.spec.task == Task::Scan {
-                super::scan::HALF_WIDTH
-            } else {
-                DEFAULT_HALF_WIDTH
+            relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
+                Task::Scan => super::scan::HALF_WIDTH,
+                Task::Sweep(_) => super::sweep::HALF_WIDTH,
+                _ => DEFAULT_HALF_WIDTH,
             }),
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
@@ -243,7 +250,7 @@ impl<'a> Planner<'a> {
         Ok(steps)
     }
 
-    fn budget(&self) -> f64 {
+    pub(super) fn budget(&self) -> f64 {
         self.stop(&[]).budget_s
     }
 

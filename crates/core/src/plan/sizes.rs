@@ -253,6 +253,12 @@ impl<'a> Sizes<'a> {
             .collect()
     }
 
+    /// What each of `in_all` buffers may take, `on_node` of them on `node`, and what leaves no more.
+    pub(super) fn most(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
+        let room = self.room(node, 0, on_node.max(1), in_all.max(1));
+        (room.bytes, format!("{}: {}", room.place, room.limited_by))
+    }
+
     /// A buffer of a thread that was given what to do.
     pub(super) fn thread_buffer(
         &self,

@@ -7,7 +7,7 @@ mod distribution;
 pub(crate) mod evidence;
 mod grid;
 mod health;
-mod latency;
+pub(crate) mod latency;
 mod machine;
 mod marks;
 mod nodes;
@@ -16,6 +16,7 @@ pub(crate) mod number;
 mod page;
 mod plan;
 mod scan;
+mod sweep;
 
 use std::collections::BTreeSet;
 
@@ -154,12 +155,14 @@ pub(crate) enum Section {
     NodePairs,
     CpuPairs,
     Scan,
+    WorkingSet,
     Other,
 }
 
 impl Section {
     pub(crate) fn of(m: &Measurement) -> Self {
         match (m.experiment, m.at.table) {
+            (_, Some(Table::WorkingSet)) => Self::WorkingSet,
             (Experiment::IdleLatency, Some(Table::NodeMatrix) | None) => Self::LatencyMatrix,
             (Experiment::IdleLatency, Some(Table::PerCpu)) => Self::LatencyByCpu,
             (Experiment::Bandwidth, Some(Table::PerMix) | None) => Self::ByMix,
@@ -205,6 +208,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::NodePairs => nodes::pairs(page, &mut context, &ms),
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
             Section::Scan => scan::scans(page, &mut context, &ms),
+            Section::WorkingSet => sweep::sweeps(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
     }
