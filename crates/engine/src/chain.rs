@@ -40,6 +40,8 @@ pub(crate) struct Order {
     pub(crate) line: Bytes,
     pub(crate) order: ChaseOrder,
     pub(crate) seed: u64,
+    /// All sets of a cache alike ([`ChaseLayout::evenly`]).
+    pub(crate) even: bool,
 }
 
 /// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset where it starts.
@@ -114,7 +116,7 @@ fn layout(buffer: &Buffer, order: &Order) -> Result<ChaseLayout, CellError> {
     if layout.buffer_bytes() > buffer.len() {
         return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
     }
-    Ok(layout)
+    Ok(if order.even { layout.evenly() } else { layout })
 }
 
 /// Hands out `0..count` in small ranges to a thread on each of `cpus`.
@@ -166,7 +168,7 @@ mod tests {
             return;
         };
         for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
-            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5 };
+            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5, even: false };
             let start = buffer.as_ptr().wrapping_add(write(&buffer, &order, &cpus).unwrap()).cast_const();
             let slots = 4 << 20 >> 7;
             let mut seen = std::collections::BTreeSet::new();
@@ -180,6 +182,36 @@ mod tests {
             // SAFETY: as above.
             assert_eq!(unsafe { kernels::chase(start, slots) }, start, "the unrolled chase agrees");
         }
+    }
+
+    #[test]
+    fn a_shortened_chain_is_one_cycle_over_the_windows_left() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let of = |mib: u64| Order {
+            bytes: Bytes(mib << 19),
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::WindowLocal,
+            seed: 9,
+            even: true,
+        };
+        let exits = write_with_exits(&buffer, &of(8), &cpus).unwrap();
+        for halves in [1, 3, 8, 2] {
+            let order = of(halves);
+            let start = buffer.as_ptr().wrapping_add(relink(&buffer, &order, &exits).unwrap()).cast_const();
+            let slots = order.bytes.0 as usize / 128;
+            let mut seen = std::collections::BTreeSet::new();
+            let mut at = start;
+            for _ in 0..slots {
+                assert!(seen.insert(at as usize), "a line is visited twice");
+                assert!((at as usize) < buffer.as_ptr() as usize + order.bytes.0 as usize, "within the first {}", order.bytes);
+                // SAFETY: `at` is a line of the chain just written.
+                at = unsafe { kernels::chase_exact(at, 1) };
+            }
+            assert_eq!(at, start, "back at the start after {slots} hops");
+        }
+        assert!(relink(&buffer, &of(9), &exits).is_err());
     }
 
     fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
@@ -210,6 +242,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::WindowLocal,
             seed: 5,
+            even: false,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
@@ -233,6 +266,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::FullRandom,
             seed: 5,
+            even: false,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

@@ -259,7 +259,7 @@ impl Session<'_> {
     ) -> Result<usize, CellError> {
         let line = self.line();
         let seed = self.plan.seed.wrapping_add(nth);
-        let order = chain::Order { bytes, window: probe.window, stride: probe.stride, line, order, seed };
+        let order = chain::Order { bytes, window: probe.window, stride: probe.stride, line, order, seed, even: false };
         chain::write(buffer, &order, &probe.buffer.touch)
     }
 

@@ -15,21 +15,24 @@ use crate::burst::Chase;
 use crate::chain::{self, Exits};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
-use crate::session::{CellError, Course, Session, WINDOW};
+use crate::session::{CellError, Course, Session};
 
-/// Counted windows of a point's burst; with three bursts twelve samples, in 75 ms.
-const POINT_WINDOWS: usize = 4;
+/// Samples of a point are means over this time: some 10,000 hops of 100 ns. Shorter than a scheduler's slice, so that on a busy machine
+/// many windows pass in which the thread was never taken off its CPU.
+const POINT_WINDOW: Duration = Duration::from_millis(1);
+/// Counted windows of a point's burst.
+const POINT_WINDOWS: usize = 20;
 /// Bursts of a point at least.
 const POINT_BURSTS: usize = 3;
-/// Hops before a point is measured, at most: a lap over 128 MiB at 128 B, which brings into the caches what fits there. Larger working
+/// Hops before a point is measured, at most: a lap over 64 MiB of lines, which brings into the caches what fits there. Larger working
 /// sets leave the caches to chance whatever was done before.
 const WARM_HOPS: u64 = 1 << 20;
 /// Working sets from here on share the windows of the largest one; smaller ones are written anew in a millisecond, with windows that
 /// divide them evenly.
 const SHARED_FROM: Bytes = Bytes::mib(8);
 /// Rounds and counted windows of a trial between kernels: levels differ far more than kernels do.
-const TRIAL_ROUNDS: usize = 2;
-const TRIAL_WINDOWS: usize = 2;
+const TRIAL_ROUNDS: usize = 3;
+const TRIAL_WINDOWS: usize = 5;
 /// A kernel takes part where its whole steps fill at least this share of the working set.
 const FILLED: f64 = 0.95;
 
@@ -54,14 +57,15 @@ impl Session<'_> {
                 break;
             }
             self.within(i as f64 / sweep.sizes.len() as f64);
-            let (start, window) = self.prefix_chain(sweep, size, &buffer, &mut exits)?;
+            let range = sweep.range(size, self.line());
+            let (start, window) = self.prefix_chain(sweep, range, &buffer, &mut exits)?;
             let mut chase = Chase::new(buffer.clone(), start);
-            let (hops, clock) = ((size.0 / probe.stride.0).min(WARM_HOPS), self.clock());
+            let (hops, clock) = ((range.0 / probe.stride.0).min(WARM_HOPS), self.clock());
             chase = self.team.run_on(probe.cpu, move || chase.exactly(hops, &clock).1)?;
             let (mut groups, mut spent, mut course) = (Vec::new(), Duration::ZERO, Course::default());
             let windows = self.point_windows();
             loop {
-                let burst = self.burst(Some((probe.cpu, chase)), Vec::new(), windows)?;
+                let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, POINT_WINDOW)?;
                 course.add(&burst);
                 let Some((trace, moved_on)) = burst.chase else { return Err(CellError::Cannot("the chase left no trace".into())) };
                 groups.push(hop_ns(&trace, &clock, windows));
@@ -73,7 +77,7 @@ impl Session<'_> {
             let evidence = Evidence {
                 threads: 1,
                 kernel: "chase".into(),
-                buffer: size,
+                buffer: range,
                 window: Some(window),
                 stride: Some(probe.stride),
                 allocations: 1,
@@ -93,7 +97,7 @@ impl Session<'_> {
         })
     }
 
-    /// Writes the chain of a working set into the begin of `buffer`: where it starts, and the window that it is random in.
+    /// Writes a chain over the first `size` bytes of `buffer`: where it starts, and the window that it is random in.
     fn prefix_chain(
         &self,
         sweep: &LatencySweep,
@@ -104,7 +108,7 @@ impl Session<'_> {
         let probe = &sweep.probe;
         let (line, seed, touch) = (self.line(), self.plan.seed, &probe.buffer.touch);
         let shared = sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0;
-        let order = |bytes, window| chain::Order { bytes, window, stride: probe.stride, line, order: sweep.order, seed };
+        let order = |bytes, window| chain::Order { bytes, window, stride: probe.stride, line, order: sweep.order, seed, even: true };
         if shared {
             let exits = match exits {
                 Some(exits) => exits,
@@ -150,7 +154,7 @@ impl Session<'_> {
             let (mut course, mut deeds) = (Course::default(), Deeds::default());
             let windows = self.point_windows();
             loop {
-                let mut burst = self.burst(None, loads, windows)?;
+                let mut burst = self.burst_of(None, loads, windows, POINT_WINDOW)?;
                 course.add(&burst);
                 deeds.add(&burst);
                 groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
@@ -191,7 +195,7 @@ impl Session<'_> {
         for _ in 0..if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 } {
             for (kernel, rates) in candidates.iter().zip(&mut rates) {
                 let loads = self.prefix_loads(crew, |_| kernel, middle)?;
-                let burst = self.burst(None, loads, TRIAL_WINDOWS)?;
+                let burst = self.burst_of(None, loads, TRIAL_WINDOWS, POINT_WINDOW)?;
                 rates.extend(stats::median(&window_gbs(&burst, |t| clock.ns(t), TRIAL_WINDOWS)));
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
@@ -204,13 +208,13 @@ impl Session<'_> {
 
     /// Counted windows of each burst of a point.
     fn point_windows(&self) -> usize {
-        let fixed = (self.plan.stop.budget_s / POINT_BURSTS as f64 / WINDOW.as_secs_f64()).ceil() as usize;
+        let fixed = (self.plan.stop.budget_s / POINT_BURSTS as f64 / POINT_WINDOW.as_secs_f64()).ceil() as usize;
         if self.plan.stop.fixed_time { fixed.max(1) } else { POINT_WINDOWS }
     }
 
     /// Counts a burst's time and says whether the point has enough of them.
     fn point_done(&self, groups: &[Vec<f64>], spent: &mut Duration, windows: usize) -> bool {
-        *spent += WINDOW * windows as u32;
+        *spent += POINT_WINDOW * windows as u32;
         let converged = stats::estimate(groups, self.plan.stop.relative_half_width).converged;
         self.interrupted() || (groups.len() >= POINT_BURSTS && self.enough(*spent, groups.iter().any(|g| !g.is_empty()), converged))
     }

@@ -112,6 +112,11 @@ impl<'a> Sizes<'a> {
         }
     }
 
+    /// How many times its size a chase over lines so far apart takes.
+    pub(super) fn spread(&self, stride: Bytes) -> u64 {
+        stride.0 / self.line
+    }
+
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
     /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
     fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {

@@ -38,8 +38,15 @@ pub struct LatencySweep {
     pub probe: Probe,
     /// Order of the chase.
     pub order: ChaseOrder,
-    /// The working sets, ascending.
+    /// The working sets, ascending: bytes of the lines that are chased, which lie [`Probe::stride`] apart.
     pub sizes: Vec<Bytes>,
+}
+
+impl LatencySweep {
+    /// Bytes over which the lines of a working set are spread.
+    pub const fn range(&self, size: Bytes, line: Bytes) -> Bytes {
+        Bytes(size.0 / line.0 * self.probe.stride.0)
+    }
 }
 
 /// Loaders alone over working sets that all begin where their buffers begin.
@@ -119,8 +126,9 @@ impl Planner<'_> {
     fn latency_sweep(&mut self, cpu: u32) -> Result<Cell, PlanError> {
         let node = self.sweep_home(cpu)?;
         let stride = self.sizes.stride()?;
-        let sizes = self.working_sets(&[(cpu, node)], stride.0)?;
-        let largest = sizes.last().copied().unwrap_or(MIN);
+        let spread = self.sizes.spread(stride);
+        let sizes = self.working_sets(&[(cpu, node)], stride.0, spread)?;
+        let largest = Bytes(sizes.last().copied().unwrap_or(MIN).0 * spread);
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
         let at = Coordinates {
@@ -141,7 +149,7 @@ impl Planner<'_> {
         }
         // The same sizes as the latency's, so that both curves have the same points.
         let stride = self.sizes.stride()?;
-        let sizes = self.working_sets(&homes, stride.0)?;
+        let sizes = self.working_sets(&homes, stride.0, 1)?;
         let largest = sizes.last().copied().unwrap_or(MIN);
         let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
@@ -162,8 +170,8 @@ impl Planner<'_> {
         Ok(self.one_node()?.unwrap_or_else(|| self.home_of(cpu)))
     }
 
-    /// The working sets of buffers given as (CPU, node), within what each may take.
-    fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64) -> Result<Vec<Bytes>, PlanError> {
+    /// The working sets of buffers given as (CPU, node), within what each may take; each is spread over so many times its size.
+    fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
         let asked = &self.spec.sweep;
         let (min, points) = (asked.min.unwrap_or(MIN), asked.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
         if points == 0 || points > MOST_POINTS {
@@ -177,7 +185,7 @@ impl Planner<'_> {
             *on_node.entry(*node).or_default() += 1;
         }
         let least = on_node.iter().map(|(node, count)| self.sizes.most(*node, *count, homes.len() as u64)).min();
-        let (most, limited_by) = least.unwrap_or((u64::MAX, String::new()));
+        let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
         let mut max = asked.max.unwrap_or(MAX.max(min));
         if max.0 > most {
             if asked.max.is_some() || most < MIN.0.max(min.0) {

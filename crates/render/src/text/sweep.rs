@@ -16,15 +16,17 @@ use super::{Context, cpus_name};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
+/// More points than this are not all listed.
+const LISTED: usize = 24;
 /// Heights of a sketch.
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Every curve, in the order of its coordinates.
 pub(super) fn sweeps(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let shared = |m: &Measurement| Coordinates { working_set: None, ..m.at.clone() };
-    let keys: BTreeSet<Coordinates> = ms.iter().map(|m| shared(m)).collect();
-    for at in keys {
-        let mut points: Vec<&Measurement> = ms.iter().copied().filter(|m| shared(m) == at).collect();
+    let keys: BTreeSet<(Metric, Coordinates)> = ms.iter().map(|m| (m.metric, shared(m))).collect();
+    for (metric, at) in keys {
+        let mut points: Vec<&Measurement> = ms.iter().copied().filter(|m| m.metric == metric && shared(m) == at).collect();
         points.sort_by_key(|m| m.at.working_set);
         sweep(page, context, &at, &points);
     }
@@ -47,8 +49,12 @@ fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
         page.gap();
         page.text(Style::Plain, INDENT, INDENT, &format!("{} {sketch} {}", human(from), human(to)));
     }
+    let all = ms;
+    let listed: Vec<&Measurement> =
+        if all.len() > LISTED { all.iter().copied().filter(|m| tells(m, summary)).collect() } else { all.to_vec() };
+    let ms = &listed[..];
     let mut marks = Marks::new(context.report, ms);
-    let values: Vec<f64> = ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
+    let values: Vec<f64> = all.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let lines = grid(
         vec![
             Column::numbers("working set").with(ms.iter().map(|m| Cell::text(m.at.working_set.map(human).unwrap_or_default()))),
@@ -70,8 +76,21 @@ fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     marks.print(page, &mut context.advised);
     let scale = if latency { "bars and sketch are logarithmic" } else { "bars and sketch begin at 0" };
     let mut items = vec![scale.to_owned(), "all working sets are parts of one allocation".to_owned()];
-    items.extend(evidence(ms));
+    if let Some(spread) = spread(first) {
+        items.push(spread);
+    }
+    if listed.len() < all.len() {
+        items.push(format!("{} of {} sizes are listed, all are in the JSON (-o FILE.json)", listed.len(), all.len()));
+    }
+    items.extend(evidence(all));
     page.items(Style::Dim, INDENT, &items);
+}
+
+/// Whether a size is worth a line where there are many: powers of two and the edges of levels.
+fn tells(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
+    let Some(size) = m.at.working_set else { return true };
+    let mut knees = summary.into_iter().flat_map(|s| &s.levels).filter_map(|l| l.knee.as_ref());
+    size.0.is_power_of_two() || knees.any(|k| k.fits == size || k.spills == size)
 }
 
 /// Who measures, and where.
@@ -133,6 +152,12 @@ fn described(level: &Level) -> String {
 /// The level that ends at this size.
 fn edge(summary: &LevelSummary, size: Bytes) -> Option<&str> {
     summary.levels.iter().find(|l| l.knee.as_ref().is_some_and(|k| k.fits == size)).map(|l| l.name.as_str())
+}
+
+/// How the lines of a chase's working set lie.
+fn spread(m: &Measurement) -> Option<String> {
+    let stride = m.evidence.stride.filter(|_| m.metric == Metric::Latency)?;
+    Some(format!("working set: bytes of the lines that are chased, one every {}", human(stride)))
 }
 
 /// How long a value's bar is, 0 to 1: latencies, whose levels lie decades apart, by their logarithm.
