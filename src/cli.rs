@@ -9,12 +9,15 @@ use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task,
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
+mod loops;
 mod probe;
 mod quick;
 mod scan;
 mod sweep;
 mod threads;
 mod traffic;
+
+pub(crate) use loops::LoopRequest;
 
 use crate::quick::References;
 
@@ -63,6 +66,10 @@ pub(crate) enum Command {
     Scan(scan::ScanArgs),
     /// Measure latency and bandwidth over the working set, and find the caches in them.
     Sweep(sweep::SweepArgs),
+    /// Read a buffer from begin to end: bandwidth of one thread, with a checksum of what was read.
+    Stream(loops::StreamArgs),
+    /// Follow pointers through a buffer: nanoseconds per hop of one thread, with the place where it ended.
+    Chase(loops::ChaseArgs),
     /// Show a saved result in another format.
     Render(RenderArgs),
     /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
@@ -590,6 +597,8 @@ pub(crate) enum Asked {
     Measure(Box<Request>),
     /// Show the machine.
     Info(InfoArgs),
+    /// Run one loop.
+    Loop(Box<LoopRequest>),
     /// Show a saved result.
     Render(RenderArgs),
     /// Do what mlc would with these arguments.
@@ -611,6 +620,8 @@ impl Cli {
             Some(Command::Sweep(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
+            Some(Command::Stream(args)) => return Ok(Asked::Loop(Box::new(args.request()))),
+            Some(Command::Chase(args)) => return Ok(Asked::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
         };

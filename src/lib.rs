@@ -9,6 +9,7 @@ mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -25,7 +26,7 @@ use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
 use memgauge_render::Named;
 
-use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
+use crate::cli::{Asked, Cli, InfoArgs, LoopRequest, RenderArgs, Request};
 
 /// Exit codes, as documented in `--help` and README.
 mod exit {
@@ -64,6 +65,7 @@ pub fn main() -> ExitCode {
     let done = match asked {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
+        Asked::Loop(request) => run_loop(*request),
         Asked::Render(args) => render(args),
         Asked::Mlc(args) => return mlc::main(args.into_iter()),
     };
@@ -156,6 +158,35 @@ fn measured(plan: Plan, machine: Machine, clock: Clock, root: &Path, stop: &sign
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
     report
+}
+
+/// `memgauge stream` and `memgauge chase`: one loop in this thread. A signal ends it as it ends any program: nothing is left behind.
+fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
+    let root = Path::new("/");
+    let LoopRequest { spec, output } = request;
+    let sinks = output::Sinks::open(&output)?;
+    let mut report = blank_report(sysfs::read_machine(root)?, root);
+    memory::die_first();
+    let clock = Clock::calibrate(root);
+    report.environment.clock = Some(clock.report());
+    let never = AtomicBool::new(false);
+    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never };
+    let measured = memgauge_engine::run_loop(&spec, &setting)?;
+    let wrong = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
+    report.results = vec![measured];
+    report.ended = clock::moment();
+    report.timing.total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    if wrong {
+        report.notes.push(
+            Note::error(scan::CORRUPTED, "what the loop read is not what was written".to_owned())
+                .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
+        );
+    }
+    sinks.write(&report)?;
+    if wrong {
+        output::alarm(&report.notes);
+    }
+    Ok(if wrong { ExitCode::from(exit::INCIDENT) } else { ExitCode::SUCCESS })
 }
 
 fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {

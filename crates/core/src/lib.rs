@@ -13,6 +13,7 @@ pub mod installed;
 pub mod judge;
 pub mod levels;
 pub mod limit;
+pub mod loops;
 pub mod note;
 pub mod pattern;
 pub mod plan;

@@ -197,6 +197,18 @@ impl ChaseLayout {
         self.window_order().first().map_or(0, |&window| self.entry(window as usize))
     }
 
+    /// The line at which a chase is so many hops after its start.
+    pub fn after(&self, hops: u64) -> usize {
+        let hops = (hops % self.slots() as u64) as usize;
+        let (nth, left) = (hops / self.slots_per_window, hops % self.slots_per_window);
+        let order = self.window_order();
+        let window = order.get(nth).map_or(0, |w| *w as usize);
+        let (mut cycle, mut next, base) = (Cycle::default(), Vec::with_capacity(self.slots_per_window), window * self.window_bytes());
+        let entry = self.entry(window);
+        self.fill_window(window, entry, &mut cycle, |_, to| next.push(to));
+        (0..left).fold(entry, |at, _| next[(at - base) / self.stride])
+    }
+
     /// Generates a window's cycle and emits every link, in ascending order of the line that holds it: `emit(from, to)`. The link that
     /// would close the cycle leads to `next_entry` instead.
     pub fn fill_window(&self, window: usize, next_entry: usize, cycle: &mut Cycle, emit: impl FnMut(usize, usize)) {
@@ -379,6 +391,17 @@ mod tests {
                 lines.iter().for_each(|line| in_set[line % sets] += 1);
                 let mean = lines.len() / sets;
                 assert!(in_set.iter().all(|n| n.abs_diff(mean) <= 1), "stride {stride}, {sets} sets of {mean}: {in_set:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_a_chase_is_can_be_computed() {
+        for order in [ChaseOrder::Sequential, ChaseOrder::WindowLocal, ChaseOrder::FullRandom] {
+            let chase = ChaseLayout::new(order, Bytes(1024), Bytes(512), Bytes(128), Bytes(64), 42).unwrap();
+            let lap = lap(order);
+            for hops in 0..20 {
+                assert_eq!(chase.after(hops), lap[hops as usize % lap.len()], "{order:?}, {hops} hops");
             }
         }
     }

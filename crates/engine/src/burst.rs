@@ -142,7 +142,6 @@ impl Chase {
     }
 
     /// Where it is.
-    #[cfg(test)]
     pub(crate) fn position(&self) -> *const u8 {
         self.position as *const u8
     }

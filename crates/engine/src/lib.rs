@@ -13,12 +13,15 @@ mod curve;
 mod handoff;
 mod latency;
 mod load;
+mod loops;
 mod pages;
 mod rfo;
 mod scan;
 mod session;
 mod sweep;
 mod team;
+
+pub use loops::{LoopError, run_loop};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@ pub(crate) mod evidence;
 mod grid;
 mod health;
 pub(crate) mod latency;
+mod loops;
 mod machine;
 mod marks;
 mod nodes;
@@ -51,6 +52,8 @@ impl Format for Text {
         let mut page = Page::new(self.width, self.colour);
         if report.plan.is_none() && report.results.is_empty() && report.complete {
             machine::info(&mut page, report);
+        } else if let Some(lines) = loops::lines(report) {
+            return Ok(lines.into_bytes());
         } else {
             results(&mut page, report);
         }
