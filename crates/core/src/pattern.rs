@@ -197,6 +197,14 @@ impl ChaseLayout {
         self.window_order().first().map_or(0, |&window| self.entry(window as usize))
     }
 
+    /// Where each chased line is, in ascending order.
+    pub fn lines(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.windows).flat_map(move |window| {
+            let (key, base) = (self.line_key(window), window * self.window_bytes());
+            (0..self.slots_per_window).map(move |slot| base + self.line_of(key, slot) as usize * self.line)
+        })
+    }
+
     /// The line at which a chase is so many hops after its start.
     pub fn after(&self, hops: u64) -> usize {
         let hops = (hops % self.slots() as u64) as usize;
@@ -384,6 +392,7 @@ mod tests {
                 chase.fill_window(w, next, &mut cycle, |from, _| assert!(lines.insert(from / 64), "no line twice"));
             }
             assert!(lines.contains(&(chase.start() / 64)), "it starts on a line of the chain");
+            assert!(chase.lines().map(|at| at / 64).eq(lines.iter().copied()), "the lines are known without the chain");
             assert_eq!(lines.len() as u64, buffer / stride);
             // Ways of 4 KiB (L1), 64 KiB and 128 KiB (L2).
             for sets in [64, 1024, 2048] {

@@ -110,7 +110,7 @@ pub(crate) fn relink(buffer: &Buffer, order: &Order, exits: &Exits) -> Result<us
 }
 
 /// The order's layout, within the buffer.
-fn layout(buffer: &Buffer, order: &Order) -> Result<ChaseLayout, CellError> {
+pub(crate) fn layout(buffer: &Buffer, order: &Order) -> Result<ChaseLayout, CellError> {
     let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
         .map_err(|e| CellError::Cannot(e.to_string()))?;
     if layout.buffer_bytes() > buffer.len() {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experiment, Metric, Noise, Trial};
 use memgauge_core::stats;
@@ -15,18 +16,22 @@ use crate::burst::Chase;
 use crate::chain::{self, Exits};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
-use crate::session::{CellError, Course, Session};
+use crate::session::{CellError, Course, Pace, Session};
 
 /// Samples of a point are means over this time: some 10,000 hops of 100 ns. Shorter than a scheduler's slice, so that on a busy machine
 /// many windows pass in which the thread was never taken off its CPU.
 const POINT_WINDOW: Duration = Duration::from_millis(1);
-/// Counted windows of a point's burst.
-const POINT_WINDOWS: usize = 20;
+/// Of loaders.
+const PACE: Pace = Pace { window: POINT_WINDOW, lead: Duration::ZERO };
+/// The longest time that is set aside for touching; a thread that was taken off its CPU meanwhile took longer.
+const MOST_LEAD: Duration = Duration::from_millis(40);
+/// Counted windows of a point's burst, which is over before a thread that just woke up has used up its slice.
+const POINT_WINDOWS: usize = 3;
 /// Bursts of a point at least.
-const POINT_BURSTS: usize = 3;
-/// Hops before a point is measured, at most: a lap over 64 MiB of lines, which brings into the caches what fits there. Larger working
-/// sets leave the caches to chance whatever was done before.
-const WARM_HOPS: u64 = 1 << 20;
+const POINT_BURSTS: usize = 8;
+/// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
+/// before.
+const MOST_TOUCHED: u64 = 1 << 20;
 /// Working sets from here on share the windows of the largest one; smaller ones are written anew in a millisecond, with windows that
 /// divide them evenly.
 const SHARED_FROM: Bytes = Bytes::mib(8);
@@ -58,14 +63,26 @@ impl Session<'_> {
             }
             self.within(i as f64 / sweep.sizes.len() as f64);
             let range = sweep.range(size, self.line());
-            let (start, window) = self.prefix_chain(sweep, range, &buffer, &mut exits)?;
-            let mut chase = Chase::new(buffer.clone(), start);
-            let (hops, clock) = ((range.0 / probe.stride.0).min(WARM_HOPS), self.clock());
-            chase = self.team.run_on(probe.cpu, move || chase.exactly(hops, &clock).1)?;
+            let (layout, window) = self.prefix_chain(sweep, range, &buffer, &mut exits)?;
+            let clock = self.clock();
+            let mut chase = Chase::new(buffer.clone(), layout.start());
+            let mut pace = Pace { window: POINT_WINDOW, lead: Duration::ZERO };
+            if layout.slots() as u64 <= MOST_TOUCHED {
+                chase = chase.touching(layout);
+                // The second time the lines are where they will be at each burst.
+                let touched = chase.clone();
+                let ticks = self.team.run_on(probe.cpu, move || {
+                    touched.touch();
+                    let from = clock.stamp();
+                    touched.touch();
+                    clock.stamp().saturating_sub(from)
+                })?;
+                pace.lead = Duration::from_nanos(clock.ns(ticks) as u64).min(MOST_LEAD);
+            }
             let (mut groups, mut spent, mut course) = (Vec::new(), Duration::ZERO, Course::default());
             let windows = self.point_windows();
             loop {
-                let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, POINT_WINDOW)?;
+                let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, &pace)?;
                 course.add(&burst);
                 let Some((trace, moved_on)) = burst.chase else { return Err(CellError::Cannot("the chase left no trace".into())) };
                 groups.push(hop_ns(&trace, &clock, windows));
@@ -97,14 +114,14 @@ impl Session<'_> {
         })
     }
 
-    /// Writes a chain over the first `size` bytes of `buffer`: where it starts, and the window that it is random in.
+    /// Writes a chain over the first `size` bytes of `buffer`: how it is laid out, and the window that it is random in.
     fn prefix_chain(
         &self,
         sweep: &LatencySweep,
         size: Bytes,
         buffer: &Arc<Buffer>,
         exits: &mut Option<Exits>,
-    ) -> Result<(usize, Bytes), CellError> {
+    ) -> Result<(ChaseLayout, Bytes), CellError> {
         let probe = &sweep.probe;
         let (line, seed, touch) = (self.line(), self.plan.seed, &probe.buffer.touch);
         let shared = sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0;
@@ -114,13 +131,17 @@ impl Session<'_> {
                 Some(exits) => exits,
                 None => exits.insert(chain::write_with_exits(buffer, &order(probe.buffer.bytes, probe.window), touch)?),
             };
-            return Ok((chain::relink(buffer, &order(size, probe.window), exits)?, probe.window));
+            let order = order(size, probe.window);
+            chain::relink(buffer, &order, exits)?;
+            return Ok((chain::layout(buffer, &order)?, probe.window));
         }
         // Windows of equal size, so that none of the working set is left over.
         let windows = size.0.div_ceil(window_of(sweep.order, probe).0.max(1)).max(1);
         let window = Bytes((size.0 / windows / probe.stride.0 * probe.stride.0).max(2 * probe.stride.0));
         let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
-        Ok((chain::write(buffer, &order(whole, window), touch)?, window))
+        let order = order(whole, window);
+        chain::write(buffer, &order, touch)?;
+        Ok((chain::layout(buffer, &order)?, window))
     }
 
     /// Bandwidth over the working set.
@@ -154,7 +175,7 @@ impl Session<'_> {
             let (mut course, mut deeds) = (Course::default(), Deeds::default());
             let windows = self.point_windows();
             loop {
-                let mut burst = self.burst_of(None, loads, windows, POINT_WINDOW)?;
+                let mut burst = self.burst_of(None, loads, windows, &PACE)?;
                 course.add(&burst);
                 deeds.add(&burst);
                 groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
@@ -195,7 +216,7 @@ impl Session<'_> {
         for _ in 0..if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 } {
             for (kernel, rates) in candidates.iter().zip(&mut rates) {
                 let loads = self.prefix_loads(crew, |_| kernel, middle)?;
-                let burst = self.burst_of(None, loads, TRIAL_WINDOWS, POINT_WINDOW)?;
+                let burst = self.burst_of(None, loads, TRIAL_WINDOWS, &PACE)?;
                 rates.extend(stats::median(&window_gbs(&burst, |t| clock.ns(t), TRIAL_WINDOWS)));
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
