@@ -20,7 +20,7 @@ use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
 use memgauge_core::{advise, levels, limit};
-use memgauge_engine::Setting;
+use memgauge_engine::{LoopError, Setting};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
@@ -78,6 +78,7 @@ pub fn main() -> ExitCode {
                 Some(PlanError::Request(_)) => exit::USAGE,
                 _ if matches!(error.downcast_ref(), Some(DirectoryError::Request { .. })) => exit::USAGE,
                 _ if error.is::<output::BadFile>() => exit::USAGE,
+                _ if matches!(error.downcast_ref(), Some(LoopError::Request(_))) => exit::USAGE,
                 _ => exit::COULD_NOT_MEASURE,
             })
         }

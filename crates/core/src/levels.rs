@@ -36,6 +36,11 @@ const DEPARTED: f64 = 0.15;
 /// size to guests that have a part of it.
 const FAR: f64 = 3.0;
 
+/// Share of the time in which a measuring thread was ready to run and did not, in the median point, from which on the fastest samples are
+/// taken instead of medians: what else runs on the CPU meanwhile empties its caches, and refilling them takes longer than a slice of time,
+/// so that the median sample of a large cache shows memory. Samples are means over a millisecond, the fastest of them is no accident.
+pub const SHARED: f64 = 0.1;
+
 /// What one curve over the working set says of the hierarchy.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelSummary {
@@ -43,6 +48,9 @@ pub struct LevelSummary {
     pub at: Coordinates,
     /// Whether `value` of a level is nanoseconds or 10^9 bytes a second.
     pub metric: Option<Metric>,
+    /// Whether each point's fastest sample was taken instead of its median, because the CPU was shared with other work ([`SHARED`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_fastest: bool,
     /// The levels, nearest first.
     pub levels: Vec<Level>,
     /// Caches of the machine's description at which the curve has no step.
@@ -98,21 +106,28 @@ pub type Point = (Bytes, f64);
 
 /// The levels in every curve over the working set that `results` holds.
 pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
-    let mut curves: Vec<(Coordinates, Metric, Vec<Point>)> = Vec::new();
-    for m in results.iter().filter(|m| m.at.table == Some(Table::WorkingSet)) {
-        let (Some(size), Some(value)) = (m.at.working_set, m.estimate.value.filter(|v| v.is_finite() && *v > 0.0)) else { continue };
+    let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
+    for m in results.iter().filter(|m| m.at.table == Some(Table::WorkingSet) && m.at.working_set.is_some() && m.estimate.value.is_some()) {
         let at = Coordinates { working_set: None, ..m.at.clone() };
         match curves.iter_mut().find(|c| c.0 == at && c.1 == m.metric) {
-            Some(curve) => curve.2.push((size, value)),
-            None => curves.push((at, m.metric, vec![(size, value)])),
+            Some(curve) => curve.2.push(m),
+            None => curves.push((at, m.metric, vec![m])),
         }
     }
     curves
         .into_iter()
-        .map(|(at, metric, points)| {
-            let caches = caches(&machine.topology, &at);
-            let (levels, unseen) = find(&points, metric == Metric::Latency, &caches);
-            LevelSummary { at, metric: Some(metric), levels, unseen }
+        .map(|(at, metric, ms)| {
+            let waited: Vec<f64> = ms.iter().filter_map(|m| m.evidence.noise.waited).collect();
+            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED);
+            let latency = metric == Metric::Latency;
+            let value = |m: &Measurement| match by_fastest {
+                true if latency => m.estimate.min,
+                true => m.estimate.max,
+                false => m.estimate.value,
+            };
+            let points: Vec<Point> = ms.iter().filter_map(|m| Some((m.at.working_set?, value(m)?))).collect();
+            let (levels, unseen) = find(&points, latency, &caches(&machine.topology, &at));
+            LevelSummary { at, metric: Some(metric), by_fastest, levels, unseen }
         })
         .collect()
 }

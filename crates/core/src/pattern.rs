@@ -396,10 +396,10 @@ mod tests {
             assert_eq!(lines.len() as u64, buffer / stride);
             // Ways of 4 KiB (L1), 64 KiB and 128 KiB (L2).
             for sets in [64, 1024, 2048] {
-                let mut in_set = vec![0; sets];
+                let mut in_set = vec![0_usize; sets];
                 lines.iter().for_each(|line| in_set[line % sets] += 1);
                 let mean = lines.len() / sets;
-                assert!(in_set.iter().all(|n| n.abs_diff(mean) <= 1), "stride {stride}, {sets} sets of {mean}: {in_set:?}");
+                assert!(in_set.iter().all(|n: &usize| n.abs_diff(mean) <= 1), "stride {stride}, {sets} sets of {mean}: {in_set:?}");
             }
         }
     }

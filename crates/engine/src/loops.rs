@@ -11,7 +11,7 @@ use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::{judge, stats};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_linux::memory::{Buffer, MemoryError};
+use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_linux::{cpu, noise};
 
 use crate::Setting;
@@ -23,16 +23,23 @@ use crate::session::CellError;
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
     /// The memory could not be had as asked.
-    #[error("{0}; {advice}", advice = .0.advice)]
-    Memory(#[from] MemoryError),
-    /// The CPU or the order could not be had.
     #[error("{0}")]
-    Cannot(String),
+    Memory(String),
+    /// The CPU is not there, or the order does not fit the buffer.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl From<MemoryError> for LoopError {
+    fn from(error: MemoryError) -> Self {
+        let told = format!("{error}; {}", error.advice);
+        if error.kind == MemoryErrorKind::Size { Self::Request(told) } else { Self::Memory(told) }
+    }
 }
 
 impl From<CellError> for LoopError {
     fn from(error: CellError) -> Self {
-        Self::Cannot(error.to_string())
+        Self::Request(error.to_string())
     }
 }
 
@@ -45,7 +52,7 @@ impl From<CellError> for LoopError {
 pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
-            LoopError::Cannot(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
+            LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
         })?;
     }
     let buffer = Arc::new(memory(spec, setting)?);
@@ -158,11 +165,11 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
 
 /// Nanoseconds per hop of each pass.
 fn chase(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Arc<Buffer>) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
-    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Cannot("this is no chase".into())) };
+    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
     let lines = setting.machine.topology.caches.iter().filter_map(|c| c.line);
     let line = Bytes(lines.max().map_or(u64::from(LINE), u64::from));
     let laid = Order { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false };
-    let layout = ChaseLayout::new(order, spec.bytes, window, stride, line, spec.seed).map_err(|e| LoopError::Cannot(e.to_string()))?;
+    let layout = ChaseLayout::new(order, spec.bytes, window, stride, line, spec.seed).map_err(|e| LoopError::Request(e.to_string()))?;
     let start = chain::write(buffer, &laid, &IdSet::new())?;
     let clock = setting.clock;
     let laps = loops::chase_laps(layout.slots() as u64);

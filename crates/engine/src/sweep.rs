@@ -16,7 +16,7 @@ use crate::burst::Chase;
 use crate::chain::{self, Exits};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
-use crate::session::{CellError, Course, Pace, Session};
+use crate::session::{CellError, Course, LEAD, Pace, SETTLE_WINDOWS, Session};
 
 /// Samples of a point are means over this time: some 10,000 hops of 100 ns. Shorter than a scheduler's slice, so that on a busy machine
 /// many windows pass in which the thread was never taken off its CPU.
@@ -24,7 +24,7 @@ const POINT_WINDOW: Duration = Duration::from_millis(1);
 /// Of loaders.
 const PACE: Pace = Pace { window: POINT_WINDOW, lead: Duration::ZERO };
 /// The longest time that is set aside for touching; a thread that was taken off its CPU meanwhile took longer.
-const MOST_LEAD: Duration = Duration::from_millis(40);
+const MOST_LEAD: Duration = Duration::from_millis(15);
 /// Counted windows of a point's burst, which is over before a thread that just woke up has used up its slice.
 const POINT_WINDOWS: usize = 3;
 /// Bursts of a point at least.
@@ -73,9 +73,12 @@ impl Session<'_> {
                 let touched = chase.clone();
                 let ticks = self.team.run_on(probe.cpu, move || {
                     touched.touch();
-                    let from = clock.stamp();
-                    touched.touch();
-                    clock.stamp().saturating_sub(from)
+                    let time = || {
+                        let from = clock.stamp();
+                        touched.touch();
+                        clock.stamp().saturating_sub(from)
+                    };
+                    time().min(time())
                 })?;
                 pace.lead = Duration::from_nanos(clock.ns(ticks) as u64).min(MOST_LEAD);
             }
@@ -87,7 +90,7 @@ impl Session<'_> {
                 let Some((trace, moved_on)) = burst.chase else { return Err(CellError::Cannot("the chase left no trace".into())) };
                 groups.push(hop_ns(&trace, &clock, windows));
                 chase = moved_on;
-                if self.point_done(&groups, &mut spent, windows) {
+                if self.point_done(&groups, &mut spent, windows, &pace) {
                     break;
                 }
             }
@@ -180,7 +183,7 @@ impl Session<'_> {
                 deeds.add(&burst);
                 groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
                 loads = burst.take_loads();
-                if self.point_done(&groups, &mut spent, windows) {
+                if self.point_done(&groups, &mut spent, windows, &PACE) {
                     break;
                 }
             }
@@ -234,8 +237,8 @@ impl Session<'_> {
     }
 
     /// Counts a burst's time and says whether the point has enough of them.
-    fn point_done(&self, groups: &[Vec<f64>], spent: &mut Duration, windows: usize) -> bool {
-        *spent += POINT_WINDOW * windows as u32;
+    fn point_done(&self, groups: &[Vec<f64>], spent: &mut Duration, windows: usize, pace: &Pace) -> bool {
+        *spent += pace.lead + LEAD + pace.window * (windows + SETTLE_WINDOWS) as u32;
         let converged = stats::estimate(groups, self.plan.stop.relative_half_width).converged;
         self.interrupted() || (groups.len() >= POINT_BURSTS && self.enough(*spent, groups.iter().any(|g| !g.is_empty()), converged))
     }

@@ -132,6 +132,10 @@ fn levels(page: &mut Page, summary: &LevelSummary, unit: &str) {
         page.width,
     );
     page.table(&lines);
+    if summary.by_fastest {
+        let text = "the CPU was shared with other work: levels are those of the fastest millisecond of each size, in which the caches were its own";
+        page.text(Style::Warning, INDENT, INDENT, text);
+    }
     for cache in &summary.unseen {
         let text = format!("{} of {}: described, and the curve has no step there", cache.name, human(cache.size));
         page.text(Style::Warning, INDENT, INDENT, &text);
