@@ -262,7 +262,7 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
     let steps: Vec<Bytes> = points.iter().map(|p| p.0).collect();
     for level in levels.iter_mut() {
         let Some(knee) = &mut level.knee else {
-            level.name = last_name(level.from, caches, largest, &left);
+            level.name = last_name(level, caches, largest, &left);
             continue;
         };
         if let Some(cache) = chosen.get(knees).copied().flatten().and_then(|i| caches.get(i)) {
@@ -282,10 +282,11 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
 }
 
 /// What the last plateau is: memory beyond the caches, or the cache that the sweep ends in.
-fn last_name(from: Bytes, caches: &[CacheSize], largest: Option<Bytes>, left: &[CacheSize]) -> String {
+fn last_name(level: &Level, caches: &[CacheSize], largest: Option<Bytes>, left: &[CacheSize]) -> String {
     match largest {
-        Some(largest) if from >= largest || left.is_empty() => "memory".into(),
-        Some(_) => caches.iter().find(|c| c.size >= from).map_or_else(|| "memory".into(), |c| c.name.clone()),
+        // A plateau that goes on beyond twice the last cache is none of the caches'.
+        Some(largest) if level.to.0 >= 2 * largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
+        Some(_) => caches.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
         None => "?".into(),
     }
 }
