@@ -13,12 +13,16 @@ pub(crate) use count::CountArgs;
 
 mod count;
 mod curve;
+mod loops;
 pub(crate) mod prefetch;
 mod probe;
 mod quick;
 mod scan;
+mod sweep;
 mod threads;
 mod traffic;
+
+pub(crate) use loops::LoopRequest;
 
 use crate::quick::References;
 
@@ -65,6 +69,12 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
     Scan(scan::ScanArgs),
+    /// Measure latency and bandwidth over the working set, and find the caches in them.
+    Sweep(sweep::SweepArgs),
+    /// Read a buffer from begin to end: bandwidth of one thread, with a checksum of what was read.
+    Stream(loops::StreamArgs),
+    /// Follow pointers through a buffer: nanoseconds per hop of one thread, with the place where it ended.
+    Chase(loops::ChaseArgs),
     /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
     Count(CountArgs),
     /// Show, compare and switch hardware prefetchers.
@@ -640,6 +650,8 @@ pub(crate) enum Asked {
     Info(InfoArgs),
     /// Count a program.
     Count(Box<CountArgs>),
+    /// Run one loop.
+    Loop(Box<LoopRequest>),
     /// Show a saved result.
     Render(RenderArgs),
     /// Show or switch prefetchers.
@@ -660,11 +672,14 @@ impl Cli {
             Some(Command::Run(args)) => args.request()?,
             Some(Command::C2c(args)) => args.request(),
             Some(Command::Scan(args)) => args.request(),
+            Some(Command::Sweep(args)) => args.request(),
             Some(Command::Quick(args)) => args.request(),
             Some(Command::Prefetch(prefetch::PrefetchArgs { action: Some(prefetch::Action::Compare(args)), .. })) => args.request(),
             Some(Command::Prefetch(args)) => return Ok(Asked::Prefetch(args)),
             Some(Command::Info(args)) => return Ok(Asked::Info(args)),
             Some(Command::Count(args)) => return Ok(Asked::Count(Box::new(args))),
+            Some(Command::Stream(args)) => return Ok(Asked::Loop(Box::new(args.request()))),
+            Some(Command::Chase(args)) => return Ok(Asked::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Asked::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Asked::Mlc(args.arguments)),
         };

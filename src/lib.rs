@@ -11,6 +11,7 @@ mod signals;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -20,14 +21,14 @@ use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
-use memgauge_core::{advise, findings, limit};
-use memgauge_engine::Setting;
+use memgauge_core::{advise, findings, levels, limit};
+use memgauge_engine::{LoopError, Setting};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
 use memgauge_render::Named;
 
-use crate::cli::{Asked, Cli, InfoArgs, RenderArgs, Request};
+use crate::cli::{Asked, Cli, InfoArgs, LoopRequest, RenderArgs, Request};
 
 /// Exit codes, as documented in `--help` and README.
 mod exit {
@@ -67,6 +68,7 @@ pub fn main() -> ExitCode {
         Asked::Measure(request) => measure(*request),
         Asked::Info(args) => info(args),
         Asked::Count(args) => count::count(*args),
+        Asked::Loop(request) => run_loop(*request),
         Asked::Render(args) => render(args),
         Asked::Prefetch(args) => prefetch::command(args),
         Asked::Mlc(args) => return mlc::main(args.into_iter()),
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
                 Some(PlanError::Request(_)) => exit::USAGE,
                 _ if matches!(error.downcast_ref(), Some(DirectoryError::Request { .. })) => exit::USAGE,
                 _ if error.is::<output::BadFile>() || error.is::<count::BadEvent>() => exit::USAGE,
+                _ if matches!(error.downcast_ref(), Some(LoopError::Request(_))) => exit::USAGE,
                 _ => exit::COULD_NOT_MEASURE,
             })
         }
@@ -164,6 +167,7 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     report.curves = outcome.curves;
     report.notes.extend(plan.notes.iter().cloned());
     report.notes.extend(outcome.notes);
+    report.levels = levels::of_results(&report.results, &report.machine);
     report.notes.extend(advise::notes(&report.results, &report.machine));
     let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(suspended));
     if suspended > SUSPENSION {
@@ -185,6 +189,35 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     let total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     report.timing = Timing { total_s, ..outcome.timing };
     report
+}
+
+/// `memgauge stream` and `memgauge chase`: one loop in this thread. A signal ends it as it ends any program: nothing is left behind.
+fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
+    let root = Path::new("/");
+    let LoopRequest { spec, output } = request;
+    let sinks = output::Sinks::open(&output)?;
+    let mut report = blank_report(sysfs::read_machine(root)?, root);
+    memory::die_first();
+    let clock = Clock::calibrate(root);
+    report.environment.clock = Some(clock.report());
+    let never = AtomicBool::new(false);
+    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
+    let measured = memgauge_engine::run_loop(&spec, &setting)?;
+    let wrong = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
+    report.results = vec![measured];
+    report.ended = clock::moment();
+    report.timing.total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    if wrong {
+        report.notes.push(
+            Note::error(scan::CORRUPTED, "what the loop read is not what was written".to_owned())
+                .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
+        );
+    }
+    sinks.write(&report)?;
+    if wrong {
+        output::alarm(&report.notes);
+    }
+    Ok(if wrong { ExitCode::from(exit::INCIDENT) } else { ExitCode::SUCCESS })
 }
 
 fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
@@ -227,6 +260,7 @@ pub(crate) fn blank_report(machine: Machine, root: &Path) -> Report {
         results: Vec::new(),
         program: None,
         curves: Vec::new(),
+        levels: Vec::new(),
         timing: Timing::default(),
         notes: Vec::new(),
         health: None,

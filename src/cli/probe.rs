@@ -113,7 +113,7 @@ pub(super) struct Transfer {
 
 /// Which order, on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OrderArg {
+pub(super) enum OrderArg {
     WindowLocal,
     FullRandom,
     Sequential,
@@ -131,7 +131,7 @@ impl From<OrderArg> for ChaseOrder {
 
 impl OrderArg {
     /// The order where it is not the one of old.
-    fn other(self) -> Option<ChaseOrder> {
+    pub(super) fn other(self) -> Option<ChaseOrder> {
         (self != Self::WindowLocal).then(|| self.into())
     }
 }

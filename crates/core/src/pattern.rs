@@ -77,6 +77,7 @@ pub struct ChaseLayout {
     stride: usize,
     line: usize,
     seed: u64,
+    even: bool,
 }
 
 /// A window's cycle; reused from window to window, it allocates once. Four bytes a slot.
@@ -121,7 +122,18 @@ impl ChaseLayout {
             stride: stride.0 as usize,
             line: line.0 as usize,
             seed,
+            even: false,
         })
+    }
+
+    /// The same, with as many of the chased lines in each set of any cache as in any other, as far as can be: a chase that has the size of a
+    /// cache then fits it. Lines drawn at random overflow some sets of a cache that is full to two thirds.
+    ///
+    /// The line of a slot is the digit sum of its page's number, in the base of lines a slot and modulo it: of pages that differ in the upper
+    /// bits of their number only, and so fall into the same sets, each line has its turn (for two lines the sequence of Thue and Morse).
+    #[must_use]
+    pub fn evenly(self) -> Self {
+        Self { even: true, ..self }
     }
 
     /// How many windows.
@@ -185,6 +197,26 @@ impl ChaseLayout {
         self.window_order().first().map_or(0, |&window| self.entry(window as usize))
     }
 
+    /// Where each chased line is, in ascending order.
+    pub fn lines(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.windows).flat_map(move |window| {
+            let (key, base) = (self.line_key(window), window * self.window_bytes());
+            (0..self.slots_per_window).map(move |slot| base + self.line_of(key, slot) as usize * self.line)
+        })
+    }
+
+    /// The line at which a chase is so many hops after its start.
+    pub fn after(&self, hops: u64) -> usize {
+        let hops = (hops % self.slots() as u64) as usize;
+        let (nth, left) = (hops / self.slots_per_window, hops % self.slots_per_window);
+        let order = self.window_order();
+        let window = order.get(nth).map_or(0, |w| *w as usize);
+        let (mut cycle, mut next, base) = (Cycle::default(), Vec::with_capacity(self.slots_per_window), window * self.window_bytes());
+        let entry = self.entry(window);
+        self.fill_window(window, entry, &mut cycle, |_, to| next.push(to));
+        (0..left).fold(entry, |at, _| next[(at - base) / self.stride])
+    }
+
     /// Generates a window's cycle and emits every link, in ascending order of the line that holds it: `emit(from, to)`. The link that
     /// would close the cycle leads to `next_entry` instead.
     pub fn fill_window(&self, window: usize, next_entry: usize, cycle: &mut Cycle, emit: impl FnMut(usize, usize)) {
@@ -223,6 +255,10 @@ impl ChaseLayout {
 
     /// The key by which the lines of a window's slots are drawn.
     fn line_key(&self, window: usize) -> u64 {
+        if self.even {
+            // Where the window begins.
+            return (window * self.window_bytes()) as u64;
+        }
         mix(mix(self.seed ^ LINE) ^ window as u64)
     }
 
@@ -232,10 +268,23 @@ impl ChaseLayout {
         let chosen = match self.order {
             _ if lines == 1 => 0,
             ChaseOrder::Sequential => 0,
+            _ if self.even => digit_sum((key as usize + slot * self.stride) / PAGE, lines) % lines,
             _ => bounded(mix(key.wrapping_add(slot as u64)), lines as u64) as usize,
         };
         (slot * lines + chosen) as u32
     }
+}
+
+/// Bytes that one set of lines can repeat after at the least: a way of a first-level cache, whose sets are chosen within a page.
+const PAGE: usize = 4096;
+
+/// Of `n` written in this base, at least 2.
+fn digit_sum(mut n: usize, base: usize) -> usize {
+    let mut sum = 0;
+    while n > 0 {
+        (sum, n) = (sum + n % base, n / base);
+    }
+    sum
 }
 
 /// Domains of the seed, apart from window numbers, which are below 2^32.
@@ -329,6 +378,41 @@ mod tests {
         assert_eq!([random.next_u64(), random.next_u64(), random.next_u64()], [41_943_041, 58_720_359, 3_588_806_011_781_223]);
         // SplitMix64 from state 0.
         assert_eq!(mix(0), 0xE220_A839_7B1D_CDAF);
+    }
+
+    #[test]
+    fn an_even_chase_uses_all_sets_alike_at_every_size() {
+        for (stride, window) in [(128, 32 << 10), (256, 64 << 10), (128, 512 << 10)] {
+            let buffer = 8 << 20;
+            let chase = layout(ChaseOrder::WindowLocal, buffer, window, stride).unwrap().evenly();
+            let mut cycle = Cycle::default();
+            let next = chase.next_entries();
+            let mut lines = std::collections::BTreeSet::new();
+            for (w, next) in next.into_iter().enumerate() {
+                chase.fill_window(w, next, &mut cycle, |from, _| assert!(lines.insert(from / 64), "no line twice"));
+            }
+            assert!(lines.contains(&(chase.start() / 64)), "it starts on a line of the chain");
+            assert!(chase.lines().map(|at| at / 64).eq(lines.iter().copied()), "the lines are known without the chain");
+            assert_eq!(lines.len() as u64, buffer / stride);
+            // Ways of 4 KiB (L1), 64 KiB and 128 KiB (L2).
+            for sets in [64, 1024, 2048] {
+                let mut in_set = vec![0_usize; sets];
+                lines.iter().for_each(|line| in_set[line % sets] += 1);
+                let mean = lines.len() / sets;
+                assert!(in_set.iter().all(|n: &usize| n.abs_diff(mean) <= 1), "stride {stride}, {sets} sets of {mean}: {in_set:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_a_chase_is_can_be_computed() {
+        for order in [ChaseOrder::Sequential, ChaseOrder::WindowLocal, ChaseOrder::FullRandom] {
+            let chase = ChaseLayout::new(order, Bytes(1024), Bytes(512), Bytes(128), Bytes(64), 42).unwrap();
+            let lap = lap(order);
+            for hops in 0..20 {
+                assert_eq!(chase.after(hops), lap[hops as usize % lap.len()], "{order:?}, {hops} hops");
+            }
+        }
     }
 
     #[test]

@@ -20,8 +20,10 @@ mod prefetch;
 pub mod quick;
 mod scan;
 mod sizes;
+mod sweep;
 mod transfers;
 pub use decide::{PlanError, plan};
+pub use sweep::{BandwidthSweep, LatencySweep};
 pub use transfers::{End, Transfers};
 
 /// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
@@ -172,6 +174,10 @@ pub enum Work {
     Transfers(Transfers),
     /// Every region of a node's free memory.
     Scan(Scan),
+    /// A probe alone, over working set after working set.
+    LatencySweep(LatencySweep),
+    /// Loaders alone, over working set after working set.
+    BandwidthSweep(BandwidthSweep),
 }
 
 impl Work {
@@ -184,6 +190,8 @@ impl Work {
             Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
             Self::Transfers(transfers) => transfers.ends.iter().map(|e| e.cpu).collect(),
             Self::Scan(scan) => scan.cpus.clone(),
+            Self::LatencySweep(sweep) => IdSet::one(sweep.probe.cpu),
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().map(|l| l.cpu).collect(),
         }
     }
 
@@ -196,6 +204,8 @@ impl Work {
             Self::Handoff(handoff) => vec![&handoff.buffer],
             Self::Transfers(transfers) => transfers.ends.iter().flat_map(|e| &e.buffers).collect(),
             Self::Scan(scan) => vec![&scan.region],
+            Self::LatencySweep(sweep) => vec![&sweep.probe.buffer],
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().flat_map(Loader::buffers).collect(),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::plan::{LineState, Plan};
 use crate::prefetchers::{PrefetchRequest, PrefetchState};
 use crate::topology::Machine;
 use crate::traffic::{Mix, Rfo};
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -51,6 +51,9 @@ pub struct Report {
     pub program: Option<Box<ProgramCount>>,
     /// Summaries of loaded-latency curves, whose points are in `results`.
     pub curves: Vec<CurveSummary>,
+    /// What curves over the working set say of the caches; their points are in `results`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<crate::levels::LevelSummary>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -231,6 +234,10 @@ pub enum Table {
     CacheDomains,
     /// By state of the prefetchers and node of the memory.
     Prefetch,
+    /// By working set: how much memory is used again and again.
+    WorkingSet,
+    /// One loop of `memgauge stream` or `memgauge chase`.
+    Loop,
 }
 
 /// Where in its table a result stands; what does not apply is absent.
@@ -287,6 +294,9 @@ pub struct Coordinates {
     /// This cell is measured a second time, at the end, as a control of drift.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
+    /// Bytes that each CPU uses again and again (sweep, stream, chase).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<Bytes>,
 }
 
 /// Order of a chase.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::MemoryDir;
 use crate::plan::LineState;
 use crate::prefetchers::PrefetchRequest;
-use crate::result::ChaseOrder;
+use crate::result::{ChaseOrder, Metric};
 use crate::traffic::{Access, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet, ParseError};
 
@@ -61,6 +61,8 @@ pub struct Spec {
     pub transfer: TransferSpec,
     /// What else was asked of a scan; [`Spec::size`] is then the most memory of a node to take.
     pub scan: ScanSpec,
+    /// What else was asked of a sweep over working sets.
+    pub sweep: SweepSpec,
     /// CPUs to keep busy so that other packages stay awake; the first of each other package where it is not said.
     pub keep_awake: Option<IdSet>,
     /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
@@ -90,6 +92,8 @@ pub enum Task {
     C2c(TransferShape),
     /// Bandwidth of every region of the nodes' free memory.
     Scan,
+    /// Latency and bandwidth over the working set.
+    Sweep(SweepShape),
     /// A health check: samples of nodes and cache domains, within a time that does not grow with the machine.
     Quick,
     /// One CPU's bandwidth and latency from every node, with prefetchers on and off.
@@ -131,6 +135,17 @@ pub enum BandwidthShape {
     Ramp,
     /// Each mix with several numbers of CPUs and several delays: too many requests at once can cost bandwidth.
     Search,
+}
+
+/// Whose working set is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepShape {
+    /// One CPU's: the first of [`Spec::cpus`].
+    One,
+    /// Of each last-level cache the CPUs behind it: they load together, and the first of them chases.
+    PerDomain,
+    /// All CPUs': they load together, and the first of them chases.
+    AllCpus,
 }
 
 /// What was asked of a chase.
@@ -288,6 +303,19 @@ pub struct ScanSpec {
     pub integrity: bool,
 }
 
+/// What was asked of a sweep over working sets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SweepSpec {
+    /// The smallest working set of a CPU; 4 KiB where it is not said.
+    pub min: Option<Bytes>,
+    /// The largest; 1 GiB, or what may be taken, where it is not said.
+    pub max: Option<Bytes>,
+    /// Sizes in each doubling; 4 where it is not said.
+    pub points_per_octave: Option<u32>,
+    /// What to measure; none: latency and bandwidth.
+    pub metrics: Vec<Metric>,
+}
+
 impl Spec {
     /// A request for `task` with nothing else said.
     pub fn new(task: Task) -> Self {
@@ -314,6 +342,7 @@ impl Spec {
             traffic: TrafficSpec::default(),
             transfer: TransferSpec::default(),
             scan: ScanSpec::default(),
+            sweep: SweepSpec::default(),
             keep_awake: None,
             start_signal: None,
             counters: false,

@@ -162,7 +162,16 @@ impl Session<'_> {
         let places = line.0 >= PLACE_BYTES * PLACES as u64;
         let place = if places { place_of(order) } else { 0 };
         let seed = self.plan.seed.wrapping_add(nth);
-        let wanted = Order { bytes, window: probe.window, stride: probe.stride, line, order, seed, within: PLACE_BYTES as usize * place };
+        let wanted = Order {
+            bytes,
+            window: probe.window,
+            stride: probe.stride,
+            line,
+            order,
+            seed,
+            within: PLACE_BYTES as usize * place,
+            even: false,
+        };
         let known = self.chase_buffers.all.iter_mut().find(|c| std::ptr::eq(Arc::as_ptr(&c.buffer), buffer));
         if let Some((_, start)) = known.as_ref().and_then(|c| c.chains[place].as_ref()).filter(|(written, _)| *written == wanted) {
             return Ok(*start);

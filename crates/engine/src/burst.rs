@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use memgauge_core::pattern::ChaseLayout;
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
@@ -164,6 +165,8 @@ impl Batches {
 #[derive(Clone)]
 pub(crate) struct Chase {
     position: usize,
+    /// Where the buffer begins and which lines are chased, where all of them are to be touched before a burst.
+    touched: Option<(usize, ChaseLayout)>,
     batches: Option<Box<Batches>>,
     /// Keeps the memory that `position` points to.
     _buffer: Arc<Buffer>,
@@ -172,11 +175,26 @@ pub(crate) struct Chase {
 impl Chase {
     /// A chase whose ring of pointers was written into `buffer` and contains the line at `offset`.
     pub(crate) fn new(buffer: Arc<Buffer>, offset: usize) -> Self {
-        Self { position: buffer.as_ptr() as usize + offset, batches: None, _buffer: buffer }
+        Self { position: buffer.as_ptr() as usize + offset, touched: None, batches: None, _buffer: buffer }
+    }
+
+    /// The same chase, whose bursts begin by loading every line of `layout`, by which its ring was written: loads that wait for none another
+    /// bring into the caches in a short time what the chase would in a lap. What else ran on the CPU since the last burst is then no matter.
+    pub(crate) fn touching(self, layout: ChaseLayout) -> Self {
+        Self { touched: Some((self._buffer.as_ptr() as usize, layout)), ..self }
+    }
+
+    /// Loads every line, where that was asked for.
+    pub(crate) fn touch(&self) {
+        if let Some((base, layout)) = &self.touched {
+            for line in layout.lines() {
+                // SAFETY: a line of the ring, which was laid out within the buffer.
+                unsafe { ((base + line) as *const u64).read_volatile() };
+            }
+        }
     }
 
     /// Where it is.
-    #[cfg(test)]
     pub(crate) fn position(&self) -> *const u8 {
         self.position as *const u8
     }
@@ -234,6 +252,7 @@ impl Chase {
         if let Some(batches) = self.batches.take() {
             return self.run_timed(schedule, batches);
         }
+        self.touch();
         let mut position = self.position as *const u8;
         let trace = keep_count(schedule, BLOCK_NS, |units| {
             // SAFETY: `position` is a line of the ring in a buffer that lives as long as `self`; every pointer of the ring leads to

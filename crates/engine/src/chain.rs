@@ -43,15 +43,13 @@ pub(crate) struct Order {
     pub(crate) seed: u64,
     /// Where in each line the pointer is.
     pub(crate) within: usize,
+    /// All sets of a cache alike ([`ChaseLayout::evenly`]).
+    pub(crate) even: bool,
 }
 
 /// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`, and returns the offset of its first pointer.
 pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usize, CellError> {
-    let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
-        .map_err(|e| CellError::Cannot(e.to_string()))?;
-    if layout.buffer_bytes() > buffer.len() {
-        return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
-    }
+    let layout = layout(buffer, order)?;
     if !order.within.is_multiple_of(size_of::<*mut u8>()) || (order.within + size_of::<*mut u8>()) as u64 > order.line.0 {
         return Err(CellError::Cannot(format!("a pointer at byte {} does not lie in a line of {}", order.within, order.line)));
     }
@@ -78,6 +76,54 @@ pub(crate) fn write(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<usiz
         });
     }
     Ok(layout.start() + order.within)
+}
+
+/// For each window of a chain, where its last line is: the one whose link leads to the next window.
+pub(crate) struct Exits(Vec<usize>);
+
+/// As [`write`], for a chain of several windows that [`relink`] can shorten.
+pub(crate) fn write_with_exits(buffer: &Buffer, order: &Order, cpus: &IdSet) -> Result<Exits, CellError> {
+    let layout = layout(buffer, order)?;
+    let (lines, next) = (Lines(buffer.as_ptr()), layout.next_entries());
+    let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
+    in_parallel(layout.windows(), cpus, |range| {
+        let mut cycle = Cycle::default();
+        for window in range {
+            layout.fill_window(window, next[window], &mut cycle, |from, to| {
+                if to == next[window] {
+                    exits[window].store(from, Ordering::Relaxed);
+                }
+                // SAFETY: the layout's offsets lie within `buffer_bytes`, which `layout` checked; each window is handed to one thread.
+                unsafe { lines.link(from, to) };
+            });
+        }
+    });
+    Ok(Exits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
+}
+
+/// Makes the first windows of a chain that [`write_with_exits`] wrote a chain of their own, as long as `order` says, and returns the
+/// offset where it starts. Only the links between windows are written: what a window holds does not depend on how many there are.
+pub(crate) fn relink(buffer: &Buffer, order: &Order, exits: &Exits) -> Result<usize, CellError> {
+    let layout = layout(buffer, order)?;
+    if layout.windows() > exits.0.len() {
+        return Err(CellError::Cannot(format!("a chain of {} is longer than the one that was written", order.bytes)));
+    }
+    let lines = Lines(buffer.as_ptr());
+    for (from, to) in exits.0.iter().zip(layout.next_entries()) {
+        // SAFETY: both are lines of windows within `buffer_bytes`, which `layout` checked; no other thread uses the buffer.
+        unsafe { lines.link(*from, to) };
+    }
+    Ok(layout.start())
+}
+
+/// The order's layout, within the buffer.
+pub(crate) fn layout(buffer: &Buffer, order: &Order) -> Result<ChaseLayout, CellError> {
+    let layout = ChaseLayout::new(order.order, order.bytes, order.window, order.stride, order.line, order.seed)
+        .map_err(|e| CellError::Cannot(e.to_string()))?;
+    if layout.buffer_bytes() > buffer.len() {
+        return Err(CellError::Cannot(format!("a chase of {} does not fit its buffer of {} bytes", order.bytes, buffer.len())));
+    }
+    Ok(if order.even { layout.evenly() } else { layout })
 }
 
 /// Hands out `0..count` in small ranges to a thread on each of `cpus`.
@@ -129,7 +175,8 @@ mod tests {
             return;
         };
         for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
-            let order = Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5, within: 16 };
+            let order =
+                Order { bytes, window: Bytes::kib(64), stride: Bytes(128), line: Bytes(64), order, seed: 5, within: 16, even: false };
             let start = buffer.as_ptr().wrapping_add(write(&buffer, &order, &cpus).unwrap()).cast_const();
             let slots = 4 << 20 >> 7;
             let mut seen = std::collections::BTreeSet::new();
@@ -143,6 +190,36 @@ mod tests {
             // SAFETY: as above.
             assert_eq!(unsafe { kernels::chase(start, slots) }, start, "the unrolled chase agrees");
         }
+    }
+
+    #[test]
+    fn a_shortened_chain_is_one_cycle_over_the_windows_left() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let of = |mib: u64| Order {
+            bytes: Bytes(mib << 19),
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::WindowLocal,
+            seed: 9,
+            even: true,
+        };
+        let exits = write_with_exits(&buffer, &of(8), &cpus).unwrap();
+        for halves in [1, 3, 8, 2] {
+            let order = of(halves);
+            let start = buffer.as_ptr().wrapping_add(relink(&buffer, &order, &exits).unwrap()).cast_const();
+            let slots = order.bytes.0 as usize / 128;
+            let mut seen = std::collections::BTreeSet::new();
+            let mut at = start;
+            for _ in 0..slots {
+                assert!(seen.insert(at as usize), "a line is visited twice");
+                assert!((at as usize) < buffer.as_ptr() as usize + order.bytes.0 as usize, "within the first {}", order.bytes);
+                // SAFETY: `at` is a line of the chain just written.
+                at = unsafe { kernels::chase_exact(at, 1) };
+            }
+            assert_eq!(at, start, "back at the start after {slots} hops");
+        }
+        assert!(relink(&buffer, &of(9), &exits).is_err());
     }
 
     fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
@@ -174,6 +251,7 @@ mod tests {
             order: ChaseOrder::WindowLocal,
             seed: 5,
             within: 0,
+            even: false,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
@@ -198,6 +276,7 @@ mod tests {
             order: ChaseOrder::FullRandom,
             seed: 5,
             within: 0,
+            even: false,
         };
         let start = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use memgauge_core::counters::Certain;
+use memgauge_core::directory::FileEvidence;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
-use memgauge_core::result::{Checksums, Evidence, TrafficRates, Trial};
+use memgauge_core::result::{Checksums, Evidence, PageEvidence, Placement, TrafficRates, Trial};
 use memgauge_core::stats;
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineUse, Mix, Rfo, Width};
@@ -110,6 +111,16 @@ impl Crew {
         each.reduce(both).unwrap_or_default()
     }
 
+    /// Pages of all buffers, where they are now, and the file that they are.
+    pub(crate) fn lies(&self) -> (PageEvidence, Placement, Option<FileEvidence>) {
+        let buffers = self.buffers();
+        (
+            combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
+            combined(buffers.iter().map(|(b, _)| b.placement_now())),
+            buffers.first().and_then(|(b, _)| b.file().cloned()),
+        )
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.buffers().iter().map(|(_, bytes)| bytes.0).sum()
     }
@@ -204,6 +215,23 @@ impl Session<'_> {
                 let load = load.map_err(|why| CellError::Cannot(format!("CPU {}: {why}", m.cpu)))?;
                 let load = load.with_delay(m.delay.unwrap_or(delay));
                 Ok((m.cpu, if let Some((buffer, percent)) = &m.second { load.with_second(buffer, *percent) } else { load }))
+            })
+            .collect()
+    }
+
+    /// Fresh loads of all members over the first `bytes` of their buffers.
+    pub(crate) fn prefix_loads(
+        &self,
+        crew: &Crew,
+        kernel: impl Fn(usize) -> &'static Kernel,
+        bytes: Bytes,
+    ) -> Result<Vec<(u32, Load)>, CellError> {
+        let stored = self.plan.contents.first();
+        let members = crew.members.iter().enumerate();
+        members
+            .map(|(index, m)| {
+                let load = Load::new(kernel(index), &m.traffic, &m.buffer, bytes.0 as usize, index, stored);
+                Ok((m.cpu, load.map_err(|why| CellError::Cannot(format!("CPU {}: {why}", m.cpu)))?))
             })
             .collect()
     }
@@ -348,7 +376,12 @@ impl Deeds {
 
     /// What a crew's results have in common, once it has measured.
     pub(crate) fn evidence(&self, crew: &Crew, choice: &Choice, ns: impl Fn(u64) -> f64) -> Evidence {
-        let buffers = crew.buffers();
+        let (pages, placement, file) = crew.lies();
+        Evidence { pages, placement, file, ..self.own_evidence(crew, choice, ns) }
+    }
+
+    /// The same without what is known of the memory, which takes a while to look up.
+    pub(crate) fn own_evidence(&self, crew: &Crew, choice: &Choice, ns: impl Fn(u64) -> f64) -> Evidence {
         let rate = |(cpu, kernel, ticks, steps): &(u32, &Kernel, u64, u64)| {
             (*ticks > 0).then(|| (*cpu, *steps as f64 * bytes_per_step(kernel) / ns(*ticks)))
         };
@@ -358,9 +391,6 @@ impl Deeds {
             kernels_tried: choice.tried.clone(),
             buffer: Bytes(crew.bytes()),
             allocations: 1,
-            pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
-            file: buffers.first().and_then(|(b, _)| b.file().cloned()),
-            placement: combined(buffers.iter().map(|(b, _)| b.placement_now())),
             fairness: self.fairness(),
             gbs_by_cpu: self.members.iter().filter_map(rate).collect::<BTreeMap<u32, f64>>(),
             checksums: self.checked.map(|c| Checksums { passes: c.passes, mismatches: c.mismatches }),

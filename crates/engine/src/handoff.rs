@@ -293,6 +293,7 @@ mod tests {
             order: ChaseOrder::WindowLocal,
             seed: 1,
             within: 0,
+            even: false,
         };
         let start = chain::write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

@@ -15,13 +15,17 @@ mod curve;
 mod handoff;
 mod latency;
 mod load;
+mod loops;
 mod pages;
 mod rfo;
 mod scan;
 mod session;
+mod sweep;
 mod takes;
 mod team;
 mod transfers;
+
+pub use loops::{LoopError, run_loop};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -70,6 +70,14 @@ pub(crate) enum CellError {
     Cannot(String),
 }
 
+/// How a burst is timed.
+pub(crate) struct Pace {
+    /// Length of a window.
+    pub(crate) window: Duration,
+    /// What a thread needs before it can start, beside waking up.
+    pub(crate) lead: Duration,
+}
+
 /// Threads of one burst and what they left.
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
@@ -99,7 +107,7 @@ impl BurstResult {
 }
 
 enum Left {
-    Chased(Trace, Chase),
+    Chased(Box<(Trace, Chase)>),
     Loaded(Box<Loaded>),
     Kept,
 }
@@ -294,6 +302,11 @@ impl<'a> Session<'a> {
                 self.shelf.clear();
                 self.scan(experiment, &cell.at, scan)
             }
+            Work::LatencySweep(sweep) => {
+                self.shelf.clear();
+                self.latency_sweep(experiment, &cell.at, sweep)
+            }
+            Work::BandwidthSweep(sweep) => self.bandwidth_sweep(experiment, &cell.at, sweep),
         }
     }
 
@@ -409,6 +422,17 @@ impl<'a> Session<'a> {
 
     /// Runs a chase and loaders together for `windows` counted windows.
     pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
+        self.burst_of(chase, loads, windows, &Pace { window: WINDOW, lead: Duration::ZERO })
+    }
+
+    /// The same at another pace.
+    pub(crate) fn burst_of(
+        &mut self,
+        chase: Option<(u32, Chase)>,
+        loads: Vec<(u32, Load)>,
+        windows: usize,
+        pace: &Pace,
+    ) -> Result<BurstResult, CellError> {
         let windows = windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let keepers = self.keepers(&busy);
@@ -417,9 +441,9 @@ impl<'a> Session<'a> {
         let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
         let mut counters: BTreeMap<u32, _> = counters.collect();
         let clock = self.clock();
-        let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
+        let lead = pace.lead + if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
         let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(WINDOW), windows, counters: None };
+        let schedule = Schedule { clock, start, window: clock.ticks_of(pace.window), windows, counters: None };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
         if let Some((cpu, chase)) = chase {
             let counters = counters.remove(&cpu);
@@ -428,7 +452,7 @@ impl<'a> Session<'a> {
                 Box::new(move || {
                     let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
                     let (trace, chase) = chase.run(&Schedule { counters: switches, ..schedule });
-                    Left::Chased(trace, chase)
+                    Left::Chased(Box::new((trace, chase)))
                 }),
             ));
         }
@@ -452,7 +476,7 @@ impl<'a> Session<'a> {
                 }),
             ));
         }
-        let length = WINDOW * windows as u32;
+        let length = pace.window * windows as u32;
         let before = self.stolen(&busy);
         let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
         let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));
@@ -597,7 +621,7 @@ impl<'a> Session<'a> {
     /// A result without value for a cell that failed, so that no cell goes missing silently.
     fn unmeasured(&mut self, experiment: Experiment, cell: &Cell, error: &CellError) {
         let metric = match cell.work {
-            Work::Bandwidth { .. } | Work::Scan(_) => Metric::Bandwidth,
+            Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
         let mut reason = error.to_string();
@@ -634,7 +658,8 @@ fn gather(done: Vec<Done<Left>>) -> BurstResult {
     let mut spans = Vec::new();
     for Done { value, disturbance } in done {
         match value {
-            Left::Chased(trace, chase) => {
+            Left::Chased(chased) => {
+                let (trace, chase) = *chased;
                 spans.push((trace.began(), trace.ended()));
                 result.chase = Some((trace, chase));
             }

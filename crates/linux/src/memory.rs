@@ -13,7 +13,7 @@ use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
 use memgauge_core::spec::PageRequest;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 
 mod error;
 mod file;
@@ -92,6 +92,48 @@ impl Buffer {
     /// name cannot be had, or policies are refused and no CPU of the node may touch for it. Each says what to do.
     pub fn allocate(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
         Self::allocate_under(plan, root, &place::PROCESS)
+    }
+
+    /// The same without binding: the calling thread touches all of it, wherever it runs, and the process's memory policy decides where the
+    /// pages are, so that `taskset` and `numactl` from outside mean what they say. `plan.touch` is not used and `plan.node` only for
+    /// what the kernel offers there. [`PageRequest::Auto`] leaves the pools out, whose pages the policy may not reach.
+    ///
+    /// # Errors
+    /// When the size is zero, pages asked for by name cannot be had, or there is not enough memory.
+    pub fn allocate_as_given(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
+        let system = System::read(root, plan.node)?;
+        let len = usize::try_from(plan.bytes.0).ok().filter(|&n| n > 0 && n <= isize::MAX as usize / 2);
+        let len = len.ok_or_else(|| error::size(plan))?;
+        let (backing, reasons) = match (plan.pages, &system.thp) {
+            (PageRequest::Base, _) => (Backing::Base(system.base_page), Vec::new()),
+            (PageRequest::Huge2M, _) => (Backing::Pool(2 << 20), Vec::new()),
+            (PageRequest::Huge1G, _) => (Backing::Pool(1 << 30), Vec::new()),
+            (PageRequest::Thp, ThpMode::Off(why)) => return Err(error::thp_off(plan, why.clone())),
+            (PageRequest::Thp, ThpMode::Usable(page)) => (Backing::Thp(*page), Vec::new()),
+            (PageRequest::Auto, ThpMode::Off(why)) => (Backing::Base(system.base_page), vec![why.clone()]),
+            (PageRequest::Auto, ThpMode::Usable(page)) => match worth_rounding(Backing::Thp(*page), len) {
+                Ok(backing) => (backing, Vec::new()),
+                Err(why) => (Backing::Base(system.base_page), vec![why]),
+            },
+        };
+        let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
+        touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &system, &e))?;
+        let mut backed = mapping.read_pages();
+        if let (Backing::Thp(_), Ok(b)) = (backing, &backed)
+            && b.thp_share() < LARGE_MAJORITY
+            && mapping.collapse()
+        {
+            backed = mapping.read_pages();
+        }
+        let pages = evidence(plan.pages, backing, backed, &reasons);
+        check_kind(plan, backing, &pages, &system)?;
+        let mut placement = place::read_back(&mapping, backing, plan.node, system.only_node, &place::PROCESS);
+        placement.method = "as-given".to_owned();
+        if !placement.pages_by_node.is_empty() {
+            // No node was asked for, so none is wrong.
+            (placement.status, placement.reason) = (PlacementStatus::Verified, None);
+        }
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: system.only_node })
     }
 
     fn allocate_under(plan: &BufferPlan, root: &Path, policy: &Policy) -> Result<Self, MemoryError> {

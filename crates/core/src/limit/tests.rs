@@ -90,6 +90,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         curves: vec![],
         timing: Timing::default(),
         notes: vec![],
+        levels: Vec::new(),
         health: None,
     }
 }

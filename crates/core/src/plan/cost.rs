@@ -119,7 +119,7 @@ impl Costs {
                 let (node, bytes) = (handoff.buffer.node, handoff.buffer.bytes);
                 self.buffers(node, bytes, LEAST_RUNS as u32) + LEAST_RUNS * chain(bytes) + runs
             }
-            Work::Transfers(_) | Work::Scan(_) => self.budget_s,
+            Work::Transfers(_) | Work::Scan(_) | Work::LatencySweep(_) | Work::BandwidthSweep(_) => self.budget_s,
         };
         self.warm_up() + WATCH_S + own
     }

@@ -70,6 +70,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Loaded => planner.loaded()?,
         Task::C2c(shape) => vec![planner.c2c(shape)?],
         Task::Scan => vec![planner.scan()?],
+        Task::Sweep(shape) => planner.sweep(shape)?,
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
@@ -164,15 +165,16 @@ impl<'a> Planner<'a> {
     fn stop(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
         let default = match () {
+            () if matches!(self.spec.task, Task::Sweep(_)) => super::sweep::POINT_BUDGET_S,
             () if suite => SUITE_BUDGET_S,
             () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
             () => COMMAND_BUDGET_S,
         };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(if self.spec.task == Task::Scan {
-                super::scan::HALF_WIDTH
-            } else {
-                DEFAULT_HALF_WIDTH
+            relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
+                Task::Scan => super::scan::HALF_WIDTH,
+                Task::Sweep(_) => super::sweep::HALF_WIDTH,
+                _ => DEFAULT_HALF_WIDTH,
             }),
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),

@@ -112,6 +112,11 @@ impl<'a> Sizes<'a> {
         }
     }
 
+    /// How many times its size a chase over lines so far apart takes.
+    pub(super) fn spread(&self, stride: Bytes) -> u64 {
+        stride.0 / self.line
+    }
+
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
     /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
     fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {
@@ -251,6 +256,12 @@ impl<'a> Sizes<'a> {
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
+    }
+
+    /// What each of `in_all` buffers may take, `on_node` of them on `node`, and what leaves no more.
+    pub(super) fn most(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
+        let room = self.room(node, 0, on_node.max(1), in_all.max(1));
+        (room.bytes, format!("{}: {}", room.place, room.limited_by))
     }
 
     /// A buffer of a thread that was given what to do.

@@ -72,6 +72,9 @@ pub struct Evidence {
     /// stay in the TLBs. 0 where the two intervals do not tell them apart; absent for other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation_ns: Option<f64>,
+    /// What proves that a loop did what it says; for `memgauge stream` and `memgauge chase`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<crate::loops::LoopProof>,
     /// What disturbed.
     pub noise: Noise,
 }

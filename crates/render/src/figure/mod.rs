@@ -20,6 +20,7 @@ mod png;
 mod scene;
 mod source;
 mod svg;
+mod sweep;
 mod transfer;
 mod working_set;
 
@@ -147,6 +148,7 @@ fn panels(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
         Section::Curve => loaded::charts(&sets),
         Section::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
         Section::CpuPairs => sets.into_iter().flat_map(transfer::maps).collect(),
+        Section::WorkingSet => of_some(&sets, sweep::panels),
         // Results that no figure knows yet are in text and JSON.
         _ => Vec::new(),
     }

@@ -66,7 +66,7 @@ impl WorkingSet {
         Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
     }
 
-    fn chart(&self) -> Chart {
+    pub(super) fn chart(&self) -> Chart {
         let points = || self.lines.iter().flat_map(|l| &l.points);
         let low = points().map(|p| p.size).min().unwrap_or(Bytes::kib(4));
         let high = points().map(|p| p.size).max().unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));

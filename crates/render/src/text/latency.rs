@@ -238,7 +238,7 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
 }
 
 /// The order as the command line and the result call it.
-pub(super) fn order_name(order: ChaseOrder) -> &'static str {
+pub(crate) fn order_name(order: ChaseOrder) -> &'static str {
     match order {
         ChaseOrder::WindowLocal => "window-local",
         ChaseOrder::FullRandom => "full-random",

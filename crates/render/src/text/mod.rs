@@ -8,7 +8,8 @@ mod distribution;
 pub(crate) mod evidence;
 mod grid;
 mod health;
-mod latency;
+pub(crate) mod latency;
+mod loops;
 mod machine;
 mod marks;
 mod nodes;
@@ -18,6 +19,7 @@ mod page;
 mod plan;
 mod prefetch;
 mod scan;
+mod sweep;
 
 use std::collections::BTreeSet;
 
@@ -57,6 +59,8 @@ impl Format for Text {
                 Some(state) => prefetch::status(&mut page, report, state),
                 None => machine::info(&mut page, report),
             }
+        } else if let Some(lines) = loops::lines(report) {
+            return Ok(lines.into_bytes());
         } else {
             results(&mut page, report);
         }
@@ -162,12 +166,14 @@ pub(crate) enum Section {
     CpuPairs,
     Scan,
     Prefetch,
+    WorkingSet,
     Other,
 }
 
 impl Section {
     pub(crate) fn of(m: &Measurement) -> Self {
         match (m.experiment, m.at.table) {
+            (_, Some(Table::WorkingSet)) => Self::WorkingSet,
             (Experiment::IdleLatency, Some(Table::NodeMatrix) | None) => Self::LatencyMatrix,
             (Experiment::IdleLatency, Some(Table::PerCpu)) => Self::LatencyByCpu,
             (Experiment::Bandwidth, Some(Table::PerMix) | None) => Self::ByMix,
@@ -216,6 +222,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
             Section::Scan => scan::scans(page, &mut context, &ms),
             Section::Prefetch => prefetch::compare(page, &mut context, &ms),
+            Section::WorkingSet => sweep::sweeps(page, &mut context, &ms),
             Section::Other => other(page, &mut context, &ms),
         }
     }

@@ -223,6 +223,18 @@ fn row(cell: &PlanCell) -> Row {
                 row.detail.push_str(&format!(", {}", order_name(order)));
             }
         }
+        Work::LatencySweep(sweep) => {
+            row.cpu = Some(sweep.probe.cpu);
+            buffers.push(&sweep.probe.buffer);
+            row.detail = format!("{}, {}, stride {}", working_sets(&sweep.sizes), order_name(sweep.order), human(sweep.probe.stride));
+        }
+        Work::BandwidthSweep(sweep) => {
+            row.loaders = ids(sweep.loaders.iter().map(|l| l.cpu));
+            buffers.extend(sweep.loaders.iter().map(|l| &l.buffer));
+            row.mix = Some(sweep.traffic.mix.to_string());
+            row.kernels.clone_from(&sweep.traffic.kernels);
+            row.detail = working_sets(&sweep.sizes);
+        }
         Work::Scan(scan) => {
             row.loaders.clone_from(&scan.cpus);
             row.mix = Some(scan.traffic.mix.to_string());
@@ -349,4 +361,12 @@ fn summary(rows: &[Row]) -> Vec<String> {
         items.extend(details.into_iter().map(str::to_owned));
     }
     items
+}
+
+/// `73 working sets from 4 KiB to 1 GiB`.
+fn working_sets(sizes: &[Bytes]) -> String {
+    match (sizes.first(), sizes.last()) {
+        (Some(from), Some(to)) => format!("{} from {} to {}", count(sizes.len(), "working set", "working sets"), human(*from), human(*to)),
+        _ => "no working set".into(),
+    }
 }

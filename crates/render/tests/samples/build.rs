@@ -515,6 +515,7 @@ impl Lab {
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
             notes: vec![],
+            levels: Vec::new(),
             health: None,
         }
     }

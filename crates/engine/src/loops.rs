@@ -1,0 +1,254 @@
+//! The two loops of `memgauge stream` and `memgauge chase`, in the calling thread: it runs where it may, unless it is told otherwise, and so
+//! what is started under `perf stat`, `taskset` or `numactl` measures what those say.
+
+use std::sync::Arc;
+
+use memgauge_core::loops::{self, LoopKind, LoopProof, LoopSpec};
+use memgauge_core::pattern::ChaseLayout;
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table, Unit};
+use memgauge_core::traffic::{LineUse, Mix};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::{judge, stats};
+use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
+use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_linux::{cpu, noise};
+
+use crate::Setting;
+use crate::burst::Chase;
+use crate::chain::{self, Order};
+use crate::session::CellError;
+
+/// Why a loop could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// The memory could not be had as asked.
+    #[error("{0}")]
+    Memory(String),
+    /// The CPU is not there, or the order does not fit the buffer.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl From<MemoryError> for LoopError {
+    fn from(error: MemoryError) -> Self {
+        let told = format!("{error}; {}", error.advice);
+        if error.kind == MemoryErrorKind::Size { Self::Request(told) } else { Self::Memory(told) }
+    }
+}
+
+impl From<CellError> for LoopError {
+    fn from(error: CellError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+/// Runs a loop in the calling thread.
+///
+/// Pins the thread and binds the memory only where `spec` names a CPU or a node.
+///
+/// # Errors
+/// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
+pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, LoopError> {
+    if let Some(cpu) = spec.cpu {
+        cpu::pin_to(cpu).map_err(|e| {
+            LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
+        })?;
+    }
+    let buffer = Arc::new(memory(spec, setting)?);
+    let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), setting.clock.now());
+    let (samples, proof, mut evidence) = match spec.kind {
+        LoopKind::Stream => stream(spec, setting, &buffer),
+        LoopKind::Chase { .. } => chase(spec, setting, &buffer)?,
+    };
+    let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+    let elapsed = setting.clock.ns(setting.clock.now() - before.2);
+    evidence.noise = Noise {
+        involuntary_switches: since(noise::thread_involuntary_switches(), before.0),
+        waited: since(noise::thread_waited_ns(), before.1).map(|ns| ns as f64 / elapsed),
+        ..Noise::default()
+    };
+    evidence.threads = 1;
+    evidence.allocations = 1;
+    evidence.buffer = spec.bytes;
+    evidence.pages = buffer.pages().clone();
+    evidence.placement = buffer.placement().clone();
+    evidence.proof = Some(proof);
+    // As many passes as were asked for: no interval is too wide.
+    let estimate = stats::estimate(&[samples], f64::INFINITY);
+    let (experiment, metric, unit) = match spec.kind {
+        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, Unit::GigabytesPerSecond),
+        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, Unit::Nanoseconds),
+    };
+    let at = Coordinates {
+        table: Some(Table::Loop),
+        cpu: spec.cpu,
+        memory_node: spec.node,
+        working_set: Some(spec.bytes),
+        order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
+        mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
+        ..Default::default()
+    };
+    let (quality, verdict) = (judge::quality(&estimate, &evidence), judge::unjudged(metric, &estimate));
+    Ok(Measurement {
+        experiment,
+        at,
+        metric,
+        unit,
+        firmware: None,
+        estimate,
+        distribution: None,
+        evidence,
+        quality,
+        verdict,
+        counters: None,
+        lines_in_flight: None,
+    })
+}
+
+/// The buffer: on the node named, or where the process's policy puts what this thread touches.
+fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError> {
+    let plan = |node| BufferPlan {
+        bytes: spec.bytes,
+        node,
+        pages: spec.pages,
+        touch: IdSet::new(),
+        derived: false,
+        directory: None,
+        shared: false,
+    };
+    match spec.node {
+        Some(node) => Buffer::allocate(&plan(node), &setting.root),
+        None => Buffer::allocate_as_given(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
+    }
+}
+
+/// Bandwidth of each pass in GB/s.
+fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer) -> (Vec<f64>, LoopProof, Evidence) {
+    let (clock, bytes) = (setting.clock, spec.bytes.0 as usize / 8 * 8);
+    let words = buffer.as_ptr().cast::<u64>();
+    let mut expected = 0;
+    for index in 0..bytes / 8 {
+        let word = loops::word(spec.seed, index as u64);
+        expected ^= word;
+        // SAFETY: within the buffer, whose begin is aligned to a page; no other thread uses it.
+        unsafe { words.add(index).write(word) };
+    }
+    let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
+    let laps = loops::stream_laps(Bytes(bytes as u64));
+    let mut samples = Vec::new();
+    let (mut sum, mut mismatches) = (0, 0);
+    // The pass before the first warms up: caches, TLBs, the core's clock.
+    for pass in 0..=spec.passes {
+        let from = clock.stamp();
+        sum = read(widest, buffer, bytes, laps);
+        let ticks = clock.stamp().saturating_sub(from);
+        mismatches += u32::from(sum != expected);
+        if pass > 0 {
+            samples.push((bytes as u64 * laps) as f64 / clock.ns(ticks.max(1)));
+        }
+    }
+    let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
+    let kernel = widest.map_or("scalar", |k| k.name).to_owned();
+    (samples, proof, Evidence { kernel, ..Evidence::default() })
+}
+
+/// Reads the buffer so many times; the exclusive or of all words read.
+fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u64) -> u64 {
+    let step = kernel.map_or(usize::MAX, |k| k.streams[0].advance());
+    let (steps, start) = (bytes / step, buffer.as_ptr());
+    let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
+    let mut rest = 0;
+    for _ in 0..laps {
+        if let Some(kernel) = kernel.filter(|_| steps > 0) {
+            walk.streams[0] = start;
+            // SAFETY: `steps` whole steps lie in the buffer, which was written and which nobody writes to now; the kernel has one stream,
+            // only reads it, and is one of those available on this CPU.
+            unsafe { kernel.walk(&mut walk, steps, None) };
+        }
+        if steps == 0 || steps * step < bytes {
+            let from = steps.saturating_mul(step).min(bytes);
+            let from = if steps == 0 { 0 } else { from };
+            // SAFETY: the rest of the buffer, likewise.
+            rest ^= unsafe { kernels::checksum_xor(start.add(from), bytes - from) };
+        }
+    }
+    walk.sum.xor_of_words() ^ rest
+}
+
+/// Nanoseconds per hop of each pass.
+fn chase(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Arc<Buffer>) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
+    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
+    let lines = setting.machine.topology.caches.iter().filter_map(|c| c.line);
+    let line = Bytes(lines.max().map_or(u64::from(LINE), u64::from));
+    let laid = Order { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, within: 0 };
+    let layout = ChaseLayout::new(order, spec.bytes, window, stride, line, spec.seed).map_err(|e| LoopError::Request(e.to_string()))?;
+    let start = chain::write(buffer, &laid, &IdSet::new())?;
+    let clock = setting.clock;
+    let laps = loops::chase_laps(layout.slots() as u64);
+    let hops = laps * layout.slots() as u64 + 1;
+    // Whole laps that warm up, so that the chase is back at its start.
+    let (_, mut chase) = Chase::new(buffer.clone(), start).exactly(laps * layout.slots() as u64, &clock);
+    let mut samples = Vec::new();
+    for _ in 0..spec.passes {
+        let (ticks, moved_on) = chase.exactly(hops, &clock);
+        samples.push(clock.ns(ticks) / hops as f64);
+        chase = moved_on;
+    }
+    let offset = chase.position() as usize - buffer.as_ptr() as usize;
+    let proof = LoopProof {
+        passes: spec.passes,
+        laps,
+        hops: Some(hops),
+        final_index: Some(offset as u64 / line.0),
+        mismatches: u32::from(offset != layout.after(u64::from(spec.passes))),
+        checksum: None,
+    };
+    let evidence =
+        Evidence { kernel: "chase".into(), window: Some(Bytes(layout.window_bytes() as u64)), stride: Some(stride), ..Evidence::default() };
+    Ok((samples, proof, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::AtomicBool;
+
+    use memgauge_core::result::ChaseOrder;
+    use memgauge_core::spec::PageRequest;
+    use memgauge_core::topology::Machine;
+    use memgauge_linux::clock::Clock;
+
+    use super::*;
+
+    fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
+        let machine = Machine::default();
+        let stop = AtomicBool::new(false);
+        let root = PathBuf::from("/");
+        let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop };
+        run_loop(&LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed }, &setting).unwrap()
+    }
+
+    #[test]
+    fn a_stream_reads_what_the_formula_says() {
+        for bytes in [64, 1000, 4096 + 8, 1 << 20] {
+            let proof = run(LoopKind::Stream, Bytes(bytes), 3).evidence.proof.unwrap();
+            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", loops::checksum(3, bytes)), "{bytes} bytes");
+            assert_eq!((proof.mismatches, proof.passes), (0, 7));
+        }
+        let m = run(LoopKind::Stream, Bytes(1 << 20), 3);
+        assert!(m.estimate.n == 7 && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+    }
+
+    #[test]
+    fn a_chase_ends_where_the_layout_says() {
+        for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
+            let kind = LoopKind::Chase { order, stride: Bytes(128), window: Bytes(1024) };
+            let m = run(kind, Bytes(64 << 10), 5);
+            let proof = m.evidence.proof.unwrap();
+            assert_eq!(proof.mismatches, 0, "{order:?}");
+            assert_eq!(proof.hops, Some((1 << 20) + 1));
+            assert!(m.estimate.value.unwrap() > 0.1, "{:?}", m.estimate);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `memgauge stream` and `memgauge chase`: one line each.
+
+use memgauge_core::loops::LoopProof;
+use memgauge_core::result::{Measurement, Metric, Report, Table};
+
+use super::evidence::pages;
+use super::latency::order_name;
+use super::number::{count, half_width, human, maybe, range, unit, value_of};
+
+/// The lines, where the report holds nothing but loops.
+pub(super) fn lines(report: &Report) -> Option<String> {
+    let is_loop = |m: &Measurement| m.at.table == Some(Table::Loop);
+    if report.results.is_empty() || !report.results.iter().all(is_loop) {
+        return None;
+    }
+    Some(report.results.iter().map(|m| line(m) + "\n").collect())
+}
+
+fn line(m: &Measurement) -> String {
+    let proof = m.evidence.proof.clone().unwrap_or_default();
+    let size = m.at.working_set.map(human).unwrap_or_default();
+    let name = if m.metric == Metric::Bandwidth { "stream" } else { "chase" };
+    let half = half_width(&m.estimate);
+    let half = if half.is_empty() { half } else { format!(" {half}") };
+    let mut parts = vec![format!("{name} {size}: {}{half} {}", maybe(value_of(&m.estimate)), unit(m.unit))];
+    let spread = range([m.estimate.min, m.estimate.max].into_iter().flatten()).map(|r| format!(" ({r})")).unwrap_or_default();
+    let hops = proof.hops.map(|h| format!(" of {h} hops")).unwrap_or_default();
+    parts.push(format!("{}{hops}{spread}", count(proof.passes as usize, "pass", "passes")));
+    parts.push(proven(&proof));
+    parts.extend(m.at.order.map(|o| order_name(o).to_owned()));
+    parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
+    parts.extend(m.at.memory_node.map(|n| format!("node {n}")));
+    parts.push(pages(&[m]));
+    parts.retain(|p| !p.is_empty());
+    parts.join(", ")
+}
+
+/// The checksum, or where the chase ended.
+fn proven(proof: &LoopProof) -> String {
+    let what = match (&proof.checksum, proof.final_index) {
+        (Some(sum), _) => format!("checksum {sum}"),
+        (None, Some(index)) => format!("final index {index}"),
+        (None, None) => return String::new(),
+    };
+    if proof.mismatches > 0 { format!("{what} IS WRONG") } else { what }
+}
