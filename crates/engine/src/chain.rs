@@ -200,6 +200,7 @@ mod tests {
             window: Bytes::kib(64),
             stride: Bytes(128),
             line: Bytes(64),
+            within: 0,
             order: ChaseOrder::WindowLocal,
             seed: 9,
             even: true,

@@ -211,21 +211,20 @@ fn chase(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Arc<Buffer>) -> Result
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::result::ChaseOrder;
     use memgauge_core::spec::PageRequest;
-    use memgauge_core::topology::Machine;
     use memgauge_linux::clock::Clock;
 
     use super::*;
 
     fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
-        let machine = Machine::default();
+        let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
-        let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop };
+        let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
         run_loop(&LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed }, &setting).unwrap()
     }
 
