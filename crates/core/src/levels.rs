@@ -298,13 +298,13 @@ fn middle_of(knee: &Knee) -> f64 {
 
 /// For each edge the cache that it is, in order, none twice; as many as can be, at the least sum of distances.
 fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
-    // best[e][c]: from edge e and cache c on. A pair left out costs as much as a far one.
+    // best[e][c]: from edge e and cache c on. An edge left out costs as much as a far pair, a cache left out half of that.
     let size = |c: usize| (caches[c].size.0 as f64).log2();
     let (n, m) = (edges.len(), caches.len());
     let mut best = vec![vec![0.0_f64; m + 1]; n + 1];
     for e in (0..n).rev() {
         for c in (0..=m).rev() {
-            let skip_edge = best[e + 1][c] + FAR / 2.0;
+            let skip_edge = best[e + 1][c] + FAR;
             let rest = if c < m { (best[e][c + 1] + FAR / 2.0).min(best[e + 1][c + 1] + (edges[e] - size(c)).abs()) } else { f64::MAX };
             best[e][c] = skip_edge.min(rest);
         }
@@ -316,7 +316,7 @@ fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
         if best[e][c] == best[e + 1][c + 1] + (edges[e] - size(c)).abs() {
             out[e] = Some(c);
             (e, c) = (e + 1, c + 1);
-        } else if best[e][c] == best[e + 1][c] + FAR / 2.0 {
+        } else if best[e][c] == best[e + 1][c] + FAR {
             e += 1;
         } else {
             c += 1;

@@ -58,14 +58,6 @@ pub(crate) enum CellError {
     Cannot(String),
 }
 
-/// How a burst is timed.
-pub(crate) struct Pace {
-    /// Length of a window.
-    pub(crate) window: Duration,
-    /// What a thread needs before it can start, beside waking up.
-    pub(crate) lead: Duration,
-}
-
 /// Threads of one burst and what they left.
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
@@ -355,24 +347,24 @@ impl<'a> Session<'a> {
 
     /// Runs a chase and loaders together for `windows` counted windows.
     pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
-        self.burst_of(chase, loads, windows, &Pace { window: WINDOW, lead: Duration::ZERO })
+        self.burst_of(chase, loads, windows, WINDOW)
     }
 
-    /// The same at another pace.
+    /// The same with windows of another length.
     pub(crate) fn burst_of(
         &mut self,
         chase: Option<(u32, Chase)>,
         loads: Vec<(u32, Load)>,
         windows: usize,
-        pace: &Pace,
+        window: Duration,
     ) -> Result<BurstResult, CellError> {
         let windows = windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let keepers = self.keepers(&busy);
         let threads = busy.len() + keepers.len();
         let clock = self.clock();
-        let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * threads as u32 + pace.lead);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(pace.window), windows };
+        let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * threads as u32);
+        let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
         if let Some((cpu, chase)) = chase {
             jobs.push((
@@ -401,7 +393,7 @@ impl<'a> Session<'a> {
                 }),
             ));
         }
-        let length = pace.window * windows as u32;
+        let length = window * windows as u32;
         let done = self.team.run_most(jobs, busy.len(), length + PATIENCE)?;
         self.measuring += length;
         self.observer.progress(self.share());
