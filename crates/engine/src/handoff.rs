@@ -282,6 +282,7 @@ mod tests {
             line: Bytes(64),
             order: ChaseOrder::WindowLocal,
             seed: 1,
+            even: false,
         };
         let start = chain::write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));

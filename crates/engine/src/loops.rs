@@ -203,13 +203,12 @@ mod tests {
 
     use memgauge_core::result::ChaseOrder;
     use memgauge_core::spec::PageRequest;
-    use memgauge_core::topology::Machine;
     use memgauge_linux::clock::Clock;
 
     use super::*;
 
     fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
-        let machine = Machine::default();
+        let machine = memgauge_linux::sysfs::read_machine(std::path::Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop };

@@ -155,7 +155,7 @@ fn a_plan_says_how_it_chases() {
                 (h.sharer, h.order) = (Some(3), ChaseOrder::Sequential);
                 (h.holder_pushes, h.reader_pushes) = (Bytes::mib(1), Bytes::kib(64));
             }
-            Work::Bandwidth { .. } | Work::Scan(_) => {}
+            Work::Bandwidth { .. } | Work::Scan(_) | Work::LatencySweep(_) | Work::BandwidthSweep(_) => {}
         }
     }
     check("plan-asked.txt", plan_text(report.plan.as_ref().unwrap(), &report.machine, 100));
