@@ -8,7 +8,7 @@
 //!    (of bandwidth: never rises), by pooling adjacent violators with medians, so that few disturbed points move nothing
 //!    (R. Barlow et al., "Statistical Inference under Order Restrictions", 1972).
 //! 2. Plateaus are the widest runs of that staircase that change by less than [`FLAT`] and are at least [`LEAST_OCTAVES`] wide, widest
-//!    first; neighbours that differ by less than [`SAME`] together are one. What is left between two plateaus is a knee.
+//!    first; neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] together are one. What is left between two plateaus is a knee.
 //! 3. A level's size is where the curve leaves its plateau: the last size before it has gone [`DEPARTED`] of the way to the next plateau,
 //!    and the size after it. Under LRU a cyclic walk leaves sharply, with any other replacement gradually.
 //! 4. Knees are matched with caches in order, so that the distances between their sizes are least together.
@@ -27,9 +27,11 @@ const FLAT: f64 = 0.10;
 const LEAST_OCTAVES: f64 = 0.74;
 /// And has at least so many points.
 const LEAST_POINTS: usize = 3;
-/// Neighbouring plateaus whose values differ by less than this factor are one level: the second-level TLB adds some 10 to 20 %, the next
-/// cache at least 60 %.
-const SAME: f64 = 1.3;
+/// Neighbouring plateaus of latency whose values differ by less than this factor are one level: the second-level TLB adds some 10 to 20 %,
+/// memory half of which stays in a cache that others use too is a third faster, the next cache takes at least twice as long.
+const SAME_LATENCY: f64 = 1.5;
+/// The same of bandwidth, of which prefetchers leave less of a step.
+const SAME_BANDWIDTH: f64 = 1.3;
 /// Share of the way from one plateau to the next at which the curve has left the first: above noise and slope, and early on the rise.
 const DEPARTED: f64 = 0.15;
 /// A knee and a cache further apart than this, in doublings, are not the same where others could be; a hypervisor shows a cache's whole
@@ -159,7 +161,7 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
     let mut runs = Vec::new();
     plateaus(&stairs, &octave, 0, stairs.len(), &mut runs);
     runs.sort_unstable();
-    let runs = merged(&runs, &stairs);
+    let runs = merged(&runs, &stairs, if rising { SAME_LATENCY } else { SAME_BANDWIDTH });
     let height = |run: &(usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
     let mut levels = Vec::new();
     for (i, run) in runs.iter().enumerate() {
@@ -235,14 +237,14 @@ fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut 
 }
 
 /// Neighbours that belong together, together.
-fn merged(runs: &[(usize, usize)], stairs: &[f64]) -> Vec<(usize, usize)> {
+fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
     let middle = |run: (usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
     // The first part's height is what later parts are compared with, so that a long slope is not one level.
     let mut first = 0.0;
     for &run in runs {
         match out.last_mut() {
-            Some(last) if middle(run) - first < SAME.ln() => last.1 = run.1,
+            Some(last) if middle(run) - first < same.ln() => last.1 = run.1,
             _ => {
                 first = middle(run);
                 out.push(run);
@@ -298,13 +300,13 @@ fn middle_of(knee: &Knee) -> f64 {
 
 /// For each edge the cache that it is, in order, none twice; as many as can be, at the least sum of distances.
 fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
-    // best[e][c]: from edge e and cache c on. A pair left out costs as much as a far one.
+    // best[e][c]: from edge e and cache c on. An edge left out costs as much as a far pair, a cache left out half of that.
     let size = |c: usize| (caches[c].size.0 as f64).log2();
     let (n, m) = (edges.len(), caches.len());
     let mut best = vec![vec![0.0_f64; m + 1]; n + 1];
     for e in (0..n).rev() {
         for c in (0..=m).rev() {
-            let skip_edge = best[e + 1][c] + FAR / 2.0;
+            let skip_edge = best[e + 1][c] + FAR;
             let rest = if c < m { (best[e][c + 1] + FAR / 2.0).min(best[e + 1][c + 1] + (edges[e] - size(c)).abs()) } else { f64::MAX };
             best[e][c] = skip_edge.min(rest);
         }
@@ -316,7 +318,7 @@ fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
         if best[e][c] == best[e + 1][c + 1] + (edges[e] - size(c)).abs() {
             out[e] = Some(c);
             (e, c) = (e + 1, c + 1);
-        } else if best[e][c] == best[e + 1][c] + FAR / 2.0 {
+        } else if best[e][c] == best[e + 1][c] + FAR {
             e += 1;
         } else {
             c += 1;

@@ -185,7 +185,7 @@ impl Chase {
     }
 
     /// Loads every line, where that was asked for.
-    pub(crate) fn touch(&self) {
+    fn touch(&self) {
         if let Some((base, layout)) = &self.touched {
             for line in layout.lines() {
                 // SAFETY: a line of the ring, which was laid out within the buffer.
@@ -252,9 +252,14 @@ impl Chase {
         if let Some(batches) = self.batches.take() {
             return self.run_timed(schedule, batches);
         }
-        self.touch();
+        let mut schedule = *schedule;
+        if self.touched.is_some() {
+            self.touch();
+            // A chase that touches is alone, so nobody waits for it: it starts when it is ready.
+            schedule.start = schedule.start.max(schedule.clock.now());
+        }
         let mut position = self.position as *const u8;
-        let trace = keep_count(schedule, BLOCK_NS, |units| {
+        let trace = keep_count(&schedule, BLOCK_NS, |units| {
             // SAFETY: `position` is a line of the ring in a buffer that lives as long as `self`; every pointer of the ring leads to
             // another line of it.
             position = unsafe { kernels::chase(position, units * kernels::CHASE_UNROLL) };

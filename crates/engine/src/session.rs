@@ -70,14 +70,6 @@ pub(crate) enum CellError {
     Cannot(String),
 }
 
-/// How a burst is timed.
-pub(crate) struct Pace {
-    /// Length of a window.
-    pub(crate) window: Duration,
-    /// What a thread needs before it can start, beside waking up.
-    pub(crate) lead: Duration,
-}
-
 /// Threads of one burst and what they left.
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
@@ -422,16 +414,16 @@ impl<'a> Session<'a> {
 
     /// Runs a chase and loaders together for `windows` counted windows.
     pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
-        self.burst_of(chase, loads, windows, &Pace { window: WINDOW, lead: Duration::ZERO })
+        self.burst_of(chase, loads, windows, WINDOW)
     }
 
-    /// The same at another pace.
+    /// The same with windows of another length.
     pub(crate) fn burst_of(
         &mut self,
         chase: Option<(u32, Chase)>,
         loads: Vec<(u32, Load)>,
         windows: usize,
-        pace: &Pace,
+        window: Duration,
     ) -> Result<BurstResult, CellError> {
         let windows = windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
@@ -441,9 +433,9 @@ impl<'a> Session<'a> {
         let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
         let mut counters: BTreeMap<u32, _> = counters.collect();
         let clock = self.clock();
-        let lead = pace.lead + if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
+        let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
         let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(pace.window), windows, counters: None };
+        let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows, counters: None };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
         if let Some((cpu, chase)) = chase {
             let counters = counters.remove(&cpu);
@@ -476,7 +468,7 @@ impl<'a> Session<'a> {
                 }),
             ));
         }
-        let length = pace.window * windows as u32;
+        let length = window * windows as u32;
         let before = self.stolen(&busy);
         let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
         let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));

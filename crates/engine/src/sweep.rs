@@ -2,7 +2,7 @@
 //! share their windows and differ in the order of these only.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
@@ -10,21 +10,20 @@ use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experim
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
+use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
-use crate::burst::Chase;
+use crate::burst::{Chase, Trace};
 use crate::chain::{self, Exits};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
-use crate::session::{CellError, Course, LEAD, Pace, SETTLE_WINDOWS, Session};
+use crate::session::{CellError, Course, SETTLE_WINDOWS, Session};
 
 /// Samples of a point are means over this time: some 10,000 hops of 100 ns. Shorter than a scheduler's slice, so that on a busy machine
 /// many windows pass in which the thread was never taken off its CPU.
 const POINT_WINDOW: Duration = Duration::from_millis(1);
-/// Of loaders.
-const PACE: Pace = Pace { window: POINT_WINDOW, lead: Duration::ZERO };
-/// The longest time that is set aside for touching; a thread that was taken off its CPU meanwhile took longer.
-const MOST_LEAD: Duration = Duration::from_millis(15);
+/// A window that took so many times its length was cut: threads look at the clock 50 times in one.
+const LATE: f64 = 1.2;
 /// Counted windows of a point's burst, which is over before a thread that just woke up has used up its slice.
 const POINT_WINDOWS: usize = 3;
 /// Bursts of a point at least.
@@ -66,31 +65,18 @@ impl Session<'_> {
             let (layout, window) = self.prefix_chain(sweep, range, &buffer, &mut exits)?;
             let clock = self.clock();
             let mut chase = Chase::new(buffer.clone(), layout.start());
-            let mut pace = Pace { window: POINT_WINDOW, lead: Duration::ZERO };
             if layout.slots() as u64 <= MOST_TOUCHED {
                 chase = chase.touching(layout);
-                // The second time the lines are where they will be at each burst.
-                let touched = chase.clone();
-                let ticks = self.team.run_on(probe.cpu, move || {
-                    touched.touch();
-                    let time = || {
-                        let from = clock.stamp();
-                        touched.touch();
-                        clock.stamp().saturating_sub(from)
-                    };
-                    time().min(time())
-                })?;
-                pace.lead = Duration::from_nanos(clock.ns(ticks) as u64).min(MOST_LEAD);
             }
-            let (mut groups, mut spent, mut course) = (Vec::new(), Duration::ZERO, Course::default());
+            let (mut groups, begun, mut course) = (Vec::new(), Instant::now(), Course::default());
             let windows = self.point_windows();
             loop {
-                let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, &pace)?;
+                let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, POINT_WINDOW)?;
                 course.add(&burst);
                 let Some((trace, moved_on)) = burst.chase else { return Err(CellError::Cannot("the chase left no trace".into())) };
-                groups.push(hop_ns(&trace, &clock, windows));
+                groups.push(undisturbed_ns(&trace, &clock, windows));
                 chase = moved_on;
-                if self.point_done(&groups, &mut spent, windows, &pace) {
+                if self.point_done(&groups, begun) {
                     break;
                 }
             }
@@ -175,16 +161,16 @@ impl Session<'_> {
             };
             let chosen = chosen.clone();
             let mut loads = self.prefix_loads(&crew, |index| chosen.kernels[index], size)?;
-            let (mut groups, mut spent) = (Vec::new(), Duration::ZERO);
+            let (mut groups, begun) = (Vec::new(), Instant::now());
             let (mut course, mut deeds) = (Course::default(), Deeds::default());
             let windows = self.point_windows();
             loop {
-                let mut burst = self.burst_of(None, loads, windows, &PACE)?;
+                let mut burst = self.burst_of(None, loads, windows, POINT_WINDOW)?;
                 course.add(&burst);
                 deeds.add(&burst);
                 groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
                 loads = burst.take_loads();
-                if self.point_done(&groups, &mut spent, windows, &PACE) {
+                if self.point_done(&groups, begun) {
                     break;
                 }
             }
@@ -220,7 +206,7 @@ impl Session<'_> {
         for _ in 0..if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 } {
             for (kernel, rates) in candidates.iter().zip(&mut rates) {
                 let loads = self.prefix_loads(crew, |_| kernel, middle)?;
-                let burst = self.burst_of(None, loads, TRIAL_WINDOWS, &PACE)?;
+                let burst = self.burst_of(None, loads, TRIAL_WINDOWS, POINT_WINDOW)?;
                 rates.extend(stats::median(&window_gbs(&burst, |t| clock.ns(t), TRIAL_WINDOWS)));
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
@@ -237,11 +223,11 @@ impl Session<'_> {
         if self.plan.stop.fixed_time { fixed.max(1) } else { POINT_WINDOWS }
     }
 
-    /// Counts a burst's time and says whether the point has enough of them.
-    fn point_done(&self, groups: &[Vec<f64>], spent: &mut Duration, windows: usize, pace: &Pace) -> bool {
-        *spent += pace.lead + LEAD + pace.window * (windows + SETTLE_WINDOWS) as u32;
+    /// Whether a point has enough bursts. Its budget is time that passed, with what surrounds its windows.
+    fn point_done(&self, groups: &[Vec<f64>], begun: Instant) -> bool {
         let converged = stats::estimate(groups, self.plan.stop.relative_half_width).converged;
-        self.interrupted() || (groups.len() >= POINT_BURSTS && self.enough(*spent, groups.iter().any(|g| !g.is_empty()), converged))
+        self.interrupted()
+            || (groups.len() >= POINT_BURSTS && self.enough(begun.elapsed(), groups.iter().any(|g| !g.is_empty()), converged))
     }
 
     /// Gives the points of a curve away, each with what befell it, and with what was seen of the machine over the whole curve.
@@ -272,8 +258,41 @@ impl Session<'_> {
     }
 }
 
+/// Nanoseconds per hop in the counted windows that took no longer than a window: a thread that is taken off its CPU comes late to its next
+/// look at the clock. Of a burst in which every window was cut so, all of them.
+fn undisturbed_ns(trace: &Trace, clock: &Clock, windows: usize) -> Vec<f64> {
+    let longest = LATE * POINT_WINDOW.as_nanos() as f64;
+    let of = |(ticks, units): (u64, u64)| {
+        let ns = clock.ns(ticks);
+        (units > 0 && ns <= longest).then(|| ns / (units * kernels::CHASE_UNROLL as u64) as f64)
+    };
+    let whole: Vec<f64> = (SETTLE_WINDOWS..SETTLE_WINDOWS + windows).filter_map(|i| trace.window(i)).filter_map(of).collect();
+    if whole.is_empty() { hop_ns(trace, clock, windows) } else { whole }
+}
+
 /// Whether whole steps of a kernel fill most of a working set.
 fn fills(kernel: &Kernel, size: Bytes) -> bool {
     let step: u64 = kernel.streams.iter().map(|s| s.advance() as u64).sum();
     step > 0 && (size.0 / step * step) as f64 >= size.0 as f64 * FILLED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_in_which_the_thread_was_gone_does_not_count() {
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let window = clock.ticks_of(POINT_WINDOW);
+        let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
+        let trace = |late: u64| Trace::of(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
+        let expected = clock.ns(window) / (100.0 * kernels::CHASE_UNROLL as f64);
+        for (late, count) in [(window, 3), (window * 5, 2)] {
+            let ns = undisturbed_ns(&trace(late), &clock, 3);
+            assert_eq!(ns.len(), count);
+            assert!(ns.iter().all(|ns| (ns / expected - 1.0).abs() < 1e-6), "{ns:?} of {expected}");
+        }
+        let cut = Trace::of((0..5).map(|i| Some((3 * i * window, 100 * i))).collect());
+        assert_eq!(undisturbed_ns(&cut, &clock, 3).len(), 3, "what there is, where every window was cut");
+    }
 }
