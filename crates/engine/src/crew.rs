@@ -25,7 +25,7 @@ pub(crate) const TRIAL_ROUNDS: usize = 3;
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
 /// Counted windows of a kernel in a round.
-const TRIAL_WINDOWS: usize = 3;
+const TRIAL_WINDOWS: usize = 2;
 
 /// A loader with its memory.
 pub(crate) struct Member {
