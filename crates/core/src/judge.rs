@@ -51,10 +51,21 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::MemoryErrors, noise.memory_errors.is_some_and(|n| n > 0)),
         (R::PagesMigrated, pages_moved(evidence)),
         (R::BurstsDisturbed, bursts_disturbed(noise)),
+        (R::AboveCore, above(evidence.bytes_per_cycle, CORE_BYTES_PER_CYCLE)),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
     Quality { level, reasons }
+}
+
+/// Two loads and one store of 64 B: the most that a core of today does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that moved.
+const CORE_BYTES_PER_CYCLE: f64 = 192.0 * IMPOSSIBLE;
+
+/// Bytes that each of `threads` loaded and stored in a cycle of a core that runs at the mean of the frequencies seen; `None` where none was.
+pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
+    let seen: Vec<f64> = [noise.ghz_before, noise.ghz_after].into_iter().flatten().filter(|ghz| *ghz > 0.0).collect();
+    let ghz = seen.iter().sum::<f64>() / seen.len() as f64;
+    (threads > 0 && !seen.is_empty()).then(|| gbs / (f64::from(threads) * ghz))
 }
 
 /// Whether measuring threads lost their CPUs for long; where the kernel does not tell how long, often.
@@ -196,6 +207,15 @@ mod tests {
         let quality = quality(&estimate, &evidence);
         assert_eq!(quality.level == QualityLevel::Good, quality.reasons.is_empty());
         quality.reasons
+    }
+
+    #[test]
+    fn no_core_moves_more_than_it_can() {
+        let noise = Noise { ghz_before: Some(3.9), ghz_after: Some(4.1), ..Noise::default() };
+        assert_eq!(bytes_per_cycle(1024.0, 2, &noise), Some(128.0));
+        assert_eq!(bytes_per_cycle(1024.0, 2, &Noise::default()), None);
+        assert_eq!(reasons(|_, e| e.bytes_per_cycle = Some(192.0)), []);
+        assert_eq!(reasons(|_, e| e.bytes_per_cycle = Some(200.0)), [QualityReason::AboveCore]);
     }
 
     #[test]

@@ -324,8 +324,26 @@ fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
             c += 1;
         }
     }
+    parts(&mut out, edges, caches);
     out
 }
+
+/// An edge alone between two caches' edges, where only one cache is left, is a part of that cache: what neighbours or a hypervisor leave.
+fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
+    for e in 0..out.len() {
+        let before = out[..e].iter().rev().find(|c| c.is_some()).copied().flatten();
+        let alone = out[e].is_none() && (e == 0 || out[e - 1].is_some()) && out.get(e + 1).is_none_or(Option::is_some);
+        let after = out.get(e + 1).copied().flatten().unwrap_or(caches.len());
+        let first = before.map_or(0, |c| c + 1);
+        let octaves = caches.get(first).map_or(f64::MAX, |c| (c.size.0 as f64).log2() - edges[e]);
+        if alone && after == first + 1 && (0.0..SMALLEST_PART).contains(&octaves) {
+            out[e] = Some(first);
+        }
+    }
+}
+
+/// Doublings that a cache may look smaller than described: a sixteenth is what cache partitioning leaves at least on current servers.
+const SMALLEST_PART: f64 = 4.0;
 
 #[cfg(test)]
 mod tests;

@@ -475,6 +475,8 @@ pub enum QualityReason {
     PagesMigrated,
     /// More than a quarter of the bursts were disturbed, whether or not they count.
     BurstsDisturbed,
+    /// More bytes a core cycle than any core loads and stores: time, frequency or bytes were misread.
+    AboveCore,
 }
 
 /// How a number stands against what the machine could do.

@@ -568,6 +568,10 @@ impl<'a> Session<'a> {
             Metric::Latency => Unit::Nanoseconds,
             Metric::Bandwidth => Unit::GigabytesPerSecond,
         };
+        let mut evidence = evidence;
+        if metric == Metric::Bandwidth {
+            evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
+        }
         let quality = judge::quality(&estimate, &evidence);
         let verdict = judge::unjudged(metric, &estimate);
         let firmware = self.claimed(experiment, &at);

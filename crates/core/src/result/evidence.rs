@@ -72,6 +72,9 @@ pub struct Evidence {
     /// stay in the TLBs. 0 where the two intervals do not tell them apart; absent for other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation_ns: Option<f64>,
+    /// Bytes that each thread loaded and stored in a cycle of its core, by the frequency of the first one's before and after; for bandwidths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_cycle: Option<f64>,
     /// What proves that a loop did what it says; for `memgauge stream` and `memgauge chase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<crate::loops::LoopProof>,

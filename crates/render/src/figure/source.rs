@@ -101,6 +101,7 @@ const fn word(reason: QualityReason) -> &'static str {
         R::MemoryErrors => "memory errors",
         R::PagesMigrated => "pages were migrated",
         R::BurstsDisturbed => "bursts were disturbed",
+        R::AboveCore => "more bytes a cycle than a core can",
     }
 }
 

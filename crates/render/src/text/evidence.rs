@@ -42,6 +42,9 @@ pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     if let Some((low, _)) = bounds(ms.iter().filter_map(|m| m.evidence.fairness)) {
         items.push(format!("slowest : fastest thread ≥ {}", percent((low * 100.0).floor() / 100.0)));
     }
+    // Memory gives a core a few bytes a cycle; what caches give is compared with what the core can do.
+    let cached = ms.iter().filter_map(|m| m.evidence.bytes_per_cycle).filter(|b| *b >= CACHE_BYTES);
+    items.extend(range(cached).map(|bytes| format!("{bytes} B per cycle and CPU")));
     if let Some((low, high)) = bounds(ms.iter().map(|m| f64::from(m.evidence.allocations))).filter(|(low, _)| *low > 1.0) {
         items.push(if low == high { format!("{low:.0} allocations") } else { format!("{low:.0}–{high:.0} allocations") });
     }
@@ -58,6 +61,9 @@ pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     items.retain(|i| !i.is_empty());
     items
 }
+
+/// More bytes per cycle than any core gets from memory.
+const CACHE_BYTES: f64 = 24.0;
 
 /// A twentieth of the samples far off moves a median by a fortieth of its distribution: within its interval, and worth a word.
 const OUTLIERS_SAID: f64 = 0.05;

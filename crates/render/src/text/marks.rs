@@ -150,6 +150,10 @@ impl<'a> Marks<'a> {
                 let share = share.map(|s| format!(" ({})", percent(s))).unwrap_or_default();
                 format!("many bursts were disturbed{share}; they count where too few others were left")
             }
+            R::AboveCore => {
+                let most = most(|m| m.evidence.bytes_per_cycle).map(|b| format!(" ({b:.0} B)")).unwrap_or_default();
+                format!("more bytes a cycle of each core{most} than any core loads and stores")
+            }
             R::MemoryErrors => "memory errors were reported meanwhile".into(),
             R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
         }
@@ -207,6 +211,7 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
         R::Drift => "repeat on a machine that is warm and otherwise idle",
         R::MemoryErrors => "look for EDAC in the kernel's log and at the DIMMs before trusting this machine",
         R::BurstsDisturbed => "repeat when these CPUs are idle",
+        R::AboveCore => "time or frequency was misread: report it with the JSON result, and do not use the number",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
