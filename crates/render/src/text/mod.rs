@@ -12,7 +12,7 @@ pub(crate) mod latency;
 mod loops;
 mod machine;
 mod marks;
-mod nodes;
+pub(crate) mod nodes;
 mod notes;
 pub(crate) mod number;
 mod page;
