@@ -13,6 +13,8 @@ const HEIGHT: f64 = 340.0;
 const HEADROOM: f64 = 26.0;
 /// Radius of points.
 const RADIUS: f64 = 3.2;
+/// Radius of rings around them.
+const RING: f64 = 6.5;
 /// Lines of more points than this are drawn without them.
 const MARKED: usize = 160;
 /// Height of a label's box.
@@ -150,6 +152,10 @@ impl Chart {
                     placer.take_line(&[self.place(plot, s.x, low), self.place(plot, s.x, high)]);
                 }
             }
+        }
+        for mark in self.marks.iter().filter(|m| m.ring) {
+            let p = self.place(plot, mark.at.0, mark.at.1);
+            placer.take(Area::new(p.0 - RING, p.1 - RING, 2.0 * RING, 2.0 * RING));
         }
         let mut placed = Vec::new();
         // Where there is no other way, a rule's name crosses another rule.
@@ -327,8 +333,8 @@ impl Panel for Chart {
         }
         for mark in self.marks.iter().filter(|m| m.ring) {
             let p = self.place(&plot, mark.at.0, mark.at.1);
-            for (radius, colour) in [(6.5, WHITE), (6.5, mark.colour)] {
-                ring(scene, p, radius, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
+            for colour in [WHITE, mark.colour] {
+                ring(scene, p, RING, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
             }
         }
         for Placed { text, leader } in placed {

@@ -10,9 +10,10 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
 
 use super::axis::Axis;
-use super::chart::Chart;
+use super::chart::{Chart, Mark};
 use super::frame::Panel;
-use super::palette::series;
+use super::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
+use super::palette::{series, text_of};
 use super::source::{Set, about, is_degraded};
 use super::sweep::curves_of;
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
@@ -187,8 +188,25 @@ fn chart(curve: &Counted<'_>, kind: Kind) -> Chart {
         let most = bounds(figure.lines.iter().flat_map(|l| &l.points).map(|p| p.value)).map_or(0.0, |b| b.1);
         chart.y = Axis::linear(figure.quantity.clone(), 0.0, if most < LOW_PERCENT { most.max(0.1) } else { most.max(100.0) }, 6);
     }
+    if kind == Kind::Misses {
+        chart.y.ticks.iter_mut().filter(|t| t.label.is_some()).for_each(|t| t.label = Some(short(t.value)));
+    }
+    // Where lines end they lie on each other: each is named where it rises.
     for (series, colour) in chart.series.iter_mut().zip(colours) {
         series.colour = colour;
+        let most = series.samples.iter().map(|s| s.y).fold(0.0, f64::max);
+        let rises = |y: f64| kind == Kind::Misses || y >= most / 2.0;
+        if let (Some(name), Some(s)) = (series.name.take(), series.samples.iter().find(|s| rises(s.y))) {
+            let directions = vec![LEFT, UPPER_LEFT, ABOVE, RIGHT, LOWER_RIGHT, BELOW];
+            chart.marks.push(Mark { at: (s.x, s.y), name, colour: text_of(colour), ring: false, optional: false, directions });
+        }
     }
     chart
+}
+
+/// A count on an axis: `100`, `10 k`, `1 M`.
+fn short(value: f64) -> String {
+    let units = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
+    let (size, unit) = units.into_iter().find(|(size, _)| value >= size * 0.999).unwrap_or((1.0, ""));
+    format!("{:.0}{unit}", value / size)
 }

@@ -29,7 +29,8 @@ fn chart(all: &Set<'_>, node: Option<u32>) -> Chart {
     let set = Set { ms, ..*all };
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let median = stats::median(&values).filter(|m| m.is_finite());
-    let bounds = bounds(values.iter().copied());
+    let ends = set.ms.iter().filter_map(|m| interval(m)).flat_map(|(low, high)| [low, high]);
+    let bounds = bounds(values.iter().copied().chain(ends));
     // Regions differ by a few per cent: an axis from 0 would show one line.
     let (low, high) = bounds.map_or((0.0, 1.0), |(low, high)| (low - 0.05 * (high - low), high));
     let title = node.map_or_else(|| "Bandwidth by region of memory".to_owned(), |n| format!("Bandwidth by region of node {n}"));
@@ -39,14 +40,15 @@ fn chart(all: &Set<'_>, node: Option<u32>) -> Chart {
     let texts = [size.unwrap_or_default(), who.unwrap_or_default(), common_pages(std::slice::from_ref(&set)), lowest.to_owned()];
     let mut words = Words::new(set.title(&title), about(&texts.each_ref().map(String::as_str)));
     notes(&mut words, std::slice::from_ref(&set), true);
-    let last = set.ms.iter().filter_map(|m| m.at.region).max().unwrap_or(0);
-    let x = Axis::linear("Region", 0.0, f64::from(last).max(1.0), 10);
+    let names: Vec<String> = set.ms.iter().map(|m| m.at.region.map_or_else(|| "?".to_owned(), |r| r.to_string())).collect();
+    let x = Axis::indices("Region", &names, 10);
     let mut chart = Chart::new(words, x, Axis::linear("Bandwidth (GB/s)", low, high, 7));
-    let sample = |m: &&Measurement| {
+    let sample = |(i, m): &(usize, &Measurement)| {
         let y = value_of(&m.estimate)?;
-        Some(Sample { x: f64::from(m.at.region?), y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m) })
+        Some(Sample { x: *i as f64, y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m) })
     };
-    let (weak, sound): (Vec<&Measurement>, Vec<&Measurement>) = set.ms.iter().copied().partition(|m| scan::found_weak(m));
+    type Part<'a> = Vec<(usize, &'a Measurement)>;
+    let (weak, sound): (Part<'_>, Part<'_>) = set.ms.iter().copied().enumerate().partition(|(_, m)| scan::found_weak(m));
     for (colour, part) in [(series(0), &sound), (series(1), &weak)] {
         chart.series.push(Series { name: None, colour, samples: part.iter().filter_map(sample).collect(), joined: false });
     }
@@ -54,11 +56,11 @@ fn chart(all: &Set<'_>, node: Option<u32>) -> Chart {
     chart.marks = weak
         .iter()
         .take(NAMED)
-        .filter_map(|m| {
-            let Sample { x, y, .. } = sample(m)?;
-            let name = format!("region {}: {} GB/s{}", x, number(y), address(m));
+        .filter_map(|(i, m)| {
+            let Sample { x, y, .. } = sample(&(*i, m))?;
+            let name = format!("region {}: {} GB/s{}", names[*i], number(y), address(m));
             let directions = vec![RIGHT, LEFT, ABOVE, BELOW, UPPER_RIGHT, LOWER_RIGHT, UPPER_LEFT, LOWER_LEFT];
-            Some(Mark { at: (x, y), name, colour: INK, ring: true, optional: false, directions })
+            Some(Mark { at: (x, y), name, colour: INK, ring: false, optional: false, directions })
         })
         .collect();
     if weak.len() > NAMED {

@@ -13,8 +13,9 @@ use crate::text::number::{count, number};
 const MOST: usize = 6;
 /// Percentiles that are marked.
 const MARKED: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
-/// What is beyond the last percentile is said and not drawn: one interrupted hop in a million would squeeze all others.
-const DRAWN: f64 = 99.99;
+/// What is beyond this percentile is said and not drawn: batches that an interrupt fell into, hundreds of times as long, would squeeze all
+/// others.
+const DRAWN: f64 = 99.9;
 
 /// The panels; nothing where no measurement has a distribution.
 pub(crate) fn panels(set: &Set<'_>) -> Vec<Box<dyn Panel>> {

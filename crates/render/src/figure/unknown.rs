@@ -6,7 +6,7 @@ use super::frame::{Panel, WIDTH, Words};
 use super::scene::{Point, Scene};
 
 /// What shows a result that no figure does.
-pub(crate) const INSTEAD: &str = "'memgauge render FILE' shows the result as text; -o FILE.json has every number";
+pub(crate) const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
 
 /// A panel of words alone.
 pub(crate) struct Said(pub(crate) Words);
@@ -24,7 +24,7 @@ impl Panel for Said {
 
 /// A kind of measurement that no figure knows.
 pub(crate) fn no_figure(title: String, what: &str) -> Said {
-    Said(Words::new(title, format!("{what}: {INSTEAD}.")))
+    Said(Words::new(title, format!("{what}. {INSTEAD}.")))
 }
 
 /// The words of a figure without any panel.
