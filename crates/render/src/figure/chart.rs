@@ -191,7 +191,11 @@ impl Chart {
             for mark in self.marks.iter().filter(|m| m.optional == optional) {
                 let point = self.place(plot, mark.at.0, mark.at.1);
                 let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
-                let found = if optional { placer.close(point, size, &mark.directions) } else { placer.near(point, size, &mark.directions) };
+                let found = match (optional, mark.ring) {
+                    (false, _) => placer.near(point, size, &mark.directions),
+                    (true, false) => placer.close(point, size, &mark.directions),
+                    (true, true) => placer.close_to_ring(point, size, &mark.directions),
+                };
                 let far = if found.is_none() && !optional { placer.anywhere(point, size) } else { None };
                 if let Some(area) = found.or(far) {
                     let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
