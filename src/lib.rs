@@ -202,7 +202,8 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);
     let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
-    let measured = memgauge_engine::run_loop(&spec, &setting)?;
+    let (measured, note) = memgauge_engine::run_loop(&spec, &setting)?;
+    report.notes.extend(note);
     let wrong = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
     report.results = vec![measured];
     report.ended = clock::moment();

@@ -5,7 +5,7 @@ use memgauge_core::loops::{LoopKind, LoopSpec};
 use memgauge_core::units::Bytes;
 
 use super::probe::OrderArg;
-use super::{Output, Pages};
+use super::{Counting, Output, Pages};
 
 /// What both take.
 #[derive(Debug, Args)]
@@ -25,6 +25,8 @@ struct Loop {
     /// Passes to time, each a sample of the median and its interval
     #[arg(long, value_name = "N", default_value = "11", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Precision")]
     passes: u32,
+    #[command(flatten)]
+    counting: Counting,
     #[command(flatten)]
     output: Output,
 }
@@ -97,8 +99,9 @@ pub(crate) struct LoopRequest {
 
 impl Loop {
     fn request(self, kind: LoopKind, seed: u64) -> LoopRequest {
-        let Self { size, cpu, node, pages, passes, output } = self;
-        LoopRequest { spec: LoopSpec { kind, bytes: size, cpu, node, pages: pages.into(), passes, seed }, output }
+        let Self { size, cpu, node, pages, passes, counting, output } = self;
+        let counters = counting.counters;
+        LoopRequest { spec: LoopSpec { kind, bytes: size, cpu, node, pages: pages.into(), passes, seed, counters }, output }
     }
 }
 

@@ -6,7 +6,7 @@ use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
 use super::probe::OrderArg;
-use super::{Chase, Load, Output, Pages, Planning, Request, Stop, Where};
+use super::{Chase, Counting, Load, Output, Pages, Planning, Request, Stop, Where};
 
 #[derive(Debug, Args)]
 #[command(
@@ -19,7 +19,8 @@ Examples:
   memgauge sweep -o sweep.svg               the same, and draw it
   memgauge sweep --per-domain --max 256M    each last-level cache: are they alike?
   memgauge sweep --all-cpus --bandwidth     all CPUs together, each with its own working set
-  memgauge sweep --latency --order full-random --pages 4k    with what the TLBs cost"
+  memgauge sweep --latency --order full-random --pages 4k    with what the TLBs cost
+  memgauge sweep --counters -o sweep.svg    and miss rates and misses, where the machine has counters"
 )]
 pub(crate) struct SweepArgs {
     /// The smallest working set of a CPU [default: 4K]
@@ -56,6 +57,8 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     load: Load,
     #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
     stop: Stop,
     #[command(flatten)]
     output: Output,
@@ -77,6 +80,7 @@ impl SweepArgs {
         spec.chase.orders = self.order.other().into_iter().collect();
         self.load.apply(&mut spec);
         self.stop.apply(&mut spec);
+        spec.counters = self.counting.counters;
         let metrics = [(self.latency, Metric::Latency), (self.bandwidth, Metric::Bandwidth)];
         let metrics = metrics.into_iter().filter(|(asked, _)| *asked).map(|(_, metric)| metric).collect();
         spec.sweep = SweepSpec { min: self.min, max: self.max, points_per_octave: self.points_per_octave, metrics };

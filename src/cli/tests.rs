@@ -98,9 +98,17 @@ fn percentages() {
 
 #[test]
 fn counters_are_for_the_commands_that_have_windows() {
-    for command in ["latency", "bandwidth", "loaded"] {
+    for command in ["latency", "bandwidth", "loaded", "sweep"] {
         assert!(spec(&format!("memgauge {command} --counters")).counters);
         assert!(!spec(&format!("memgauge {command}")).counters);
+    }
+    for command in ["stream", "chase"] {
+        let counted = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
+            Asked::Loop(request) => request.spec.counters,
+            _ => panic!("{line} is a loop"),
+        };
+        assert!(counted(&format!("memgauge {command} 1M --counters")));
+        assert!(!counted(&format!("memgauge {command} 1M")));
     }
     assert!(Cli::try_parse_from(["memgauge", "c2c", "--counters"]).is_err());
 }

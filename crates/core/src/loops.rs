@@ -35,6 +35,8 @@ pub struct LoopSpec {
     pub passes: u32,
     /// Seed of the contents or of the order.
     pub seed: u64,
+    /// Count hardware events while timed passes run.
+    pub counters: bool,
 }
 
 /// Which loop.

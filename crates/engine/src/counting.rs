@@ -82,6 +82,11 @@ impl Bench {
         self.set.as_ref().ok().filter(|_| !self.workers.contains_key(&cpu)).cloned()
     }
 
+    /// Whether there is anything to count.
+    pub(crate) fn counts(&self) -> bool {
+        self.set.is_ok()
+    }
+
     /// The worker of this CPU has opened its events.
     pub(crate) fn opened(&mut self, cpu: u32, counting: Counting) {
         self.workers.insert(cpu, Arc::new(counting));
@@ -167,6 +172,54 @@ impl Sheet {
             certain,
         };
         Counters::new(&account, &perf::counted(set.choices(), &tallies))
+    }
+}
+
+/// Counters around one stretch of work in the calling thread, without a worker: the timed passes of a loop.
+pub(crate) struct Stretch {
+    bench: Bench,
+    cpu: u32,
+    sheet: Sheet,
+    /// What the counters showed before, and the clock when they were switched on.
+    begun: Option<(Readings, u64)>,
+}
+
+impl Stretch {
+    /// Opens the events of CPUs like `cpu` on the calling thread.
+    pub(crate) fn open(setting: &Setting<'_>, cpu: u32) -> Self {
+        let mut bench = Bench::new(setting, cpu);
+        if let Some(set) = bench.to_open(cpu) {
+            bench.opened(cpu, Counting::of_this_thread(&set));
+        }
+        Self { bench, cpu, sheet: Sheet::default(), begun: None }
+    }
+
+    /// Begins to count.
+    pub(crate) fn begin(&mut self, clock: &Clock) {
+        if let Some((own, system)) = self.bench.of(self.cpu, true) {
+            let switches = Switches { own: &own, system: system.as_deref() };
+            let before = switches.read();
+            switches.on();
+            self.begun = Some((before, clock.stamp()));
+        }
+    }
+
+    /// Ends it; so many hops or lines were done meanwhile.
+    pub(crate) fn end(&mut self, clock: &Clock, work: u64) {
+        if let (Some((own, system)), Some((before, from))) = (self.bench.of(self.cpu, true), self.begun.take()) {
+            let switches = Switches { own: &own, system: system.as_deref() };
+            let ticks = clock.stamp().saturating_sub(from);
+            switches.off();
+            let count = Count { before, after: switches.read(), ticks, work };
+            self.sheet.add(&self.bench, self.cpu, &count, 1);
+        }
+    }
+
+    /// What was counted, and a note of what could not be.
+    pub(crate) fn conclude(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+        let counters = self.sheet.counters(&self.bench, clock, unit, certain);
+        let note = self.bench.note(&counters);
+        (counters, note)
     }
 }
 

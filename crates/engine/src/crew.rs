@@ -97,9 +97,18 @@ impl Crew {
     /// What members are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as is each
     /// core's own business.
     pub(crate) fn certain(&self, machine: &Machine, choice: &Choice) -> Certain {
+        self.certain_of(machine, choice, |m| m.bytes)
+    }
+
+    /// The same where each of them uses the first `size` bytes of its buffer.
+    pub(crate) fn certain_over(&self, machine: &Machine, choice: &Choice, size: Bytes) -> Certain {
+        self.certain_of(machine, choice, |_| size)
+    }
+
+    fn certain_of(&self, machine: &Machine, choice: &Choice, bytes: impl Fn(&Member) -> Bytes) -> Certain {
         let each = self.members.iter().zip(&choice.kernels).map(|(m, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
-            let found = certain(machine, m.cpu, m.bytes, loads);
+            let found = certain(machine, m.cpu, bytes(m), loads);
             if loads { found } else { Certain::default() }
         });
         let both = |a: Certain, b: Certain| Certain {

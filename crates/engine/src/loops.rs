@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use memgauge_core::counters::WorkUnit;
 use memgauge_core::loops::{self, LoopKind, LoopProof, LoopSpec};
+use memgauge_core::note::Note;
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table, Unit};
@@ -17,6 +19,7 @@ use memgauge_linux::{cpu, noise};
 use crate::Setting;
 use crate::burst::Chase;
 use crate::chain::{self, Order};
+use crate::counting::{Stretch, certain};
 use crate::session::CellError;
 
 /// Why a loop could not run.
@@ -45,11 +48,12 @@ impl From<CellError> for LoopError {
 
 /// Runs a loop in the calling thread.
 ///
-/// Pins the thread and binds the memory only where `spec` names a CPU or a node.
+/// Pins the thread and binds the memory only where `spec` names a CPU or a node. The note says what could not be counted, where hardware
+/// events were asked for.
 ///
 /// # Errors
 /// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
-pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, LoopError> {
+pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
             LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
@@ -57,9 +61,11 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, L
     }
     let buffer = Arc::new(memory(spec, setting)?);
     let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), setting.clock.now());
+    let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
+    let mut stretch = spec.counters.then(|| Stretch::open(setting, here));
     let (samples, proof, mut evidence) = match spec.kind {
-        LoopKind::Stream => stream(spec, setting, &buffer),
-        LoopKind::Chase { .. } => chase(spec, setting, &buffer)?,
+        LoopKind::Stream => stream(spec, setting, &buffer, &mut stretch),
+        LoopKind::Chase { .. } => chase(spec, setting, &buffer, &mut stretch)?,
     };
     let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
     let elapsed = setting.clock.ns(setting.clock.now() - before.2);
@@ -89,8 +95,11 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, L
         mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
         ..Default::default()
     };
+    let unit_of_work = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
+    let counted = stretch.map(|s| s.conclude(&setting.clock, unit_of_work, certain(setting.machine, here, spec.bytes, true)));
+    let (counters, note) = counted.map_or((None, None), |(counters, note)| (Some(Box::new(counters)), note));
     let (quality, verdict) = (judge::quality(&estimate, &evidence), judge::unjudged(metric, &estimate));
-    Ok(Measurement {
+    let measured = Measurement {
         experiment,
         at,
         metric,
@@ -101,9 +110,10 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Measurement, L
         evidence,
         quality,
         verdict,
-        counters: None,
+        counters,
         lines_in_flight: None,
-    })
+    };
+    Ok((measured, note))
 }
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
@@ -124,7 +134,7 @@ fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError>
 }
 
 /// Bandwidth of each pass in GB/s.
-fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer) -> (Vec<f64>, LoopProof, Evidence) {
+fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut Option<Stretch>) -> (Vec<f64>, LoopProof, Evidence) {
     let (clock, bytes) = (setting.clock, spec.bytes.0 as usize / 8 * 8);
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
@@ -140,6 +150,9 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer) -> (Vec<f64>,
     let (mut sum, mut mismatches) = (0, 0);
     // The pass before the first warms up: caches, TLBs, the core's clock.
     for pass in 0..=spec.passes {
+        if let Some(counted) = counted.as_mut().filter(|_| pass == 1) {
+            counted.begin(&clock);
+        }
         let from = clock.stamp();
         sum = read(widest, buffer, bytes, laps);
         let ticks = clock.stamp().saturating_sub(from);
@@ -147,6 +160,9 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer) -> (Vec<f64>,
         if pass > 0 {
             samples.push((bytes as u64 * laps) as f64 / clock.ns(ticks.max(1)));
         }
+    }
+    if let Some(counted) = counted {
+        counted.end(&clock, bytes as u64 * laps * u64::from(spec.passes) / u64::from(LINE));
     }
     let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
     let kernel = widest.map_or("scalar", |k| k.name).to_owned();
@@ -177,7 +193,12 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
 }
 
 /// Nanoseconds per hop of each pass.
-fn chase(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Arc<Buffer>) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
+fn chase(
+    spec: &LoopSpec,
+    setting: &Setting<'_>,
+    buffer: &Arc<Buffer>,
+    counted: &mut Option<Stretch>,
+) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
     let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
     let lines = setting.machine.topology.caches.iter().filter_map(|c| c.line);
     let line = Bytes(lines.max().map_or(u64::from(LINE), u64::from));
@@ -190,10 +211,16 @@ fn chase(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Arc<Buffer>) -> Result
     // Whole laps that warm up, so that the chase is back at its start.
     let (_, mut chase) = Chase::new(buffer.clone(), start).exactly(laps * layout.slots() as u64, &clock);
     let mut samples = Vec::new();
+    if let Some(counted) = counted {
+        counted.begin(&clock);
+    }
     for _ in 0..spec.passes {
         let (ticks, moved_on) = chase.exactly(hops, &clock);
         samples.push(clock.ns(ticks) / hops as f64);
         chase = moved_on;
+    }
+    if let Some(counted) = counted {
+        counted.end(&clock, hops * u64::from(spec.passes));
     }
     let offset = chase.position() as usize - buffer.as_ptr() as usize;
     let proof = LoopProof {
@@ -225,7 +252,33 @@ mod tests {
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
-        run_loop(&LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed }, &setting).unwrap()
+        let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
+        let (measured, note) = run_loop(&spec, &setting).unwrap();
+        assert_eq!(measured.counters.is_some(), spec.counters);
+        // Either every event counted, or one note says what did not.
+        let missing = measured.counters.as_ref().is_some_and(|c| c.reason.is_some() || !c.gaps().is_empty());
+        assert_eq!(note.is_some(), missing, "{note:?}");
+        measured
+    }
+
+    /// The seed of loops that are counted.
+    const COUNTED: u64 = 9;
+
+    #[test]
+    fn passes_are_counted_where_there_are_counters_and_one_note_says_where_not() {
+        let order = ChaseOrder::WindowLocal;
+        for kind in [LoopKind::Stream, LoopKind::Chase { order, stride: Bytes(128), window: Bytes(1024) }] {
+            let m = run(kind, Bytes(64 << 10), COUNTED);
+            let counters = m.counters.unwrap();
+            if counters.reason.is_none() {
+                // The work is that of the timed passes, without the one that warms up.
+                let proof = m.evidence.proof.unwrap();
+                let each = proof.hops.unwrap_or((64 << 10) * proof.laps / 64);
+                assert_eq!(counters.work.map(|w| w.count), Some(each * 7));
+            } else {
+                assert!(counters.events.is_empty() && counters.metrics.is_empty());
+            }
+        }
     }
 
     #[test]

@@ -505,6 +505,11 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Whether hardware events are counted: they were asked for, and there are some.
+    pub(crate) fn counts(&self) -> bool {
+        self.bench.as_ref().is_some_and(Bench::counts)
+    }
+
     /// Adds what the workers of a burst counted to a measurement's sheet: the chase's, or the loaders'.
     pub(crate) fn tally_chase(&self, sheet: &mut Sheet, cpu: u32, trace: &Trace) {
         if let Some((bench, count)) = self.bench.as_ref().zip(trace.count()) {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memgauge_core::counters::{Certain, WorkUnit};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experiment, Metric, Noise, Trial};
@@ -15,6 +16,7 @@ use memgauge_linux::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
 use crate::chain::{self, Exits};
+use crate::counting::{Sheet, certain};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
 use crate::session::{CellError, Course, SETTLE_WINDOWS, Session};
@@ -26,6 +28,9 @@ const POINT_WINDOW: Duration = Duration::from_millis(1);
 const LATE: f64 = 1.2;
 /// Counted windows of a point's burst, which is over before a thread that just woke up has used up its slice.
 const POINT_WINDOWS: usize = 3;
+/// The same where hardware events are counted: groups of events that share a core's counters take turns every 1 to 10 ms, by the kernel's
+/// tick, and each of some eight has to have its turn in every burst.
+const COUNTED_WINDOWS: usize = 40;
 /// Bursts of a point at least.
 const POINT_BURSTS: usize = 8;
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
@@ -46,6 +51,9 @@ struct Taken {
     estimate: Estimate,
     evidence: Evidence,
     course: Course,
+    /// What hardware counters showed.
+    sheet: Sheet,
+    certain: Certain,
 }
 
 impl Session<'_> {
@@ -69,11 +77,13 @@ impl Session<'_> {
                 chase = chase.touching(layout);
             }
             let (mut groups, begun, mut course) = (Vec::new(), Instant::now(), Course::default());
+            let mut sheet = Sheet::default();
             let windows = self.point_windows();
             loop {
                 let burst = self.burst_of(Some((probe.cpu, chase)), Vec::new(), windows, POINT_WINDOW)?;
                 course.add(&burst);
                 let Some((trace, moved_on)) = burst.chase else { return Err(CellError::Cannot("the chase left no trace".into())) };
+                self.tally_chase(&mut sheet, probe.cpu, &trace);
                 groups.push(undisturbed_ns(&trace, &clock, windows));
                 chase = moved_on;
                 if self.point_done(&groups, begun) {
@@ -90,7 +100,8 @@ impl Session<'_> {
                 ..Default::default()
             };
             let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
-            taken.push(Taken { size, estimate, evidence, course });
+            let certain = certain(self.setting.machine, probe.cpu, size, true);
+            taken.push(Taken { size, estimate, evidence, course, sheet, certain });
         }
         let mut all = Course::default();
         taken.iter().for_each(|t| all.befell(&t.course.disturbance));
@@ -168,6 +179,7 @@ impl Session<'_> {
                 let mut burst = self.burst_of(None, loads, windows, POINT_WINDOW)?;
                 course.add(&burst);
                 deeds.add(&burst);
+                self.tally_loads(&mut deeds.loaded, &burst.loads);
                 groups.push(window_gbs(&burst, |t| clock.ns(t), windows));
                 loads = burst.take_loads();
                 if self.point_done(&groups, begun) {
@@ -180,7 +192,8 @@ impl Session<'_> {
             let in_memory = memgauge_core::limit::memory_sized(&self.setting.machine.topology, &crew.cpus(), evidence.buffer);
             evidence.traffic = estimate.value.map(|gbs| deeds.traffic(gbs, self.known_rfo(), in_memory));
             evidence.coverage = course.coverage;
-            taken.push(Taken { size, estimate, evidence, course });
+            let certain = crew.certain_over(self.setting.machine, &chosen, size);
+            taken.push(Taken { size, estimate, evidence, course, sheet: deeds.loaded, certain });
         }
         let mut all = Course::default();
         taken.iter().for_each(|t| all.befell(&t.course.disturbance));
@@ -220,7 +233,8 @@ impl Session<'_> {
     /// Counted windows of each burst of a point.
     fn point_windows(&self) -> usize {
         let fixed = (self.plan.stop.budget_s / POINT_BURSTS as f64 / POINT_WINDOW.as_secs_f64()).ceil() as usize;
-        if self.plan.stop.fixed_time { fixed.max(1) } else { POINT_WINDOWS }
+        let least = if self.counts() { COUNTED_WINDOWS } else { POINT_WINDOWS };
+        if self.plan.stop.fixed_time { fixed.max(1) } else { least }
     }
 
     /// Whether a point has enough bursts. Its budget is time that passed, with what surrounds its windows.
@@ -243,7 +257,8 @@ impl Session<'_> {
         if taken.is_empty() {
             return Err(CellError::Interrupted);
         }
-        for Taken { size, estimate, mut evidence, course } in taken {
+        let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
+        for Taken { size, estimate, mut evidence, course, sheet, certain } in taken {
             complete(&mut evidence);
             let disturbance = course.disturbance;
             evidence.noise = Noise {
@@ -253,6 +268,7 @@ impl Session<'_> {
                 ..noise.clone()
             };
             self.push(experiment, Coordinates { working_set: Some(size), ..at.clone() }, metric, estimate, evidence);
+            self.attach(&sheet, unit, certain);
         }
         Ok(())
     }

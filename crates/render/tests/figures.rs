@@ -1,6 +1,8 @@
 //! Figures: golden SVG of saved results, and the rules of layout at every size.
 #![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
 
+#[path = "figures/kinds.rs"]
+mod kinds;
 mod samples;
 
 use std::path::PathBuf;
@@ -166,7 +168,7 @@ fn degraded_and_missing_numbers_are_said() {
         m.quality.level = QualityLevel::None;
     }
     lay_out("nothing", &one(&nothing));
-    assert!(holds(&lay_out("info", &one(&samples::info())), "no measurement"));
+    assert!(holds(&lay_out("info", &one(&samples::info())), "holds no measurement"));
 }
 
 #[test]

@@ -31,6 +31,12 @@ fn mix_order(mix: Option<Mix>) -> usize {
     Mix::ALL.iter().position(|m| Some(*m) == mix).unwrap_or(usize::MAX)
 }
 
+/// The same for the CPUs behind each last-level cache.
+pub(crate) fn by_domain(sets: &[Set<'_>]) -> Bars {
+    let bars = by_mix(sets);
+    Bars { words: Words { title: shared_title(sets, "Bandwidth by last-level cache"), ..bars.words }, ..bars }
+}
+
 /// Bars, a group for each mix and a bar for each result.
 pub(crate) fn by_mix(sets: &[Set<'_>]) -> Bars {
     // The nth result of a mix stands beside the nth of the same mix in the other results, whichever CPUs their machines have.

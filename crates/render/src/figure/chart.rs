@@ -13,6 +13,8 @@ const HEIGHT: f64 = 340.0;
 const HEADROOM: f64 = 26.0;
 /// Radius of points.
 const RADIUS: f64 = 3.2;
+/// Radius of rings around them.
+const RING: f64 = 6.5;
 /// Lines of more points than this are drawn without them.
 const MARKED: usize = 160;
 /// Height of a label's box.
@@ -151,6 +153,10 @@ impl Chart {
                 }
             }
         }
+        for mark in self.marks.iter().filter(|m| m.ring) {
+            let p = self.place(plot, mark.at.0, mark.at.1);
+            placer.take(Area::new(p.0 - RING, p.1 - RING, 2.0 * RING, 2.0 * RING));
+        }
         let mut placed = Vec::new();
         // Where there is no other way, a rule's name crosses another rule.
         let mut crossing = placer.clone();
@@ -185,7 +191,11 @@ impl Chart {
             for mark in self.marks.iter().filter(|m| m.optional == optional) {
                 let point = self.place(plot, mark.at.0, mark.at.1);
                 let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
-                let found = if optional { placer.close(point, size, &mark.directions) } else { placer.near(point, size, &mark.directions) };
+                let found = match (optional, mark.ring) {
+                    (false, _) => placer.near(point, size, &mark.directions),
+                    (true, false) => placer.close(point, size, &mark.directions),
+                    (true, true) => placer.close_to_ring(point, size, &mark.directions),
+                };
                 let far = if found.is_none() && !optional { placer.anywhere(point, size) } else { None };
                 if let Some(area) = found.or(far) {
                     let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
@@ -327,8 +337,8 @@ impl Panel for Chart {
         }
         for mark in self.marks.iter().filter(|m| m.ring) {
             let p = self.place(&plot, mark.at.0, mark.at.1);
-            for (radius, colour) in [(6.5, WHITE), (6.5, mark.colour)] {
-                ring(scene, p, radius, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
+            for colour in [WHITE, mark.colour] {
+                ring(scene, p, RING, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
             }
         }
         for Placed { text, leader } in placed {

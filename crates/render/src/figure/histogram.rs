@@ -35,7 +35,7 @@ impl Histogram {
         Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
     }
 
-    fn chart(&self) -> Chart {
+    pub(super) fn chart(&self) -> Chart {
         let sane = |b: &&(f64, f64, u64)| b.0.is_finite() && b.1.is_finite() && b.0 <= b.1;
         let bins: Vec<_> = self.bins.iter().filter(sane).filter(|b| b.2 > 0).collect();
         let total: u64 = bins.iter().map(|b| b.2).sum();

@@ -57,6 +57,11 @@ impl Placer {
         self.within(2, point, size, directions)
     }
 
+    /// The same for a point with a ring around it.
+    pub(crate) fn close_to_ring(&mut self, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
+        self.within(3, point, size, directions)
+    }
+
     fn within(&mut self, distances: usize, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
         let mut best: Option<(f64, Area)> = None;
         for (i, distance) in DISTANCES.into_iter().take(distances).enumerate() {

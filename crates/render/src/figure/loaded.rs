@@ -139,8 +139,9 @@ fn words(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Words {
     let who: BTreeSet<String> = curves.iter().map(|(c, _)| who(&c.at)).collect();
     let who = who.iter().next().filter(|_| who.len() == 1).cloned().unwrap_or_default();
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
-    let mut words =
-        Words::new(shared_title(sets, &format!("Latency under load{mix}")), about(&[&who, &common_pages(sets), "rings: knees", delays]));
+    let shares = curves.len() == 1 && curves.iter().any(|(c, _)| c.summary.is_some_and(|s| !s.shares.is_empty()));
+    let rings = if shares { "rings: knee, and shares of the peak that were asked for" } else { "rings: knees" };
+    let mut words = Words::new(shared_title(sets, &format!("Latency under load{mix}")), about(&[&who, &common_pages(sets), rings, delays]));
     if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) {
         words.about = about(&[&who, &common_pages(sets), "no knee within this load", delays]);
     }
@@ -174,6 +175,13 @@ fn marks(curve: &Curve<'_>, colour: Colour, of: usize) -> Vec<Mark> {
     if let Some((_, first)) = curve.points.first().filter(|_| of == 1) {
         let name = format!("{} ns unloaded", number(first.y));
         mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
+    }
+    // What --at looked for; where the knee is, it says so already.
+    for share in curve.summary.iter().filter(|_| of == 1).flat_map(|s| &s.shares) {
+        if let (Some(ns), Some(gbs), None) = (value_of(&share.latency), value_of(&share.bandwidth), &share.reason) {
+            let name = format!("{} %: {} ns", share.percent, number(ns));
+            mark((gbs, ns), name, true, false, &[UPPER_LEFT, ABOVE, LEFT, LOWER_RIGHT, BELOW, RIGHT]);
+        }
     }
     let most = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
     if let Some(most) = most.filter(|_| of > 1) {

@@ -14,19 +14,25 @@ mod histogram;
 mod labels;
 mod latency;
 mod loaded;
+mod misses;
+mod node_pairs;
 mod palette;
 mod pdf;
 mod png;
+mod prefetch;
+mod regions;
 mod scene;
 mod source;
+mod spread;
 mod svg;
 mod sweep;
 mod transfer;
+mod unknown;
 mod working_set;
 
 use std::collections::BTreeMap;
 
-use memgauge_core::result::{Measurement, Report};
+use memgauge_core::result::{Measurement, Report, Table};
 
 use crate::text::Section;
 use crate::text::number::count;
@@ -51,6 +57,8 @@ pub struct Figure {
     title: String,
     panels: Vec<Box<dyn Panel>>,
     sources: Vec<String>,
+    /// What it says where there is no panel.
+    otherwise: Words,
 }
 
 /// The file types of figures.
@@ -66,7 +74,7 @@ pub enum Picture {
 
 impl Figure {
     fn of(title: &str, panels: Vec<Box<dyn Panel>>, sources: Vec<String>) -> Self {
-        Self { title: title.to_owned(), panels, sources }
+        Self { title: title.to_owned(), panels, sources, otherwise: unknown::nothing(&[]) }
     }
 
     /// A figure of everything that these results hold. Curves, mixes and numbers of CPUs of several results share a panel; matrices
@@ -86,7 +94,8 @@ impl Figure {
         let panels = sets.into_iter().flat_map(|((section, _), sets)| panels(section, sets)).collect();
         let named = results.len() > 1;
         let sources = results.iter().map(|r| source(r, named)).collect();
-        Self::of("memgauge", panels, sources)
+        let reports: Vec<&Report> = results.iter().map(|r| r.report).collect();
+        Self { otherwise: unknown::nothing(&reports), ..Self::of("memgauge", panels, sources) }
     }
 
     /// Lays the figure out.
@@ -101,7 +110,7 @@ impl Figure {
             y += height + BETWEEN;
         }
         if self.panels.is_empty() {
-            let words = Words::new("Nothing to show", "The result holds no measurement.");
+            let words = &self.otherwise;
             words.draw_above(&mut scene, (MARGIN, y), width);
             y += words.above(width) + BETWEEN;
         }
@@ -138,6 +147,13 @@ impl Figure {
 
 /// The panels of one table.
 fn panels(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
+    let spread: Vec<Box<dyn Panel>> = sets.iter().flat_map(spread::panels).collect();
+    let mut panels = of_table(section, sets);
+    panels.extend(spread);
+    panels
+}
+
+fn of_table(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
     match section {
         Section::LatencyMatrix => sets.into_iter().flat_map(latency::matrices).collect(),
         Section::LatencyByCpu => of_some(&sets, |s| vec![Box::new(latency::per_cpu(s))]),
@@ -149,9 +165,25 @@ fn panels(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
         Section::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
         Section::CpuPairs => sets.into_iter().flat_map(transfer::maps).collect(),
         Section::WorkingSet => of_some(&sets, sweep::panels),
-        // Results that no figure knows yet are in text and JSON.
-        _ => Vec::new(),
+        Section::CacheDomains => of_some(&sets, |s| vec![Box::new(bandwidth::by_domain(s))]),
+        Section::NodePairs => sets.into_iter().flat_map(node_pairs::panels).collect(),
+        Section::Scan => sets.into_iter().flat_map(regions::panels).collect(),
+        Section::Prefetch => sets.into_iter().flat_map(prefetch::panels).collect(),
+        Section::Other => sets.iter().map(no_figure).collect(),
     }
+}
+
+/// One loop is one number; other results are of a kind that this release does not know.
+fn no_figure(set: &Set<'_>) -> Box<dyn Panel> {
+    let is_loop = set.ms.iter().all(|m| m.at.table == Some(Table::Loop));
+    let (title, what) = match is_loop {
+        true => (
+            "No figure of one loop",
+            "'stream' and 'chase' measure one number each; 'memgauge sweep -o FILE.svg' draws them over the working set",
+        ),
+        false => ("No figure of other results", "these results are of a kind that figures do not show"),
+    };
+    Box::new(unknown::no_figure(set.title(title), what))
 }
 
 /// Panels of as many results at once as there are colours.

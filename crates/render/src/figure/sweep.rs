@@ -3,7 +3,9 @@
 use memgauge_core::levels;
 use memgauge_core::result::{Coordinates, Measurement, Metric};
 
+use super::chart::Chart;
 use super::frame::{Panel, Words};
+use super::misses;
 use super::source::{Set, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
 use crate::text::cpus_name;
@@ -12,19 +14,20 @@ use crate::text::number::value_of;
 
 /// The panels of all results' curves.
 pub(crate) fn panels(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
-    [Metric::Latency, Metric::Bandwidth].into_iter().filter_map(|metric| of(sets, metric)).collect()
+    let (counted, captions) = misses::panels(sets);
+    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().filter_map(|metric| of(sets, metric)).collect();
+    // Below the last one: what it says is of the panels that would follow.
+    if let Some(last) = charts.last_mut() {
+        last.words.notes.extend(captions);
+    }
+    charts.into_iter().map(|c| Box::new(c) as Box<dyn Panel>).chain(counted).collect()
 }
 
-fn of(sets: &[Set<'_>], metric: Metric) -> Option<Box<dyn Panel>> {
-    let sets: Vec<Set<'_>> = sets
-        .iter()
-        .map(|s| Set { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
-        .filter(|s| !s.ms.is_empty())
-        .collect();
-    let latency = metric == Metric::Latency;
+/// The curves of one metric: whose, where, and their points.
+pub(super) fn curves_of<'a>(sets: &'a [Set<'a>], metric: Metric) -> Vec<(&'a Set<'a>, Coordinates, Vec<&'a Measurement>)> {
     let mut curves: Vec<(&Set<'_>, Coordinates, Vec<&Measurement>)> = Vec::new();
-    for set in &sets {
-        for m in &set.ms {
+    for set in sets {
+        for m in set.ms.iter().filter(|m| m.metric == metric) {
             let at = Coordinates { working_set: None, ..m.at.clone() };
             match curves.iter_mut().find(|c| std::ptr::eq(c.0, set) && c.1 == at) {
                 Some(curve) => curve.2.push(m),
@@ -32,6 +35,17 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Box<dyn Panel>> {
             }
         }
     }
+    curves
+}
+
+fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
+    let sets: Vec<Set<'_>> = sets
+        .iter()
+        .map(|s| Set { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
+        .filter(|s| !s.ms.is_empty())
+        .collect();
+    let latency = metric == Metric::Latency;
+    let curves = curves_of(&sets, metric);
     let ats: Vec<&Coordinates> = curves.iter().map(|c| &c.1).collect();
     let first = curves.first()?;
     let several = |of: fn(&Coordinates) -> String| ats.iter().any(|at| of(at) != of(ats[0]));
@@ -77,5 +91,5 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Box<dyn Panel>> {
         beyond: "Memory".into(),
         notes: words.notes,
     };
-    Some(Box::new(figure.chart()))
+    Some(figure.chart())
 }

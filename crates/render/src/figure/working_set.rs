@@ -67,9 +67,14 @@ impl WorkingSet {
     }
 
     pub(super) fn chart(&self) -> Chart {
+        self.chart_over(None, None)
+    }
+
+    /// The chart from one size to another, where those are given, whatever the lines span.
+    pub(super) fn chart_over(&self, from: Option<Bytes>, to: Option<Bytes>) -> Chart {
         let points = || self.lines.iter().flat_map(|l| &l.points);
-        let low = points().map(|p| p.size).min().unwrap_or(Bytes::kib(4));
-        let high = points().map(|p| p.size).max().unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
+        let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
+        let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
         let ends = points().flat_map(|p| [Some(p.value), p.interval.map(|i| i.0), p.interval.map(|i| i.1)]).flatten();
         let ends = ends.filter(|v| !self.logarithmic || *v > 0.0);
         let (least, most) = bounds(ends).unwrap_or((1.0, 10.0));

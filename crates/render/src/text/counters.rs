@@ -7,9 +7,9 @@ use memgauge_core::metrics::{CounterMetric, MetricUnit};
 use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Measurement, Metric, Report};
 
 use super::grid::{Cell, Column, blocks, grid};
-use super::number::{count, half_width, number, percent, seconds, value_of};
+use super::number::{count, half_width, human, number, percent, seconds, value_of};
 use super::page::{INDENT, Page, Style};
-use super::{machine, notes, place};
+use super::{cpus_name, machine, notes, place};
 
 /// Beyond this many measurements each is a line, with the metrics that fit.
 const MOST_COLUMNS: usize = 6;
@@ -229,6 +229,11 @@ fn head(m: &Measurement) -> String {
         None => String::new(),
     };
     let lone = m.at.order.is_some() && m.at.table.is_none();
+    if let Some(size) = m.at.working_set {
+        let of = m.at.mix.map_or(text, |mix| mix.to_string());
+        let by = m.at.cpu.map(|c| format!("CPU {c}")).or_else(|| m.at.cpus.as_ref().map(cpus_name));
+        return [Some(of).filter(|t| !t.is_empty()), by, Some(human(size))].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    }
     if !lone {
         if !text.is_empty() {
             text.push_str(", ");

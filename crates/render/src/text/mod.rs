@@ -12,7 +12,7 @@ pub(crate) mod latency;
 mod loops;
 mod machine;
 mod marks;
-mod nodes;
+pub(crate) mod nodes;
 mod notes;
 pub(crate) mod number;
 mod page;
@@ -59,7 +59,12 @@ impl Format for Text {
                 Some(state) => prefetch::status(&mut page, report, state),
                 None => machine::info(&mut page, report),
             }
-        } else if let Some(lines) = loops::lines(report) {
+        } else if let Some(mut lines) = loops::lines(report) {
+            if report.results.iter().any(|m| m.counters.is_some()) {
+                counters::of_measurements(&mut page, report);
+                notes::notes(&mut page, report);
+                lines.push_str(&page.into_text());
+            }
             return Ok(lines.into_bytes());
         } else {
             results(&mut page, report);

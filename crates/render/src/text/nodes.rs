@@ -14,9 +14,9 @@ use super::page::{INDENT, Page, Style};
 use super::{Context, node_name};
 
 /// Where lines are at home, in words, and whether those of a result are.
-type Home = (&'static str, fn(&Measurement) -> bool);
+pub(crate) type Home = (&'static str, fn(&Measurement) -> bool);
 
-const HOMES: [Home; 3] = [
+pub(crate) const HOMES: [Home; 3] = [
     ("at home on the holder's node", |m| m.at.memory_node == m.at.holder_node),
     ("at home on the reader's node", |m| m.at.memory_node != m.at.holder_node && m.at.memory_node == m.at.cpu_node),
     ("at home on another node, the nearest that may be used", |m| {
@@ -63,7 +63,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
 
 /// Whether it belongs to the near pair: within a node, or unmodified lines, which no other pair has. Where each node has one CPU the near pair's
 /// modified lines stand in the matrix.
-fn is_near(m: &Measurement) -> bool {
+pub(crate) fn is_near(m: &Measurement) -> bool {
     m.at.holder_node == m.at.cpu_node || m.at.state != Some(LineState::Hitm)
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn human(bytes: Bytes) -> String {
 }
 
 /// A share from 0 to 1 in per cent: tenths below ten per cent, unless it is whole.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let p = share * 100.0;
     if !p.is_finite() {
         return DASH.to_owned();

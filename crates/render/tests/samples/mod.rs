@@ -3,6 +3,7 @@
 
 mod build;
 pub mod machines;
+pub mod sweeps;
 
 use std::collections::BTreeMap;
 

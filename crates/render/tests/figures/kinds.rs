@@ -1,0 +1,136 @@
+//! Figures of sweeps with counters, prefetchers, distributions, regions and pairs of nodes; and what has none.
+
+use memgauge_core::counters::{Counters, ProgramCount, Scope};
+use memgauge_core::metrics::Role;
+use memgauge_core::result::{CurveShare, Estimate, Report};
+use memgauge_core::traffic::Mix;
+
+use super::samples::{self, machines, sweeps};
+use super::{check, holds, laid_out, lay_out, one};
+
+const PANELS: [&str; 3] = [
+    "Miss rates by working set, per access of the level",
+    "Miss rates by working set, per load",
+    "Misses of one pass over the working set",
+];
+
+/// How often a text stands alone.
+fn times(report: &Report, text: &str) -> usize {
+    laid_out(text, &one(report)).texts().iter().filter(|(t, _)| *t == text).count()
+}
+
+#[test]
+fn counters_of_a_sweep_are_panels_on_its_axis() {
+    let report = sweeps::counted(&[], 1000);
+    let scene = lay_out("sweep with counters", &one(&report));
+    assert!(holds(&scene, "Latency by working set") && holds(&scene, "Bandwidth by working set"));
+    for title in PANELS {
+        assert_eq!(times(&report, title), 2, "{title}: of the chase and of the loads");
+    }
+    // Eight panels on one axis, under the bands of the caches; each of the six names its levels directly.
+    for (text, of) in [("Working set", 8), ("L1d 48 KiB", 8), ("1 GiB", 8), ("L1", 6), ("L2", 6), ("LLC", 6)] {
+        assert_eq!(times(&report, text), of, "{text}");
+    }
+    assert!(!holds(&scene, "Not counted") && !holds(&scene, "No panel") && !holds(&scene, "took turns"));
+    // The chase alone, with a size an octave, keeps the golden small.
+    let mut chase = report;
+    chase.results.retain(|m| m.at.order.is_some() && m.at.working_set.is_some_and(|s| s.0.is_power_of_two()));
+    chase.levels.clear();
+    check("sweep-counters", &one(&chase));
+}
+
+#[test]
+fn what_was_not_counted_has_no_panel_and_a_caption() {
+    let some = sweeps::counted(&[Role::LlcMisses], 400);
+    let scene = lay_out("sweep, LLC misses not counted", &one(&some));
+    assert!(holds(&scene, "Not counted: LLC: llc-miss is not known to this kernel"), "{:?}", scene.texts());
+    assert!(holds(&scene, "at least 40 % of the time and scaled"));
+    let none = sweeps::counted(&[Role::L2Misses, Role::LlcMisses], 1000);
+    let scene = lay_out("sweep, loads not counted", &one(&none));
+    assert_eq!(times(&none, PANELS[1]), 0);
+    assert!(holds(&scene, "No panel 'Miss rates by working set, per load': llc-miss is not known to this kernel."));
+    let mut nothing = sweeps::counted(&[], 1000);
+    for m in &mut nothing.results {
+        m.counters = Some(Box::new(Counters::missing("no hardware counters: the hypervisor gives this virtual machine no PMU")));
+    }
+    let scene = lay_out("sweep without a PMU", &one(&nothing));
+    assert!(PANELS.iter().all(|title| !holds(&scene, title)));
+    let said = scene.texts().iter().filter(|(t, _)| t.contains("No miss rates: no hardware counters")).count();
+    assert_eq!(said, 1, "once");
+}
+
+#[test]
+fn prefetchers_on_and_off_are_bars_by_node() {
+    let report = sweeps::prefetch(2);
+    let scene = lay_out("prefetch", &one(&report));
+    for text in
+        ["prefetchers on", "prefetchers off", "node 0", "node 1", "sequential", "random", "Read bandwidth with", "Idle latency with"]
+    {
+        assert!(holds(&scene, text), "{text}");
+    }
+    check("prefetch", &one(&report));
+    lay_out("prefetch on 8 nodes", &one(&sweeps::prefetch(8)));
+}
+
+#[test]
+fn distributions_of_results_are_histograms() {
+    let report = sweeps::distributed();
+    let d = report.results[0].distribution.as_ref().unwrap();
+    let scene = lay_out("latency with histogram", &one(&report));
+    for text in ["Distribution of latency", "batches of 8 hops", "p50 ", "p99 "] {
+        assert!(holds(&scene, text), "{text} {:?}", scene.texts());
+    }
+    // The few slow ones are counted in words.
+    assert!(d.max_ns > 1e4 && holds(&scene, "Not drawn: the slowest "));
+}
+
+#[test]
+fn regions_of_a_scan_have_a_panel_a_node_and_weak_ones_names() {
+    let scene = lay_out("regions", &one(&samples::scan()));
+    for text in ["Bandwidth by region of node 0", "Bandwidth by region of node 1", "region 7: 61.8 GB/s", "region 8: 63.1 GB/s", "median 8"]
+    {
+        assert!(holds(&scene, text), "{text} {:?}", scene.texts());
+    }
+}
+
+#[test]
+fn pairs_of_nodes_are_a_map() {
+    for nodes in [2, 8, 16] {
+        let scene = lay_out(&format!("pairs of {nodes} nodes"), &one(&sweeps::node_pairs(nodes)));
+        assert!(holds(&scene, "Transfers of modified lines between nodes") && holds(&scene, "lines at home on the holder's node"));
+    }
+}
+
+#[test]
+fn shares_of_the_peak_are_marked() {
+    let mut report = machines::curves(&[Mix::AllReads]);
+    let at = |v: f64| Estimate { value: Some(v), ..Estimate::default() };
+    let share = |percent, ns, gbs| CurveShare { percent, reached: Some(0.5), latency: at(ns), bandwidth: at(gbs), ..CurveShare::default() };
+    let missed = CurveShare { percent: 10, reason: Some("no load is light enough".into()), ..share(10, 112.0, 24.0) };
+    report.curves[0].shares = vec![share(50, 120.0, 120.0), share(90, 187.4, 227.85), missed];
+    let scene = lay_out("shares of the peak", &one(&report));
+    assert!(holds(&scene, "50 %: 120.0 ns") && holds(&scene, "90 %: 187.4 ns") && !holds(&scene, "10 %: 112.0 ns"));
+}
+
+#[test]
+fn what_has_no_figure_says_so_and_what_shows_it() {
+    let scene = lay_out("loop", &one(&sweeps::one_loop()));
+    let words: String = scene.texts().iter().map(|(t, _)| format!("{t} ")).collect();
+    for text in ["No figure of one loop", "memgauge sweep -o FILE.svg", "memgauge render FILE"] {
+        assert!(words.contains(text), "{text}: {words}");
+    }
+    let mut program = samples::info();
+    program.program = Some(Box::new(ProgramCount {
+        command: vec!["app".into()],
+        scope: Scope::User,
+        runs: vec![],
+        elapsed_s: Estimate::default(),
+        running: None,
+        events: vec![],
+        metrics: vec![],
+    }));
+    for (what, report, words) in [("program", program, "counters of a program"), ("machine", samples::info(), "describes a machine")] {
+        let scene = lay_out(what, &one(&report));
+        assert!(holds(&scene, "Nothing to draw") && holds(&scene, words) && holds(&scene, "memgauge render FILE"), "{:?}", scene.texts());
+    }
+}
