@@ -153,7 +153,7 @@ fn chart(curve: &Counted<'_>, kind: Kind) -> Chart {
             drawn.retain(|p| p.value >= 1.0);
             hidden |= drawn.len() < before;
         }
-        formulas.push(format!("{name} {}", metric.definition().formula));
+        formulas.push(format!("{name} = {}", metric.definition().formula));
         lines.push(WorkingSetLine { name: name.to_owned(), points: drawn, plateaus: Vec::new() });
         colours.push(series(i));
     }
