@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, Spec, Task, WidthRequest};
-use memgauge_core::traffic::{Mix, Width};
-use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+use clap::{Args, Parser, Subcommand};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, Task};
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::{Bytes, IdSet, parse_duration};
 
 pub(crate) use count::CountArgs;
 
@@ -21,8 +21,11 @@ mod scan;
 mod sweep;
 mod threads;
 mod traffic;
+mod values;
 
 pub(crate) use loops::LoopRequest;
+pub(crate) use values::FormatArg;
+use values::{Pages, WidthArg, parse_gbs, parse_percent};
 
 use crate::quick::References;
 
@@ -416,81 +419,6 @@ pub(crate) struct RenderArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) output: Output,
-}
-
-/// Which pages, on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Pages {
-    Auto,
-    #[value(name = "4k")]
-    Base,
-    Thp,
-    #[value(name = "2m")]
-    Huge2M,
-    #[value(name = "1g")]
-    Huge1G,
-}
-
-impl From<Pages> for PageRequest {
-    fn from(pages: Pages) -> Self {
-        match pages {
-            Pages::Auto => Self::Auto,
-            Pages::Base => Self::Base,
-            Pages::Thp => Self::Thp,
-            Pages::Huge2M => Self::Huge2M,
-            Pages::Huge1G => Self::Huge1G,
-        }
-    }
-}
-
-/// Which width, on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WidthArg {
-    Best,
-    Scalar,
-    Sse2,
-    Avx2,
-    Avx512,
-    Neon,
-    String,
-}
-
-impl From<WidthArg> for WidthRequest {
-    fn from(width: WidthArg) -> Self {
-        Self::Is(match width {
-            WidthArg::Best => return Self::Best,
-            WidthArg::Scalar => Width::Scalar,
-            WidthArg::Sse2 => Width::Sse2,
-            WidthArg::Avx2 => Width::Avx2,
-            WidthArg::Avx512 => Width::Avx512,
-            WidthArg::Neon => Width::Neon,
-            WidthArg::String => Width::String,
-        })
-    }
-}
-
-/// Which format, on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    Text,
-    Json,
-}
-
-/// A share of one: `1%`, `0.5%` or `0.01`.
-fn parse_percent(text: &str) -> Result<f64, ParseError> {
-    let fail = || ParseError { input: text.into(), expected: "a percentage above 0 and below 50, such as 1% or 0.5%" };
-    let (number, scale) = match text.trim().strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text.trim(), 1.0),
-    };
-    let share = number.trim().parse::<f64>().map_err(|_| fail())? / scale;
-    if share > 0.0 && share < 0.5 { Ok(share) } else { Err(fail()) }
-}
-
-/// A bandwidth in GB/s.
-fn parse_gbs(text: &str) -> Result<f64, ParseError> {
-    let gbs = text.trim().parse::<f64>().ok().filter(|gbs| gbs.is_finite() && *gbs > 0.0);
-    gbs.ok_or_else(|| ParseError { input: text.into(), expected: "a bandwidth in GB/s, such as 307.2" })
 }
 
 /// What a measuring command line means.

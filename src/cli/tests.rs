@@ -1,6 +1,7 @@
 //! Command lines and what they ask for.
 
-use memgauge_core::spec::ScanSpec;
+use memgauge_core::spec::{PageRequest, ScanSpec, WidthRequest};
+use memgauge_core::traffic::Width;
 
 use super::*;
 

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::perf::{self, Catalogue, Counting, EventSet, PerfError, Reading};
 
 use crate::Setting;
+use crate::burst::Trace;
+use crate::session::{CellError, Loaded, Session};
 
 /// The counters that one worker switches.
 #[derive(Clone, Copy)]
@@ -232,4 +235,54 @@ pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) ->
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= BEYOND);
     Certain { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+}
+
+impl Session<'_> {
+    /// Lets workers that have not done so open their hardware counters, where they were asked for.
+    pub(crate) fn open_counters(&mut self, cpus: &IdSet) -> Result<(), CellError> {
+        for cpu in cpus.iter() {
+            let Some(set) = self.bench.as_ref().and_then(|b| b.to_open(cpu)) else { continue };
+            let counting = self.team.run_on(cpu, move || Counting::of_this_thread(&set))?;
+            if let Some(bench) = &mut self.bench {
+                bench.opened(cpu, counting);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether hardware events are counted: they were asked for, and there are some.
+    pub(crate) fn counts(&self) -> bool {
+        self.bench.as_ref().is_some_and(Bench::counts)
+    }
+
+    /// Adds what the workers of a burst counted to a measurement's sheet: the chase's, or the loaders'.
+    pub(crate) fn tally_chase(&self, sheet: &mut Sheet, cpu: u32, trace: &Trace) {
+        if let Some((bench, count)) = self.bench.as_ref().zip(trace.count()) {
+            sheet.add(bench, cpu, count, kernels::CHASE_UNROLL as u64);
+        }
+    }
+
+    pub(crate) fn tally_loads(&self, sheet: &mut Sheet, loads: &[Loaded]) {
+        let Some(bench) = &self.bench else { return };
+        for loaded in loads {
+            let kernel = loaded.load.kernel();
+            if let Some(count) = loaded.trace.count() {
+                sheet.add(bench, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
+            }
+        }
+    }
+
+    /// Gives the last result what was counted while it was measured.
+    pub(crate) fn attach(&mut self, sheet: &Sheet, unit: WorkUnit, certain: Certain) {
+        let clock = self.clock();
+        let Some(bench) = &mut self.bench else { return };
+        let counters = sheet.counters(bench, &clock, unit, certain);
+        let note = bench.note(&counters);
+        if let Some(last) = self.results.last_mut() {
+            last.counters = Some(Box::new(counters));
+        }
+        if let Some(note) = note {
+            self.note(note);
+        }
+    }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Certain, WorkUnit};
 use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Probe, Work};
@@ -15,17 +14,16 @@ use memgauge_core::result::{
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_kernels::{self as kernels, Kernel};
+use memgauge_kernels::Kernel;
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::cpu;
 use memgauge_linux::memory::{Buffer, MemoryError};
 use memgauge_linux::noise::NoiseProbe;
-use memgauge_linux::perf::Counting;
 use memgauge_linux::start_signal::{StartSignal, StartSignalError};
 
 use crate::buffers::{ChaseBuffers, Stages};
 use crate::burst::{self, Chase, Schedule, Trace};
-use crate::counting::{Bench, Sheet, Switches};
+use crate::counting::{Bench, Switches};
 use crate::curve::Manner;
 use crate::latency::Idle;
 use crate::load::Load;
@@ -170,7 +168,7 @@ pub(crate) struct Session<'a> {
     within_s: f64,
     began: Instant,
     /// Hardware counters, where they were asked for.
-    bench: Option<Bench>,
+    pub(crate) bench: Option<Bench>,
 }
 
 impl<'a> Session<'a> {
@@ -491,54 +489,6 @@ impl<'a> Session<'a> {
         // A CPU that went away in the meantime shows as a frequency that is not known.
         let ghz = self.team.run_on(cpu, move || clock::core_ghz(&clock)).ok();
         Mark::of(burst, ghz)
-    }
-
-    /// Lets workers that have not done so open their hardware counters, where they were asked for.
-    fn open_counters(&mut self, cpus: &IdSet) -> Result<(), CellError> {
-        for cpu in cpus.iter() {
-            let Some(set) = self.bench.as_ref().and_then(|b| b.to_open(cpu)) else { continue };
-            let counting = self.team.run_on(cpu, move || Counting::of_this_thread(&set))?;
-            if let Some(bench) = &mut self.bench {
-                bench.opened(cpu, counting);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether hardware events are counted: they were asked for, and there are some.
-    pub(crate) fn counts(&self) -> bool {
-        self.bench.as_ref().is_some_and(Bench::counts)
-    }
-
-    /// Adds what the workers of a burst counted to a measurement's sheet: the chase's, or the loaders'.
-    pub(crate) fn tally_chase(&self, sheet: &mut Sheet, cpu: u32, trace: &Trace) {
-        if let Some((bench, count)) = self.bench.as_ref().zip(trace.count()) {
-            sheet.add(bench, cpu, count, kernels::CHASE_UNROLL as u64);
-        }
-    }
-
-    pub(crate) fn tally_loads(&self, sheet: &mut Sheet, loads: &[Loaded]) {
-        let Some(bench) = &self.bench else { return };
-        for loaded in loads {
-            let kernel = loaded.load.kernel();
-            if let Some(count) = loaded.trace.count() {
-                sheet.add(bench, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
-            }
-        }
-    }
-
-    /// Gives the last result what was counted while it was measured.
-    pub(crate) fn attach(&mut self, sheet: &Sheet, unit: WorkUnit, certain: Certain) {
-        let clock = self.clock();
-        let Some(bench) = &mut self.bench else { return };
-        let counters = sheet.counters(bench, &clock, unit, certain);
-        let note = bench.note(&counters);
-        if let Some(last) = self.results.last_mut() {
-            last.counters = Some(Box::new(counters));
-        }
-        if let Some(note) = note {
-            self.note(note);
-        }
     }
 
     /// CPUs to keep busy: those that were named, or those in packages where nothing is measured.
