@@ -53,9 +53,11 @@ impl Archived {
     }
 }
 
-/// Of the machine below `root`, what does not change from one moment to the next.
+/// Of the machine below `root`, what does not change from one moment to the next, without what recordings leave out: firmware's table of
+/// memory devices, which holds their serial numbers.
 fn lasting(root: &Path) -> Result<(Identity, Topology)> {
     let mut machine = read_machine(root)?;
+    machine.identity.installed = Default::default();
     for node in &mut machine.topology.nodes {
         node.free = None;
         for pool in &mut node.pools {

@@ -101,34 +101,34 @@ pub(crate) fn keep_count(schedule: &Schedule<'_>, block_ns: f64, mut block: impl
     let before = schedule.counters.map(|c| c.read());
     // Ticks and work when the counters were switched on.
     let mut counting: Option<(u64, u64)> = None;
-    // One bit to look at in each block where nothing is counted.
     let mut waiting = schedule.counters.is_some();
     schedule.wait_for_start();
     let mut now = clock.now();
     trace.began = now;
-    let mut index = usize::MAX;
+    // Where the next window begins. Between two such moments a block costs one comparison.
+    let mut until = 0;
     let place = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
     loop {
-        let mut current = place(now);
-        if waiting && current >= SETTLE_WINDOWS {
-            waiting = false;
-            schedule.counters.iter().for_each(Switches::on);
-            // The switching belongs to the window before, which nobody counts.
-            now = clock.now();
-            current = place(now);
-            counting = Some((now, work));
-        }
-        if current != index {
-            index = current;
-            trace.marks[index] = Some((now, work));
-        }
-        if now >= end {
-            if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
-                counters.off();
-                trace.count = Some(Count { before, after: counters.read(), ticks: now - from, work: work - done });
+        if now >= until {
+            let mut current = place(now);
+            if waiting && current >= SETTLE_WINDOWS {
+                waiting = false;
+                schedule.counters.iter().for_each(Switches::on);
+                // The switching belongs to the window before, which nobody counts.
+                now = clock.now();
+                current = place(now);
+                counting = Some((now, work));
             }
-            trace.ended = now;
-            return trace;
+            trace.marks[current] = Some((now, work));
+            if now >= end {
+                if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
+                    counters.off();
+                    trace.count = Some(Count { before, after: counters.read(), ticks: now - from, work: work - done });
+                }
+                trace.ended = now;
+                return trace;
+            }
+            until = schedule.start + schedule.window * (current as u64 + 1);
         }
         block(units);
         work += units as u64;
