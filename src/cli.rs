@@ -69,7 +69,7 @@ pub(crate) enum Command {
     /// Check the machine's memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers.
     Quick(quick::QuickArgs),
     /// Measure what a file tells each CPU to do.
-    Run(RunArgs),
+    Run(threads::RunArgs),
     /// Measure the bandwidth of every GiB of free memory, find weak regions, and check what memory keeps.
     Scan(scan::ScanArgs),
     /// Measure latency and bandwidth over the working set, and find the caches in them.
@@ -357,39 +357,6 @@ pub(crate) struct LoadedArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A file of threads is TOML:
-
-  delays = [0, 200]                 # optional: a result for each
-  [chase]                           # optional: a chase beside the threads
-  cpu = 0
-  [[threads]]                       # what some CPUs do, each with a buffer of its own
-  cpus = \"1-7\"
-  mix = \"2:1\"                       # all-reads where it is not said
-  access = \"random\"                 # sequential where it is not said
-  size = \"256M\"                     # of each CPU's buffer
-  node = 1                          # or: directory = \"/mnt/pmem\"; local where neither is said
-  delay = 100                       # instead of the delays above
-  [[threads]]
-  cpus = \"8-15\"
-  second = { node = 2, percent = 25 }  # a second buffer, and its part of the accesses")]
-pub(crate) struct RunArgs {
-    /// The file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    #[command(flatten)]
-    stop: Stop,
-    #[command(flatten)]
-    prefetch: prefetch::Prefetch,
-    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    pages: Pages,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    planning: Planning,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   memgauge c2c                            one pair for each way of being near or far
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
@@ -531,16 +498,6 @@ impl BandwidthArgs {
         self.signal.apply(&mut spec);
         spec.delays = self.delays;
         Ok(self.files.apply(self.common.request(spec)))
-    }
-}
-
-impl RunArgs {
-    fn request(self) -> anyhow::Result<Request> {
-        let mut spec = threads::read(&self.file)?;
-        self.prefetch.apply(&mut spec);
-        spec.pages = self.pages.into();
-        self.stop.apply(&mut spec);
-        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
     }
 }
 

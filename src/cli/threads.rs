@@ -3,11 +3,57 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use clap::Args;
 use memgauge_core::spec::{BandwidthShape, Place, SecondStream, Spec, Task, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::directory;
 use serde::Deserialize;
+
+use super::{Output, Pages, Planning, Request, Stop, prefetch};
+
+#[derive(Debug, Args)]
+#[command(after_help = "A file of threads is TOML:
+
+  delays = [0, 200]                 # optional: a result for each
+  [chase]                           # optional: a chase beside the threads
+  cpu = 0
+  [[threads]]                       # what some CPUs do, each with a buffer of its own
+  cpus = \"1-7\"
+  mix = \"2:1\"                       # all-reads where it is not said
+  access = \"random\"                 # sequential where it is not said
+  size = \"256M\"                     # of each CPU's buffer
+  node = 1                          # or: directory = \"/mnt/pmem\"; local where neither is said
+  delay = 100                       # instead of the delays above
+  [[threads]]
+  cpus = \"8-15\"
+  second = { node = 2, percent = 25 }  # a second buffer, and its part of the accesses")]
+pub(crate) struct RunArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    stop: Stop,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
+    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pages: Pages,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+impl RunArgs {
+    pub(super) fn request(self) -> anyhow::Result<Request> {
+        let mut spec = read(&self.file)?;
+        self.prefetch.apply(&mut spec);
+        spec.pages = self.pages.into();
+        self.stop.apply(&mut spec);
+        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
+    }
+}
 
 /// The file.
 #[derive(Debug, Deserialize)]

@@ -19,8 +19,9 @@ const LEAST_RUNS: f64 = 3.0;
 const WARM_UP_S: f64 = 0.07;
 /// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
 const WATCH_S: f64 = 0.01;
-/// A kernel's burst in a trial (three windows, one to settle), and how many of them a kernel runs, most being dropped after the first.
-const TRIAL_S: f64 = 0.021 * 1.8;
+/// A kernel's burst in a trial (two windows, one to settle), in three rounds: few fall so far behind that they are dropped before. The 52
+/// trials of the author's machine took 49 ms each.
+const TRIAL_S: f64 = 0.016 * 3.0;
 /// Chases that are only evidence: a burst of four windows.
 const GLANCE_S: f64 = 0.026;
 /// Finding out whether plain stores read first: five rounds of three kinds.
