@@ -1,6 +1,9 @@
 //! Whether to trust a number, and how it stands against the machine's limit.
 
-use crate::result::{Estimate, Evidence, Metric, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
+use crate::result::{
+    Coordinates, Estimate, Evidence, Measurement, Metric, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict,
+    VerdictStatus,
+};
 
 /// Share of CPU time given to others by the hypervisor above which samples are suspect.
 const STEAL: f64 = 0.005;
@@ -101,6 +104,29 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
     match (first.ci95_low, first.ci95_high, again.ci95_low, again.ci95_high) {
         (Some(low), Some(high), Some(again_low), Some(again_high)) => again_low > high || again_high < low,
         _ => false,
+    }
+}
+
+/// Relative difference below which two measurements of a cell agree, whatever their intervals.
+const LEAST_DRIFT: f64 = 0.03;
+
+/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
+pub fn mark_drift(results: &mut [Measurement]) {
+    let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
+    for again in repeats {
+        let at = Coordinates { repeat: false, ..results[again].at.clone() };
+        let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
+        let (a, b) = (&results[first].estimate, &results[again].estimate);
+        let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
+        if drifted(a, b) && relative > LEAST_DRIFT {
+            for index in [first, again] {
+                let quality = &mut results[index].quality;
+                quality.level = QualityLevel::Degraded;
+                quality.reasons.push(QualityReason::Drift);
+                quality.reasons.sort_unstable();
+                quality.reasons.dedup();
+            }
+        }
     }
 }
 

@@ -146,7 +146,7 @@ pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
 pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
     let values = sorted(&groups.concat());
     let Some(value) = quantile(&values, 0.5) else {
-        return Estimate { reason: Some("no samples".to_owned()), ..Estimate::default() };
+        return Estimate { reason: Some("no samples: the threads got no time on their CPUs".to_owned()), ..Estimate::default() };
     };
     let ends = interval(groups).map(|i| i.hull());
     Estimate {

@@ -1,16 +1,21 @@
 //! One burst: threads start together at a clock deadline, count their work into windows that they pick by reading the clock at block
 //! boundaries, and stop at a deadline. No thread samples another, so nothing disturbs what is measured.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use memgauge_core::pattern::ChaseLayout;
+use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
 use crate::counting::{Count, Switches};
-use crate::session::SETTLE_WINDOWS;
+use crate::load::Load;
+use crate::session::{CellError, LEAD, LEAD_PER_THREAD, SETTLE_WINDOWS, Session, WINDOW};
+use crate::team::{Disturbance, Done, Job};
 
 /// Threads read the clock about this often. A reading costs some 10 ns and a fence after non-temporal stores some 150 ns, so both together
 /// below 1 %; a window is 250 times longer.
@@ -19,6 +24,9 @@ pub(crate) const BLOCK_NS: f64 = 20_000.0;
 /// last-level cache on, which makes copies 1.2 and fills 1.3 times as fast. 4 ms reach that (45 to 90 MB a stream) and still give each window
 /// of 5 ms its look at the clock.
 pub(crate) const STRING_BLOCK_NS: f64 = 4_000_000.0;
+
+/// Reading a worker's counters before the burst takes this long at most, the memory controllers' on other packages included.
+const LEAD_TO_READ: Duration = Duration::from_millis(1);
 
 /// When a burst starts and ends, in clock ticks.
 #[derive(Clone, Copy)]
@@ -314,8 +322,143 @@ pub(crate) fn keep_awake_until(ended: &AtomicBool) {
 }
 
 /// Keeps a CPU busy without touching memory.
-pub(crate) fn keep_awake(schedule: &Schedule<'_>) -> Trace {
+fn keep_awake(schedule: &Schedule<'_>) -> Trace {
     keep_count(schedule, BLOCK_NS, |units| {
         kernels::dependent_adds(1000 * units as u64);
     })
+}
+
+/// Threads of one burst and what they left.
+pub(crate) struct BurstResult {
+    /// The chase's trace, and the chase to go on with.
+    pub(crate) chase: Option<(Trace, Chase)>,
+    /// What the loaders did, in their order.
+    pub(crate) loads: Vec<Loaded>,
+    pub(crate) disturbance: Disturbance,
+    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
+    pub(crate) coverage: Option<f64>,
+    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
+    pub(crate) stolen: Option<f64>,
+}
+
+/// A loader after a burst.
+pub(crate) struct Loaded {
+    pub(crate) cpu: u32,
+    pub(crate) trace: Trace,
+    /// To go on with.
+    pub(crate) load: Load,
+}
+
+impl BurstResult {
+    /// The loads, to go on with.
+    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
+        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
+    }
+}
+
+enum Left {
+    Chased(Box<(Trace, Chase)>),
+    Loaded(Box<Loaded>),
+    Kept,
+}
+
+impl Session<'_> {
+    /// Runs a chase and loaders together for `windows` counted windows.
+    pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
+        self.burst_of(chase, loads, windows, WINDOW)
+    }
+
+    /// The same with windows of another length.
+    pub(crate) fn burst_of(
+        &mut self,
+        chase: Option<(u32, Chase)>,
+        loads: Vec<(u32, Load)>,
+        windows: usize,
+        window: Duration,
+    ) -> Result<BurstResult, CellError> {
+        let windows = windows + SETTLE_WINDOWS;
+        let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
+        let keepers = self.keepers(&busy);
+        let threads = busy.len() + keepers.len();
+        self.open_counters(&busy)?;
+        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
+        let mut counters: BTreeMap<u32, _> = counters.collect();
+        let clock = self.clock();
+        let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
+        let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
+        let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows, counters: None };
+        let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
+        if let Some((cpu, chase)) = chase {
+            let counters = counters.remove(&cpu);
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
+                    let (trace, chase) = chase.run(&Schedule { counters: switches, ..schedule });
+                    Left::Chased(Box::new((trace, chase)))
+                }),
+            ));
+        }
+        for (cpu, load) in loads {
+            let counters = counters.remove(&cpu);
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
+                    let (trace, load) = load.run(&Schedule { counters: switches, ..schedule });
+                    Left::Loaded(Box::new(Loaded { cpu, trace, load }))
+                }),
+            ));
+        }
+        for cpu in keepers.iter() {
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    keep_awake(&schedule);
+                    Left::Kept
+                }),
+            ));
+        }
+        let length = window * windows as u32;
+        let before = self.stolen(&busy);
+        let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
+        let stolen = self.stolen_since(before, &busy, length);
+        self.spent(length);
+        self.worked(&busy);
+        Ok(BurstResult { stolen, ..gather(done) })
+    }
+}
+
+fn gather(done: Vec<Done<Left>>) -> BurstResult {
+    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None, stolen: None };
+    let mut spans = Vec::new();
+    for Done { value, disturbance } in done {
+        match value {
+            Left::Chased(chased) => {
+                let (trace, chase) = *chased;
+                spans.push((trace.began(), trace.ended()));
+                result.chase = Some((trace, chase));
+            }
+            Left::Loaded(loaded) => {
+                spans.push((loaded.trace.began(), loaded.trace.ended()));
+                result.loads.push(*loaded);
+            }
+            // What befalls a thread that only keeps a package awake does not bear on the numbers.
+            Left::Kept => continue,
+        }
+        result.disturbance.add(&disturbance);
+    }
+    result.coverage = coverage(&spans);
+    result
+}
+
+/// Time common to all spans over the longest one; `None` for fewer than two.
+pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
+    if spans.len() < 2 {
+        return None;
+    }
+    let first_end = spans.iter().map(|s| s.1).min()?;
+    let last_start = spans.iter().map(|s| s.0).max()?;
+    let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
+    Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
 }

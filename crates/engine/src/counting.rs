@@ -16,8 +16,9 @@ use memgauge_linux::clock::Clock;
 use memgauge_linux::perf::{self, Catalogue, Counting, EventSet, PerfError, Reading};
 
 use crate::Setting;
+use crate::burst::Loaded;
 use crate::burst::Trace;
-use crate::session::{CellError, Loaded, Session};
+use crate::session::{CellError, Session};
 
 /// The counters that one worker switches.
 #[derive(Clone, Copy)]

@@ -15,10 +15,11 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
 use memgauge_linux::memory::Buffer;
 
+use crate::burst::BurstResult;
 use crate::counting::{Sheet, certain};
 use crate::load::{Checked, Load};
 use crate::pages::combined_pages;
-use crate::session::{BurstResult, CellError, SETTLE_WINDOWS, Session, combined};
+use crate::session::{CellError, SETTLE_WINDOWS, Session};
 
 /// Rounds of a trial; each kernel runs once a round, so that a slow moment does not decide against one of them.
 pub(crate) const TRIAL_ROUNDS: usize = 3;
@@ -125,7 +126,7 @@ impl Crew {
         let buffers = self.buffers();
         (
             combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
-            combined(buffers.iter().map(|(b, _)| b.placement_now())),
+            Placement::combined(buffers.iter().map(|(b, _)| b.placement_now())),
             buffers.first().and_then(|(b, _)| b.file().cloned()),
         )
     }
@@ -432,8 +433,8 @@ mod tests {
         assert_eq!(contenders(&[vec![10.0, 6.0], vec![7.0, 9.4], vec![9.2, 9.2]], 2), [true, true, false], "the best of each counts");
         assert_eq!(contenders(&[vec![], vec![]], 1), [true, true], "a round without any rate says nothing");
     }
+    use crate::burst::Loaded;
     use crate::burst::Trace;
-    use crate::session::Loaded;
     use crate::team::Disturbance;
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::spec::PageRequest;

@@ -8,7 +8,9 @@ use memgauge_core::curve;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{ChaseOrder, Coordinates, CurvePoint, CurveSummary, Distribution, Estimate, Evidence, Experiment, Metric};
+use memgauge_core::result::{
+    ChaseOrder, Coordinates, CurvePoint, CurveSummary, Distribution, Estimate, Evidence, Experiment, Metric, Placement,
+};
 use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -21,8 +23,8 @@ use crate::counting::certain;
 use crate::crew::{Choice, Crew, Deeds, window_gbs};
 use crate::latency::{hop_ns, hops_of, window_of};
 use crate::pages::combined_pages;
-use crate::session::{CellError, Course, Session, WINDOW, combined};
-use crate::takes::Takes;
+use crate::session::{CellError, Session, WINDOW};
+use crate::takes::{Course, Takes};
 
 /// Bursts of a point, at least; see `bandwidth`.
 const LEAST_BURSTS: u32 = 6;
@@ -203,7 +205,7 @@ impl Session<'_> {
         let loaders = crew.buffers();
         let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
         evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
-        evidence.placement = combined([evidence.placement, buffer.placement_now()]);
+        evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
         let mut course = takes.course();
         course.befell(&timing.disturbance);
         course.covered(timing.coverage);

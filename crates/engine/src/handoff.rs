@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
-use memgauge_core::result::{Coordinates, Evidence, Experiment, Metric, Pushes};
-use memgauge_core::stats;
+use memgauge_core::result::{Coordinates, Evidence, Experiment, Metric, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
 use crate::pages::combined_pages;
-use crate::session::{CellError, Session, combined};
+use crate::session::{CellError, Session};
+use crate::takes::{Mark, Takes};
 use crate::team::{Disturbance, Done, Job};
 
 /// Samples of a cell come from at least this many fresh allocations.
@@ -158,9 +158,8 @@ impl Session<'_> {
         let watch = self.watch(plan.reader, &parties)?;
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
         let clock = self.clock();
-        let (mut groups, mut spent, mut made) = (Vec::new(), Duration::ZERO, 0u32);
+        let (mut takes, mut spent, mut made) = (Takes::by_allocation(LEAST_ALLOCATIONS as usize), Duration::ZERO, 0u32);
         let (mut pages, mut placements) = (Vec::new(), Vec::new());
-        let mut disturbance = Disturbance::default();
         let target = self.plan.stop.relative_half_width;
         let run =
             if self.plan.stop.fixed_time { Duration::from_secs_f64(self.plan.stop.budget_s / f64::from(LEAST_ALLOCATIONS)) } else { RUN };
@@ -199,29 +198,35 @@ impl Session<'_> {
                     }),
                 ));
             }
-            let mut samples = Vec::new();
+            let (mut samples, mut disturbance) = (Vec::new(), Disturbance::default());
+            let before = self.stolen(&parties);
             for Done { value, disturbance: seen } in self.team.run(jobs, run + 4 * PATIENCE)? {
                 disturbance.add(&seen);
                 samples.extend(value);
             }
+            let stolen = self.stolen_since(before, &parties, run);
+            let mark = Mark::of_threads(parties.len(), disturbance, stolen, None, self.ghz_of(plan.reader));
             placements.push(buffer.placement_now());
             // The first windows find both cores' clocks and predictors cold. Where CPUs are shared there may be few at all.
             let settled = (samples.len() / 2).min(4);
-            groups.push(samples.split_off(settled));
+            takes.add(made, vec![samples.split_off(settled)], mark);
             spent += run;
             made += 1;
             self.spent(run);
             self.worked(&parties);
-            let converged = stats::estimate(&groups, target).converged;
-            if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, groups.iter().any(|g| !g.is_empty()), converged)) {
+            // A disturbed run is repeated over the next allocation, while there is time.
+            let converged = takes.settled() && takes.estimate(0, target).converged;
+            if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, takes.sampled(), converged)) {
                 break;
             }
         }
-        let estimate = stats::estimate(&groups, target);
+        let estimate = takes.conclude(0, target);
         if estimate.value.is_none() {
             return Err(CellError::Cannot(format!("CPUs {parties} never ran at the same time")));
         }
         let pushes = Pushes { holder: plan.holder_pushes, reader: plan.reader_pushes };
+        let mut noise = self.unwatch(watch, &takes.course().disturbance);
+        takes.tell(&mut noise);
         let evidence = Evidence {
             threads: parties.len() as u32,
             kernel: protocol(plan),
@@ -231,8 +236,8 @@ impl Session<'_> {
             stride: Some(plan.stride),
             allocations: self.distinct(&plan.buffer, made),
             pages: combined_pages(pages.iter().map(|p| (p, plan.buffer.bytes))),
-            placement: combined(placements),
-            noise: self.unwatch(watch, &disturbance),
+            placement: Placement::combined(placements),
+            noise,
             ..Default::default()
         };
         self.push(experiment, at.clone(), Metric::Latency, estimate, evidence);

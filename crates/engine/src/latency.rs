@@ -8,7 +8,7 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Plateau, PrefetchEvidence};
+use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::spec::Hops;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,11 +16,11 @@ use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
-use crate::burst::{self, Chase, Trace};
+use crate::burst::{self, BurstResult, Chase, Trace};
 use crate::counting::{Sheet, certain};
 use crate::pages::combined_pages;
-use crate::session::{BURST_WINDOWS, BurstResult, CellError, Course, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW, combined};
-use crate::takes::{Mark, Takes};
+use crate::session::{BURST_WINDOWS, CellError, LEAD, PATIENCE, SETTLE_WINDOWS, Session, WINDOW};
+use crate::takes::{Course, Mark, Takes};
 use crate::team::{Done, Job};
 
 /// Counted windows of a chase that is only compared with another one: evidence, not a result.
@@ -201,7 +201,7 @@ impl Session<'_> {
                 allocations: self.distinct(&probe.buffer, made),
                 pages: combined_pages(pages.iter().map(|(p, bytes)| (p, *bytes))),
                 file: file.clone(),
-                placement: combined(placements.iter().cloned()),
+                placement: Placement::combined(placements.iter().cloned()),
                 prefetch,
                 plateau,
                 translation_ns,

@@ -19,14 +19,18 @@ use memgauge_linux::memory::{Buffer, Scarcity};
 
 use self::integrity::{Check, Found, PATTERNS};
 use self::sweep::Sweep;
+use crate::burst::coverage;
 use crate::crew::{TRIAL_ROUNDS, winner};
-use crate::session::{CellError, LEAD, LEAD_PER_THREAD, PATIENCE, Session, coverage};
+use crate::session::{CellError, LEAD, LEAD_PER_THREAD, PATIENCE, Session};
+use crate::takes::{Mark, Takes};
 use crate::team::{Disturbance, Done, Job};
 
 /// A pass over a region at this rate is slower than any memory: a thread that takes longer is lost.
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Growing stops when less than this share of the plan's margin would stay: the plan leaves all of it, by counters that are estimates.
 const MARGIN_SHARE: u64 = 2;
+/// Passes over a region of which some were disturbed: one more for so many that were planned, and one at least.
+const MORE_PASSES_ONE_IN: u32 = 5;
 /// Parts of a scan's time that growing, reading and checking take, for the progress bar.
 const GROWN: f64 = 0.25;
 
@@ -34,9 +38,8 @@ const GROWN: f64 = 0.25;
 struct Region {
     buffer: Arc<Buffer>,
     /// GB/s of each pass.
-    passes: Vec<f64>,
+    passes: Takes,
     coverage: Vec<f64>,
-    disturbance: Disturbance,
     checked: u32,
     found: Found,
 }
@@ -45,7 +48,7 @@ struct Region {
 struct Pass {
     gbs: f64,
     coverage: Option<f64>,
-    disturbance: Disturbance,
+    mark: Mark,
 }
 
 enum Left {
@@ -66,10 +69,10 @@ impl Session<'_> {
         };
         let (kernel, tried) = choice?;
         let mut total = Disturbance::default();
-        regions.iter().for_each(|r| total.add(&r.disturbance));
+        regions.iter().for_each(|r| total.add(&r.passes.course().disturbance));
         let noise = self.unwatch(watch, &total);
         let outcome = outcome.and_then(|()| if plan.integrity { self.check(plan, &mut regions) } else { Ok(()) });
-        if let (Err(error), true) = (&outcome, regions.iter().all(|r| r.passes.is_empty())) {
+        if let (Err(error), true) = (&outcome, regions.iter().all(|r| !r.passes.sampled())) {
             return Err(CellError::Cannot(error.to_string()));
         }
         let why = outcome.as_ref().err().map(ToString::to_string);
@@ -105,7 +108,7 @@ impl Session<'_> {
                 break;
             }
             match self.allocate(&plan.region) {
-                Ok(buffer) => regions.push(Region::new(buffer)),
+                Ok(buffer) => regions.push(Region::new(buffer, plan.passes)),
                 Err(error) if regions.is_empty() => return Err(error),
                 Err(error) => {
                     objection = Some(error.to_string());
@@ -148,23 +151,26 @@ impl Session<'_> {
         winner(&candidates, &rates, plan.traffic.mix)
     }
 
-    /// All passes, each over all regions.
+    /// All passes, each over all regions; and then some more over those of which passes were disturbed.
     fn read(&mut self, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result<(), CellError> {
         let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
         let mut done = 0u64;
-        for pass in 0..plan.passes {
+        let more = (plan.passes / MORE_PASSES_ONE_IN).max(1);
+        for pass in 0..plan.passes + more {
             for index in scan::pass_order(regions.len(), pass, self.plan.seed) {
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
                 }
                 let region = &mut regions[index];
+                if pass >= plan.passes && region.passes.settled() {
+                    continue;
+                }
                 let pass = self.pass(plan, kernel, &region.buffer)?;
-                region.passes.push(pass.gbs);
+                region.passes.add(0, vec![vec![pass.gbs]], pass.mark);
                 region.coverage.extend(pass.coverage);
-                region.disturbance.add(&pass.disturbance);
                 done += 1;
                 let checking = if plan.integrity { 0.5 } else { 1.0 };
-                self.within(GROWN + (1.0 - GROWN) * checking * done as f64 / all);
+                self.within(GROWN + (1.0 - GROWN) * checking * (done as f64 / all).min(1.0));
             }
         }
         Ok(())
@@ -192,6 +198,7 @@ impl Session<'_> {
             ));
         }
         let patience = PATIENCE + Duration::from_secs(sweep.bytes() / SLOWEST_BYTES_S);
+        let before = self.stolen(&plan.cpus);
         let done = self.team.run_most(jobs, plan.cpus.len(), patience)?;
         let (mut spans, mut disturbance) = (Vec::new(), Disturbance::default());
         for Done { value, disturbance: own } in &done {
@@ -203,9 +210,12 @@ impl Session<'_> {
         let began = spans.iter().map(|s| s.0).min().unwrap_or(start);
         let ended = spans.iter().map(|s| s.1).max().unwrap_or(start);
         let ns = clock.ns(ended.saturating_sub(began).max(1));
-        self.spent(Duration::from_nanos(ns as u64));
+        let length = Duration::from_nanos(ns as u64);
+        self.spent(length);
+        let (coverage, stolen) = (coverage(&spans), self.stolen_since(before, &plan.cpus, length));
+        let mark = Mark::of_threads(plan.cpus.len(), disturbance, stolen, coverage, None);
         // Bytes per nanosecond are GB/s.
-        Ok(Pass { gbs: sweep.bytes() as f64 / ns, coverage: coverage(&spans), disturbance })
+        Ok(Pass { gbs: sweep.bytes() as f64 / ns, coverage, mark })
     }
 
     /// Writes each pattern to all regions, and then compares all regions: between the two, more passes by than caches hold.
@@ -244,22 +254,24 @@ impl Session<'_> {
 
     /// A region's passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
     fn estimate(&self, region: &Region, why: Option<&str>) -> Estimate {
-        match (region.passes.is_empty(), why) {
-            (true, Some(why)) => Estimate { reason: Some(why.to_owned()), ..Estimate::default() },
-            _ => stats::estimate(std::slice::from_ref(&region.passes), self.plan.stop.relative_half_width),
+        match (region.passes.sampled(), why) {
+            (false, Some(why)) => Estimate { reason: Some(why.to_owned()), ..Estimate::default() },
+            _ => stats::estimate(&region.passes.groups(0), self.plan.stop.relative_half_width),
         }
     }
 }
 
 impl Region {
-    fn new(buffer: Arc<Buffer>) -> Self {
-        let (passes, coverage) = (Vec::new(), Vec::new());
-        Self { buffer, passes, coverage, disturbance: Disturbance::default(), checked: 0, found: Found::default() }
+    fn new(buffer: Arc<Buffer>, passes: u32) -> Self {
+        let passes = Takes::by_allocation(passes as usize);
+        Self { buffer, passes, coverage: Vec::new(), checked: 0, found: Found::default() }
     }
 }
 
 fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
-    let own = &region.disturbance;
+    let own = region.passes.course().disturbance;
+    let mut noise = Noise { migrations: Some(own.migrations), involuntary_switches: own.switches, waited: own.waited(), ..noise.clone() };
+    region.passes.tell(&mut noise);
     let Found { mismatches, first } = region.found.clone();
     Evidence {
         threads: plan.cpus.len() as u32,
@@ -281,7 +293,7 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
         physical: Some(region.buffer.physical()),
         integrity: (region.checked > 0).then_some(Integrity { patterns: region.checked, mismatches, first }),
         // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
-        noise: Noise { migrations: Some(own.migrations), involuntary_switches: own.switches, waited: own.waited(), ..noise.clone() },
+        noise,
         ..Evidence::default()
     }
 }

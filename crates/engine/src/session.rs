@@ -9,8 +9,8 @@ use memgauge_core::judge;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Probe, Work};
 use memgauge_core::result::{
-    Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Placement,
-    PlacementStatus, Plateau, QualityLevel, QualityReason, RfoEvidence, Timing, Trial, Unit,
+    Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Plateau, RfoEvidence,
+    Timing, Trial, Unit,
 };
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
@@ -22,13 +22,12 @@ use memgauge_linux::noise::NoiseProbe;
 use memgauge_linux::start_signal::{StartSignal, StartSignalError};
 
 use crate::buffers::{ChaseBuffers, Stages};
-use crate::burst::{self, Chase, Schedule, Trace};
-use crate::counting::{Bench, Switches};
+use crate::burst::BurstResult;
+use crate::counting::Bench;
 use crate::curve::Manner;
 use crate::latency::Idle;
-use crate::load::Load;
 use crate::takes::Mark;
-use crate::team::{Disturbance, Done, Job, Team, TeamError};
+use crate::team::{Disturbance, Team, TeamError};
 use crate::{Observer, Outcome, Setting};
 
 /// A sample of latency or bandwidth is the mean over a window this long: some 50,000 hops of 100 ns, or 100 MB at 20 GB/s.
@@ -43,8 +42,6 @@ const WITHOUT_SAMPLE: f64 = 8.0;
 pub(crate) const LEAD: Duration = Duration::from_micros(400);
 /// And this much more for each thread of a large team.
 pub(crate) const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
-/// Reading a worker's counters before the burst takes this long at most, the memory controllers' on other packages included.
-const LEAD_TO_READ: Duration = Duration::from_millis(1);
 /// A thread that has not come back this long after its burst should have ended is lost.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The core's clock has settled after this long at most (method: 100–500 ms).
@@ -66,67 +63,6 @@ pub(crate) enum CellError {
     OutOfTime,
     #[error("{0}")]
     Cannot(String),
-}
-
-/// Threads of one burst and what they left.
-pub(crate) struct BurstResult {
-    /// The chase's trace, and the chase to go on with.
-    pub(crate) chase: Option<(Trace, Chase)>,
-    /// What the loaders did, in their order.
-    pub(crate) loads: Vec<Loaded>,
-    pub(crate) disturbance: Disturbance,
-    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
-    pub(crate) coverage: Option<f64>,
-    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
-    pub(crate) stolen: Option<f64>,
-}
-
-/// A loader after a burst.
-pub(crate) struct Loaded {
-    pub(crate) cpu: u32,
-    pub(crate) trace: Trace,
-    /// To go on with.
-    pub(crate) load: Load,
-}
-
-impl BurstResult {
-    /// The loads, to go on with.
-    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
-        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
-    }
-}
-
-enum Left {
-    Chased(Box<(Trace, Chase)>),
-    Loaded(Box<Loaded>),
-    Kept,
-}
-
-/// What befell all bursts of a cell.
-#[derive(Default)]
-pub(crate) struct Course {
-    pub(crate) disturbance: Disturbance,
-    /// The least coverage of a burst.
-    pub(crate) coverage: Option<f64>,
-}
-
-impl Course {
-    /// Adds what befell threads that ran outside of a burst.
-    pub(crate) fn befell(&mut self, disturbance: &Disturbance) {
-        self.disturbance.add(disturbance);
-    }
-
-    pub(crate) fn add(&mut self, burst: &BurstResult) {
-        self.disturbance.add(&burst.disturbance);
-        self.covered(burst.coverage);
-    }
-
-    pub(crate) fn covered(&mut self, coverage: Option<f64>) {
-        self.coverage = match (self.coverage, coverage) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
 }
 
 /// Observation of the machine around a cell.
@@ -167,6 +103,8 @@ pub(crate) struct Session<'a> {
     cell_s: f64,
     within_s: f64,
     began: Instant,
+    /// A cell was cut short, and has results nevertheless.
+    cut: bool,
     /// Hardware counters, where they were asked for.
     pub(crate) bench: Option<Bench>,
 }
@@ -195,6 +133,7 @@ impl<'a> Session<'a> {
             cell_s: 0.0,
             within_s: 0.0,
             began: Instant::now(),
+            cut: false,
             bench: plan.counters.then(|| {
                 let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
                 Bench::new(setting, cpus.unwrap_or(0))
@@ -220,8 +159,10 @@ impl<'a> Session<'a> {
                 self.within_s = 0.0;
             }
         }
+        // Threads that got no time leave a cell, or a point of it, without a value.
+        complete &= !self.cut && self.results.iter().all(|m| m.estimate.value.is_some());
         self.observer.progress(1.0);
-        mark_drift(&mut self.results);
+        judge::mark_drift(&mut self.results);
         let setup = self.began.elapsed().saturating_sub(self.measuring);
         Outcome {
             timing: Timing {
@@ -240,8 +181,8 @@ impl<'a> Session<'a> {
     }
 
     fn cell(&mut self, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
-        // A cell that is begun is measured: what it is expected to take must be left.
-        if self.time_left().is_some_and(|left| left.as_secs_f64() < self.cell_s) {
+        // A cell that is begun is measured: what it is expected to take must be left. The first one is begun in any case.
+        if self.done_s > 0.0 && self.time_left().is_some_and(|left| left.as_secs_f64() < self.cell_s) {
             return Err(CellError::OutOfTime);
         }
         if self.interrupted() {
@@ -336,6 +277,12 @@ impl<'a> Session<'a> {
         ((self.done_s + self.within_s) / self.plan.estimated_s.max(1e-9)).min(1.0)
     }
 
+    /// Whether to end a cell that gives away what it has by then.
+    pub(crate) fn cut_short(&mut self) -> bool {
+        self.cut |= self.interrupted();
+        self.interrupted()
+    }
+
     pub(crate) fn interrupted(&self) -> bool {
         self.setting.stop.load(Ordering::Relaxed) || self.time_left() == Some(Duration::ZERO)
     }
@@ -346,7 +293,7 @@ impl<'a> Session<'a> {
     }
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         self.time_left().map_or(PATIENCE, |left| PATIENCE.min(left + Duration::from_secs(1)))
     }
 
@@ -401,94 +348,35 @@ impl<'a> Session<'a> {
     /// Ends watching.
     pub(crate) fn unwatch(&mut self, watch: Watch, disturbance: &Disturbance) -> Noise {
         let mut noise = watch.probe.finish(disturbance.switches);
-        let clock = self.clock();
         noise.migrations = Some(disturbance.migrations);
         noise.waited = disturbance.waited();
         noise.ghz_before = watch.ghz_before;
-        // A CPU that went away in the meantime shows as a frequency that is not known.
-        noise.ghz_after = self.team.run_on(watch.cpu, move || clock::core_ghz(&clock)).ok();
+        noise.ghz_after = self.ghz_of(watch.cpu);
         noise
-    }
-
-    /// Runs a chase and loaders together for `windows` counted windows.
-    pub(crate) fn burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, windows: usize) -> Result<BurstResult, CellError> {
-        self.burst_of(chase, loads, windows, WINDOW)
-    }
-
-    /// The same with windows of another length.
-    pub(crate) fn burst_of(
-        &mut self,
-        chase: Option<(u32, Chase)>,
-        loads: Vec<(u32, Load)>,
-        windows: usize,
-        window: Duration,
-    ) -> Result<BurstResult, CellError> {
-        let windows = windows + SETTLE_WINDOWS;
-        let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
-        let keepers = self.keepers(&busy);
-        let threads = busy.len() + keepers.len();
-        self.open_counters(&busy)?;
-        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
-        let mut counters: BTreeMap<u32, _> = counters.collect();
-        let clock = self.clock();
-        let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
-        let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows, counters: None };
-        let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
-        if let Some((cpu, chase)) = chase {
-            let counters = counters.remove(&cpu);
-            jobs.push((
-                cpu,
-                Box::new(move || {
-                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
-                    let (trace, chase) = chase.run(&Schedule { counters: switches, ..schedule });
-                    Left::Chased(Box::new((trace, chase)))
-                }),
-            ));
-        }
-        for (cpu, load) in loads {
-            let counters = counters.remove(&cpu);
-            jobs.push((
-                cpu,
-                Box::new(move || {
-                    let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
-                    let (trace, load) = load.run(&Schedule { counters: switches, ..schedule });
-                    Left::Loaded(Box::new(Loaded { cpu, trace, load }))
-                }),
-            ));
-        }
-        for cpu in keepers.iter() {
-            jobs.push((
-                cpu,
-                Box::new(move || {
-                    burst::keep_awake(&schedule);
-                    Left::Kept
-                }),
-            ));
-        }
-        let length = window * windows as u32;
-        let before = self.stolen(&busy);
-        let done = self.team.run_most(jobs, busy.len(), length + self.patience())?;
-        let stolen = self.stolen(&busy).zip(before).map(|(now, then)| (now - then) / (length.as_secs_f64() * busy.len() as f64));
-        self.measuring += length;
-        self.worked(&busy);
-        self.observer.progress(self.share());
-        Ok(BurstResult { stolen, ..gather(done) })
     }
 
     /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor it is not looked at: the file that
     /// tells is long on large machines.
-    fn stolen(&self, cpus: &IdSet) -> Option<f64> {
+    pub(crate) fn stolen(&self, cpus: &IdSet) -> Option<f64> {
         self.setting.machine.identity.hypervisor.as_ref()?;
         memgauge_linux::noise::stolen_seconds(&self.setting.root, cpus)
     }
 
     /// Whether a burst was disturbed, and by what; with the frequency of `cpu`, one of its CPUs, right after it.
     pub(crate) fn mark(&mut self, burst: &BurstResult, cpu: u32) -> Mark {
+        Mark::of(burst, self.ghz_of(cpu))
+    }
+
+    /// Share of the time of `cpus`, of which each ran for `length`, that the hypervisor gave to others since `before`.
+    pub(crate) fn stolen_since(&self, before: Option<f64>, cpus: &IdSet, length: Duration) -> Option<f64> {
+        let seconds = length.as_secs_f64() * cpus.len() as f64;
+        self.stolen(cpus).zip(before).filter(|_| seconds > 0.0).map(|(now, then)| (now - then) / seconds)
+    }
+
+    /// Core frequency of a CPU now; `None` when it went away.
+    pub(crate) fn ghz_of(&mut self, cpu: u32) -> Option<f64> {
         let clock = self.clock();
-        // A CPU that went away in the meantime shows as a frequency that is not known.
-        let ghz = self.team.run_on(cpu, move || clock::core_ghz(&clock)).ok();
-        Mark::of(burst, ghz)
+        self.team.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }
 
     /// CPUs to keep busy: those that were named, or those in packages where nothing is measured.
@@ -602,85 +490,4 @@ fn place(at: &Coordinates) -> String {
     add("memory node", at.memory_node.map(|n| n.to_string()));
     add("files in", at.memory_dir.clone());
     parts.join(", ")
-}
-
-fn gather(done: Vec<Done<Left>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), disturbance: Disturbance::default(), coverage: None, stolen: None };
-    let mut spans = Vec::new();
-    for Done { value, disturbance } in done {
-        match value {
-            Left::Chased(chased) => {
-                let (trace, chase) = *chased;
-                spans.push((trace.began(), trace.ended()));
-                result.chase = Some((trace, chase));
-            }
-            Left::Loaded(loaded) => {
-                spans.push((loaded.trace.began(), loaded.trace.ended()));
-                result.loads.push(*loaded);
-            }
-            // What befalls a thread that only keeps a package awake does not bear on the numbers.
-            Left::Kept => continue,
-        }
-        result.disturbance.add(&disturbance);
-    }
-    result.coverage = coverage(&spans);
-    result
-}
-
-/// Time common to all spans over the longest one; `None` for fewer than two.
-pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
-    if spans.len() < 2 {
-        return None;
-    }
-    let first_end = spans.iter().map(|s| s.1).min()?;
-    let last_start = spans.iter().map(|s| s.0).max()?;
-    let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
-    Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
-}
-
-/// Relative difference below which two measurements of a cell agree, whatever their intervals.
-const LEAST_DRIFT: f64 = 0.03;
-
-/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
-fn mark_drift(results: &mut [Measurement]) {
-    let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
-    for again in repeats {
-        let at = Coordinates { repeat: false, ..results[again].at.clone() };
-        let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
-        let (a, b) = (&results[first].estimate, &results[again].estimate);
-        let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
-        if judge::drifted(a, b) && relative > LEAST_DRIFT {
-            for index in [first, again] {
-                let quality = &mut results[index].quality;
-                quality.level = QualityLevel::Degraded;
-                quality.reasons.push(QualityReason::Drift);
-                quality.reasons.sort_unstable();
-                quality.reasons.dedup();
-            }
-        }
-    }
-}
-
-/// Placement of several buffers together: the worst status, the pages added up.
-pub(crate) fn combined(placements: impl IntoIterator<Item = Placement>) -> Placement {
-    let mut all: Option<Placement> = None;
-    for placement in placements {
-        let Some(sum) = &mut all else {
-            all = Some(placement);
-            continue;
-        };
-        for (node, pages) in placement.pages_by_node {
-            *sum.pages_by_node.entry(node).or_insert(0) += pages;
-        }
-        let rank = |s: PlacementStatus| match s {
-            PlacementStatus::Verified => 0,
-            PlacementStatus::Unverified => 1,
-            PlacementStatus::Wrong => 2,
-        };
-        if rank(placement.status) > rank(sum.status) {
-            sum.status = placement.status;
-            sum.reason = placement.reason;
-        }
-    }
-    all.unwrap_or_default()
 }

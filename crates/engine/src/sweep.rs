@@ -19,7 +19,8 @@ use crate::chain::{self, Exits};
 use crate::counting::{Sheet, certain};
 use crate::crew::{Choice, Crew, Deeds, window_gbs, winner};
 use crate::latency::{hop_ns, window_of};
-use crate::session::{CellError, Course, SETTLE_WINDOWS, Session};
+use crate::session::{CellError, SETTLE_WINDOWS, Session};
+use crate::takes::Course;
 
 /// Samples of a point are means over this time: some 10,000 hops of 100 ns. Shorter than a scheduler's slice, so that on a busy machine
 /// many windows pass in which the thread was never taken off its CPU.
@@ -65,7 +66,7 @@ impl Session<'_> {
         let mut exits = None;
         let mut taken = Vec::new();
         for (i, &size) in sweep.sizes.iter().enumerate() {
-            if self.interrupted() {
+            if self.cut_short() {
                 break;
             }
             self.within(i as f64 / sweep.sizes.len() as f64);
@@ -155,7 +156,7 @@ impl Session<'_> {
         let mut choice: Option<(usize, Choice)> = None;
         let mut taken = Vec::new();
         for (i, &size) in sweep.sizes.iter().enumerate() {
-            if self.interrupted() {
+            if self.cut_short() {
                 break;
             }
             self.within(i as f64 / sweep.sizes.len() as f64);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use memgauge_core::result::{Estimate, Noise};
 use memgauge_core::{stats, trend};
 
-use crate::session::{BurstResult, Course};
+use crate::burst::BurstResult;
 use crate::team::Disturbance;
 
 /// Share of the threads' time without their CPUs above which a burst is disturbed; as for a whole measurement. A third of a millisecond of
@@ -22,6 +22,33 @@ const STOLEN: f64 = 0.005;
 const FREQUENCY: f64 = 0.02;
 /// Undisturbed bursts that are enough to leave the others out: the fewest of which the median is between two others.
 const ENOUGH: usize = 3;
+
+/// What befell all bursts of a cell.
+#[derive(Default)]
+pub(crate) struct Course {
+    pub(crate) disturbance: Disturbance,
+    /// The least coverage of a burst.
+    pub(crate) coverage: Option<f64>,
+}
+
+impl Course {
+    /// Adds what befell threads that ran outside of a burst.
+    pub(crate) fn befell(&mut self, disturbance: &Disturbance) {
+        self.disturbance.add(disturbance);
+    }
+
+    pub(crate) fn add(&mut self, burst: &BurstResult) {
+        self.disturbance.add(&burst.disturbance);
+        self.covered(burst.coverage);
+    }
+
+    pub(crate) fn covered(&mut self, coverage: Option<f64>) {
+        self.coverage = match (self.coverage, coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
 
 /// What disturbed a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,15 +84,27 @@ pub(crate) struct Mark {
 impl Mark {
     /// Of a burst, with the core's frequency right after it.
     pub(crate) fn of(burst: &BurstResult, ghz: Option<f64>) -> Self {
-        let (disturbance, coverage) = (burst.disturbance, burst.coverage);
-        let threads = (burst.loads.len() + usize::from(burst.chase.is_some())) as u64;
+        let threads = burst.loads.len() + usize::from(burst.chase.is_some());
+        Self::of_threads(threads, burst.disturbance, burst.stolen, burst.coverage, ghz)
+    }
+
+    /// Of threads that ran together: what befell them, the share of their time that the hypervisor gave to others, the time in which all ran
+    /// over the longest one's, and the frequency of one of their cores right after it.
+    pub(crate) fn of_threads(
+        threads: usize,
+        disturbance: Disturbance,
+        stolen: Option<f64>,
+        coverage: Option<f64>,
+        ghz: Option<f64>,
+    ) -> Self {
+        let threads = threads as u64;
         let taken_off = match (disturbance.waited(), disturbance.switches) {
             (Some(share), _) => share > WAITED,
             (None, switches) => switches.is_some_and(|n| n > SWITCHES * threads),
         };
         let found = [
             (Cause::Migrated, disturbance.migrations > 0),
-            (Cause::Stolen, burst.stolen.is_some_and(|share| share > STOLEN)),
+            (Cause::Stolen, stolen.is_some_and(|share| share > STOLEN)),
             (Cause::TakenOff, taken_off),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));

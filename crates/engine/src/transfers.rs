@@ -20,7 +20,8 @@ use memgauge_linux::memory::Buffer;
 use crate::handoff::{Baton, PATIENCE, Track, protocol};
 use crate::pages::combined_pages;
 use crate::session::{CellError, Session, Watch};
-use crate::team::{Disturbance, Done, Job};
+use crate::takes::{Mark, Takes};
+use crate::team::{Disturbance, Job};
 
 /// One run of a round's hand-offs: some 50 windows of half an L2.
 const RUN: Duration = Duration::from_millis(50);
@@ -42,23 +43,22 @@ struct Leg {
     plan: Handoff,
     home: usize,
     /// Samples by run.
-    groups: Vec<Vec<f64>>,
-    disturbance: Disturbance,
+    takes: Takes,
 }
 
 impl Leg {
     fn new(transfers: &Transfers, (reader, holder): (u32, u32), home: usize, state: LineState) -> Option<Self> {
         let (at, plan) = transfers.one(reader, holder, home, state)?;
-        Some(Self { at, plan, home, groups: Vec::new(), disturbance: Disturbance::default() })
+        Some(Self { at, plan, home, takes: Takes::by_burst(LEAST_RUNS) })
     }
 
     fn cpus(&self) -> [u32; 2] {
         [self.plan.reader, self.plan.holder]
     }
 
-    /// Median of the last run.
-    fn last(&self) -> Option<f64> {
-        self.groups.last().and_then(|g| stats::median(g))
+    /// Median of all runs.
+    fn median(&self) -> Option<f64> {
+        self.takes.estimate(0, 0.0).value
     }
 }
 
@@ -145,10 +145,11 @@ impl Session<'_> {
             let run = if fixed { Duration::from_secs_f64(transfers.each_s / LEAST_RUNS as f64) } else { RUN };
             self.run_legs(&mut legs, places, run)?;
             spent += run.as_secs_f64();
-            let runs = legs.iter().map(|l| l.groups.len()).min().unwrap_or(0);
+            let runs = legs.iter().map(|l| l.takes.len()).min().unwrap_or(0);
             // With a tenth of a run to spare: lengths of runs do not add up exactly.
             let over = spent + run.as_secs_f64() / 10.0 >= transfers.each_s;
-            let narrow = || legs.iter().all(|l| stats::estimate(&l.groups, target).converged);
+            // Where a run was disturbed there is another one, while there is time.
+            let narrow = || legs.iter().all(|l| l.takes.settled() && l.takes.estimate(0, target).converged);
             if self.interrupted() || (runs >= LEAST_RUNS && (over || (!fixed && narrow()))) {
                 break;
             }
@@ -162,10 +163,12 @@ impl Session<'_> {
 
     fn told(&mut self, experiment: Experiment, legs: Vec<Leg>, places: &Places, watch: Watch) {
         let mut all = Disturbance::default();
-        legs.iter().for_each(|leg| all.add(&leg.disturbance));
+        legs.iter().for_each(|leg| all.add(&leg.takes.course().disturbance));
         let noise = self.unwatch(watch, &all);
-        for Leg { at, plan, home, groups, .. } in legs {
-            let mut estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
+        for Leg { at, plan, home, takes } in legs {
+            let mut estimate = takes.conclude(0, self.plan.stop.relative_half_width);
+            let mut noise = noise.clone();
+            takes.tell(&mut noise);
             if estimate.value.is_none() {
                 let reason = format!("CPUs {} and {} never ran at the same time", plan.reader, plan.holder);
                 estimate = Estimate { reason: Some(reason), ..Estimate::default() };
@@ -182,7 +185,7 @@ impl Session<'_> {
                 allocations: 1,
                 pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
                 placement: buffer.map(|b| b.placement_now()).unwrap_or_default(),
-                noise: noise.clone(),
+                noise,
                 ..Default::default()
             };
             self.push(experiment, at, Metric::Latency, estimate, evidence);
@@ -222,8 +225,8 @@ impl Session<'_> {
             self.run_legs(&mut alone, places, RUN)?;
             let mut together: Vec<Leg> = fullest.iter().filter_map(|&p| leg(p)).collect();
             self.run_legs(&mut together, places, RUN)?;
-            let beside = together.iter().find(|l| (l.plan.reader, l.plan.holder) == pair).and_then(Leg::last);
-            ratios.extend(beside.zip(alone.first().and_then(Leg::last)).map(|(beside, alone)| beside / alone));
+            let beside = together.iter().find(|l| (l.plan.reader, l.plan.holder) == pair).and_then(Leg::median);
+            ratios.extend(beside.zip(alone.first().and_then(Leg::median)).map(|(beside, alone)| beside / alone));
             if self.interrupted() {
                 return Err(CellError::Interrupted);
             }
@@ -283,18 +286,24 @@ impl Session<'_> {
                 }),
             ));
         }
-        let done = self.team.run(jobs, run + 4 * PATIENCE)?;
+        let cpus = legs.iter().flat_map(Leg::cpus).collect();
+        let before = self.stolen(&cpus);
+        let mut done = self.team.run(jobs, run + 4 * PATIENCE)?.into_iter();
+        let stolen = self.stolen_since(before, &cpus, run);
         self.spent(run);
-        self.worked(&legs.iter().flat_map(Leg::cpus).collect());
-        for (nth, Done { value, disturbance }) in done.into_iter().enumerate() {
-            let leg = &mut legs[nth / 2];
-            leg.disturbance.add(&disturbance);
-            let Some((mut samples, next)) = value else { continue };
+        self.worked(&cpus);
+        for leg in legs {
+            // The reader's job comes before the holder's.
+            let (Some(reader), Some(holder)) = (done.next(), done.next()) else { break };
+            let mut disturbance = reader.disturbance;
+            disturbance.add(&holder.disturbance);
+            let Some((mut samples, next)) = reader.value else { continue };
             if let Some(place) = places.get_mut(&(leg.plan.reader, leg.home)) {
                 place.1 = next;
             }
             let cold = (samples.len() / 2).min(COLD_WINDOWS);
-            leg.groups.push(samples.split_off(cold));
+            let mark = Mark::of_threads(leg.cpus().len(), disturbance, stolen, None, None);
+            leg.takes.add(0, vec![samples.split_off(cold)], mark);
         }
         Ok(())
     }

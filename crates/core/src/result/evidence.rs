@@ -159,6 +159,32 @@ pub struct Placement {
     pub reason: Option<String>,
 }
 
+impl Placement {
+    /// That of several buffers together: the worst status, the pages added up.
+    pub fn combined(placements: impl IntoIterator<Item = Self>) -> Self {
+        let mut all: Option<Self> = None;
+        for placement in placements {
+            let Some(sum) = &mut all else {
+                all = Some(placement);
+                continue;
+            };
+            for (node, pages) in placement.pages_by_node {
+                *sum.pages_by_node.entry(node).or_insert(0) += pages;
+            }
+            let rank = |s: PlacementStatus| match s {
+                PlacementStatus::Verified => 0,
+                PlacementStatus::Unverified => 1,
+                PlacementStatus::Wrong => 2,
+            };
+            if rank(placement.status) > rank(sum.status) {
+                sum.status = placement.status;
+                sum.reason = placement.reason;
+            }
+        }
+        all.unwrap_or_default()
+    }
+}
+
 /// Whether pages were where they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
