@@ -26,7 +26,7 @@ pub struct Health {
     pub findings: Vec<Finding>,
     /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`.
     pub compared_with: Vec<String>,
-    /// Cells that were measured again because they looked wrong.
+    /// Numbers that were measured again because they looked wrong.
     pub measured_again: u32,
 }
 
@@ -299,7 +299,8 @@ fn uneven(report: &Report) -> Vec<Finding> {
 fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
     let taken = |m: &&&Measurement| {
-        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches | R::BurstsDisturbed))
+        // Bursts that were disturbed and still count show in the other reasons; a clock that changes disturbs them as well, and is nobody's work.
+        m.quality.reasons.iter().any(|r| matches!(r, R::BusyMachine | R::Steal | R::InvoluntarySwitches))
     };
     let measured: Vec<_> = results.iter().filter(|m| m.estimate.value.is_some()).collect();
     let busy = measured.iter().filter(|m| taken(m)).count();

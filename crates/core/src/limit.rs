@@ -124,7 +124,7 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// The caches that data of these CPUs may stay in: every last-level cache that one of them is behind, and every L2 in front of those.
+/// The caches that data of these CPUs may stay in: every last-level cache that one of them is behind, and every L2 of theirs.
 pub fn cache_reach(topology: &Topology, cpus: &IdSet) -> Bytes {
     let last = topology.caches.iter().map(|c| c.level).max().unwrap_or(0);
     let counts = |level: u8| level == last || (level == 2 && last > 2);
@@ -168,6 +168,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
     let band = match () {
         () if !in_memory => Err("not-memory"),
         () if m.experiment != Experiment::Bandwidth || m.at.delay_cycles.is_some_and(|d| d > 0) => Err("not-all-load"),
+        () if threads_as_given(m) => Err("threads-as-given"),
         () if !uses_all_cores(&machine.topology, &cpus, m) => Err("not-all-cores"),
         () if bus.is_none() => Err("bus-bytes-unknown"),
         () if limit.as_ref().is_some_and(|l| !l.banded) => Err("no-band-for-this-memory"),
@@ -184,13 +185,22 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
 fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
     match m.at.memory_node {
-        // Several nodes' memory is busy at once.
-        _ if m.at.load_nodes.is_some() => None,
+        // Several nodes' memory is busy at once, or each thread's is what its line in a file says.
+        _ if m.at.load_nodes.is_some() || threads_as_given(m) => None,
         Some(node) if homes.len() == 1 => limits.of_nodes(&IdSet::one(node), homes.first()),
         // CPUs of several nodes share one node's memory: some of them are remote.
         Some(_) => None,
-        None => limits.of_nodes(&homes, None),
+        // Each CPU's own, unless there was nothing to take on some of their nodes.
+        None => {
+            let used: IdSet = m.evidence.placement.pages_by_node.keys().copied().collect();
+            limits.of_nodes(&homes, None).filter(|_| used.is_empty() || used == homes)
+        }
     }
+}
+
+/// Whether each thread did what it was told to: with a delay, over memory of its own.
+fn threads_as_given(m: &Measurement) -> bool {
+    m.experiment == Experiment::Bandwidth && m.at.mix.is_none()
 }
 
 /// Whether every core of the nodes that took part did. Fewer are limited by what a core, or a link of a few cores, can have on its way.
@@ -220,6 +230,11 @@ pub fn note(report: &Report) -> Option<Note> {
         return None;
     }
     if measured.iter().all(|m| m.verdict.limit.is_none()) {
+        if report.plan.as_ref().is_some_and(|p| p.peak_gbs.is_some()) {
+            let text =
+                "the limit that was given is the machine's, and is not compared with what used another node's memory, or a part of it";
+            return Some(Note::info("limit-unknown", text.to_owned()));
+        }
         let why = match report.machine.identity.installed.peak() {
             Err(why) if !why.is_empty() => why,
             _ => "it is known for memory of the CPUs' own nodes only".into(),

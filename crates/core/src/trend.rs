@@ -7,6 +7,9 @@ use crate::stats;
 const LEAST_GROUPS: usize = 6;
 /// Up to here the distribution of Kendall's S is counted out; above, it is normal to within a thousandth.
 const EXACT: usize = 40;
+/// Medians of more groups than this are pooled with their neighbours': pairs grow with the square of their number, and a trend over the whole
+/// measurement shows in this many as well.
+const MOST_GROUPS: usize = 256;
 /// Chance of an apparent trend among groups in random order, both directions together.
 const LEVEL: f64 = 0.01;
 /// The normal distribution's quantile for [`LEVEL`].
@@ -18,10 +21,12 @@ const LEAST_CHANGE: f64 = 0.02;
 ///
 /// It must be significant: by the rank correlation of the groups' medians with time (H. B. Mann, "Nonparametric Tests Against Trend",
 /// Econometrica 13, 1945; M. G. Kendall's S, counted out for up to 40 groups), of which chance leaves 1 %. And it must matter: the slope
-/// (the median of the slopes of all pairs: H. Theil, 1950; P. K. Sen, 1968) times the number of groups is 2 % of the median at least.
+/// (the median of the slopes of all pairs: H. Theil, 1950; P. K. Sen, 1968) times the number of groups less one is 2 % of the median at least.
 /// Groups that are not independent, because something wanders more slowly than a burst lasts, show a trend more often: they did drift.
 pub fn drift(groups: &[Vec<f64>]) -> Option<Drift> {
     let medians: Vec<f64> = groups.iter().filter_map(|g| stats::median(g)).collect();
+    let pooled = medians.len().div_ceil(MOST_GROUPS).max(1);
+    let medians: Vec<f64> = medians.chunks(pooled).filter_map(stats::median).collect();
     let n = medians.len();
     if n < LEAST_GROUPS {
         return None;

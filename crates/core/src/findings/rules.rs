@@ -77,13 +77,28 @@ impl Rule {
 
     /// The rule in words.
     pub(super) fn describe(&self) -> String {
-        let mut words = vec![format!("{:?}", self.experiment).to_lowercase()];
+        let mut words = vec![word(&self.experiment)];
+        words.extend(self.metric.as_ref().map(word));
+        words.extend(self.table.as_ref().map(word));
+        words.extend(self.order.as_ref().map(word));
         words.extend(self.mix.map(|m| m.to_string()));
         words.extend(self.cpu_node.map(|n| format!("CPUs of node {n}")));
         words.extend(self.memory_node.map(|n| format!("memory of node {n}")));
         words.extend(self.local.map(|local| if local { "own memory".into() } else { "remote memory".to_owned() }));
         words.join(", ")
     }
+}
+
+/// A value as files spell it: `IdleLatency` is `idle-latency` there.
+fn word<T: std::fmt::Debug>(value: &T) -> String {
+    let mut word = String::new();
+    for c in format!("{value:?}").chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push('-');
+        }
+        word.extend(c.to_lowercase());
+    }
+    word
 }
 
 /// Numbers outside of their bands.

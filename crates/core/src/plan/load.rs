@@ -1,8 +1,9 @@
 //! What loaders do: mixes, kernels that can produce them, and what single threads were given to do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::{PlanError, Planner};
+use super::sizes::approximately;
 use super::{BufferPlan, Cell, KernelRow, Loader, OwnTraffic, Traffic, Work};
 use crate::directory::MemoryDir;
 use crate::result::{Coordinates, Table};
@@ -221,20 +222,39 @@ impl Planner<'_> {
         Ok(Loader { cpu, buffer: first, own: Some(Box::new(OwnTraffic { traffic, delay: thread.delay, second, second_percent })) })
     }
 
-    /// Sizes of given threads are mostly asked for: all of them together must fit.
+    /// Sizes of given threads are mostly asked for: all of them together must fit, on each node, in each directory and in all.
     fn check_room(&self, loaders: &[Loader], beside: u64) -> Result<(), PlanError> {
-        let in_memory = |b: &&BufferPlan| b.directory.is_none();
-        let all: u64 = loaders.iter().flat_map(Loader::buffers).filter(in_memory).map(|b| b.bytes.0).sum();
-        let room = self.machine.allowed.memory.0.saturating_sub(beside);
-        if all > room {
-            return Err(PlanError::Unavailable(format!(
-                "the threads' buffers take {} together, more than the {} MiB that may be taken (limited by {}); give smaller sizes",
-                Bytes(all),
-                room >> 20,
-                self.machine.allowed.memory_limited_by
-            )));
+        let allowed = &self.machine.allowed;
+        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut in_directory: BTreeMap<&str, u64> = BTreeMap::new();
+        for buffer in loaders.iter().flat_map(Loader::buffers) {
+            match &buffer.directory {
+                Some(path) => *in_directory.entry(path).or_default() += buffer.bytes.0,
+                None => *on_node.entry(buffer.node).or_default() += buffer.bytes.0,
+            }
         }
-        Ok(())
+        let check = |taken: u64, room: u64, place: &str, limited_by: &str| {
+            if taken <= room {
+                return Ok(());
+            }
+            Err(PlanError::Unavailable(format!(
+                "the threads' buffers take {}{place} together, more than the {} that may be taken (limited by {limited_by}); give smaller sizes",
+                Bytes(taken),
+                approximately(room),
+            )))
+        };
+        for (node, taken) in &on_node {
+            // Pages of a pool are not among what is free.
+            let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
+            check(*taken, room, &format!(" on node {node}"), "free memory there")?;
+        }
+        for dir in self.thread_directories() {
+            let taken = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
+            check(taken, dir.most(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
+        }
+        let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
+        let room = allowed.memory.0.saturating_sub(beside).saturating_add(pools);
+        check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
     }
 
     /// Directories in which threads' buffers are.

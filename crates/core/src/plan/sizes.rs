@@ -78,9 +78,12 @@ impl<'a> Sizes<'a> {
 
     /// The window of the window-local chase, no larger than the buffer.
     pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
-        let window = self.spec.window.unwrap_or(WINDOW);
-        if window.0 < 2 * stride.0 || !window.0.is_multiple_of(stride.0) {
-            return Err(PlanError::Request(format!("a window of {window} does not hold at least two whole strides of {stride}")));
+        let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
+        let window = self.spec.window.unwrap_or_else(derived);
+        if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
+            return Err(PlanError::Request(format!(
+                "a window of {window} is no multiple of the stride of {stride}, of twice that at least"
+            )));
         }
         if self.spec.window.is_some() && window > buffer {
             return Err(PlanError::Request(format!(
@@ -90,13 +93,32 @@ impl<'a> Sizes<'a> {
         Ok(window.min(buffer))
     }
 
-    /// Half of the holder's L2, so that the window stays there while it is handed over.
-    pub(super) fn handoff_window(&self, holder: u32, stride: Bytes) -> Result<Bytes, PlanError> {
+    /// Half of the holder's L2, so that the window stays there while it is handed over, and at most half of the buffer: a window that is handed
+    /// over next must be another one.
+    pub(super) fn handoff_window(&self, holder: u32, stride: Bytes, buffer: Bytes) -> Result<Bytes, PlanError> {
         if self.spec.window.is_some() {
-            return self.window(Bytes(u64::MAX), stride);
+            let window = self.window(Bytes(u64::MAX), stride)?;
+            if window.0 > buffer.0 / 2 {
+                return Err(PlanError::Request(format!(
+                    "a window of {window} slides over a buffer of {buffer}, which is to hold two of them; give a larger --size or a smaller --window"
+                )));
+            }
+            return Ok(window);
         }
         let half = self.caches(holder).l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
-        Ok(Bytes(half.max(64 * stride.0).next_multiple_of(stride.0)))
+        let window = half.max(64 * stride.0).next_multiple_of(stride.0);
+        let most = buffer.0 / 2 / stride.0 * stride.0;
+        if most < 2 * stride.0 {
+            return Err(PlanError::Request(format!(
+                "a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"
+            )));
+        }
+        Ok(Bytes(window.min(most)))
+    }
+
+    /// Whether lines that a CPU has read may still be in its own caches when it comes to them again, one lap over the buffer later.
+    pub(super) fn may_hold(&self, cpu: u32, buffer: Bytes, stride: Bytes) -> bool {
+        buffer.0 / stride.0 * self.line < self.caches(cpu).reach
     }
 
     pub(super) fn buffer(&self, bytes: Bytes, node: u32, derived: bool) -> BufferPlan {
@@ -110,6 +132,11 @@ impl<'a> Sizes<'a> {
             directory,
             shared: false,
         }
+    }
+
+    /// Whether a chase that is random over all of a buffer has more lines than the layout can number.
+    pub(super) const fn too_long(&self, buffer: Bytes) -> bool {
+        buffer.0 / self.line > u32::MAX as u64
     }
 
     /// How many times its size a chase over lines so far apart takes.
