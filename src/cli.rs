@@ -181,6 +181,9 @@ struct Stop {
     /// The most time to measure one cell [default: 4s, in the suite 0.5s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
     budget: Option<Duration>,
+    /// End the whole run after this time; cells get less, and what is not measured by then is left out [default: none, quick: 45s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    within: Option<Duration>,
     /// Stop when the 95 % interval is within this of the median: 1%, 0.5% [default: 1%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     confidence: Option<f64>,
@@ -436,6 +439,7 @@ impl Stop {
     fn apply(self, spec: &mut Spec) {
         spec.time = self.time;
         spec.budget = self.budget;
+        spec.within = self.within;
         spec.confidence = self.confidence;
         spec.seed = self.seed;
     }

@@ -90,6 +90,7 @@ pub fn main() -> ExitCode {
 }
 
 fn measure(request: Request) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
     let Request { mut spec, memory_dir, output, planning, quick } = request;
     let limit = quick.as_ref().map(|_| quick::Limit::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
@@ -109,7 +110,8 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let mut hold = prefetch::hold(&spec, &plan, &machine)?;
     memory::die_first();
     let clock = Clock::calibrate(root);
-    let with = With { clock, root, stop: &stop, quiet: output.quiet, deadline: limit.map(|l| l.end(0)), hold: hold.as_mut() };
+    let deadline = limit.map(|l| l.end(0)).or_else(|| spec.within.map(|within| begun + within));
+    let with = With { clock, root, stop: &stop, quiet: output.quiet, deadline, hold: hold.as_mut() };
     let mut report = measured(plan, machine, with);
     if let Some((references, limit)) = references.as_ref().zip(limit) {
         quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet, limit });
@@ -178,7 +180,8 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     }
     report.environment.core_ghz = outcome.core_ghz;
     report.complete = outcome.complete;
-    let late = report.results.iter().any(|m| m.estimate.reason.as_deref() == Some(findings::LEFT_OUT));
+    let over = deadline.is_some_and(|end| Instant::now() >= end);
+    let late = over || report.results.iter().any(|m| m.estimate.reason.as_deref() == Some(findings::LEFT_OUT));
     let why = if late { "the time for the whole run was over" } else { "some cells could not be measured" };
     report.incomplete_reason = stop.reason().or_else(|| (!outcome.complete).then(|| why.into()));
     report.environment.rfo = outcome.rfo;

@@ -31,7 +31,7 @@ pub(crate) enum Action {
     /// Show which prefetchers of which CPUs are on.
     Status(OutputOnly),
     /// Measure one CPU's bandwidth and latency from every node with prefetchers on and off, and put them back.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Switch all documented prefetchers of all CPUs off, until restore or the next boot.
     Off(OutputOnly),
     /// Switch all documented prefetchers of all CPUs on, until restore or the next boot.

@@ -1,12 +1,11 @@
 //! Options of `memgauge quick`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 
-use super::{Common, Request, parse_duration, parse_gbs};
+use super::{Common, Request, parse_gbs};
 use crate::quick::References;
 
 const QUICK_EXAMPLES: &str = "\
@@ -42,9 +41,6 @@ pub(crate) struct QuickArgs {
     /// [default: what firmware states of its memory devices, which only root may read]
     #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs, help_heading = "Verdict")]
     peak_gbs: Option<f64>,
-    /// End after this time, whatever is measured by then; the rest is left out, and the verdict says so [default: 45s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Verdict")]
-    within: Option<Duration>,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -56,7 +52,6 @@ impl QuickArgs {
         let mut spec = Spec::new(Task::Quick);
         self.prefetch.apply(&mut spec);
         spec.peak_gbs = self.peak_gbs;
-        spec.within = self.within;
         Request { quick: Some(References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
     }
 }

@@ -56,8 +56,14 @@ pub struct Plan {
     /// Directories whose files are buffers, as the kernel described them when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<MemoryDir>,
-    /// Estimate of the whole run in seconds.
+    /// Estimate of the whole run in seconds: intervals of most cells are narrow before their budget is spent.
     pub estimated_s: f64,
+    /// The same with all budgets spent, as on a machine that is never quiet. Of a health check the time after which it ends.
+    #[serde(default)]
+    pub most_s: f64,
+    /// Seconds after which the run ends, whatever is measured by then, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_s: Option<f64>,
     /// What buffers contain, line after line and then again, as hexadecimal digits; what the kernels and the allocation leave where empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<LineContent>,
@@ -193,6 +199,11 @@ impl Work {
             Self::LatencySweep(sweep) => IdSet::one(sweep.probe.cpu),
             Self::BandwidthSweep(sweep) => sweep.loaders.iter().map(|l| l.cpu).collect(),
         }
+    }
+
+    /// Transfers between every two CPUs, to be changed.
+    pub(super) const fn transfers_mut(&mut self) -> Option<&mut Transfers> {
+        if let Self::Transfers(transfers) = self { Some(transfers) } else { None }
     }
 
     /// The buffers that exist at the same time; of a scan one of its regions.

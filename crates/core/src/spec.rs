@@ -42,7 +42,7 @@ pub struct Spec {
     pub time: Option<Duration>,
     /// The most time for one cell's measuring.
     pub budget: Option<Duration>,
-    /// The most time for a whole health check.
+    /// The most time for the whole run.
     pub within: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,

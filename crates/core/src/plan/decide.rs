@@ -4,10 +4,10 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::check::{check_cpus, check_directory, check_nodes};
-use super::cost::Costs;
+use super::cost;
 use super::load::{SEARCH_DELAYS, with_delay};
 use super::sizes::Sizes;
-use super::{Cell, Delays, KernelRow, Plan, Probe, Step, StopRule, Work};
+use super::{Cell, Delays, KernelRow, Plan, Probe, Step, StopRule, Work, transfers};
 use crate::directory::FileBacking;
 use crate::note::Note;
 use crate::prefetchers::{self, PrefetchRequest};
@@ -15,9 +15,9 @@ use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
 use crate::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
 use crate::traffic::Mix;
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
-mod chase;
+pub(super) mod chase;
 mod transfer;
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
@@ -27,6 +27,8 @@ const COMMAND_BUDGET_S: f64 = 4.0;
 /// Seconds for one cell of the suite: a little more than the fewest bursts of which an interval exists, so that the smallest machine, with some
 /// thirty cells and points, takes some fifteen seconds and no more where intervals stay wide.
 const SUITE_BUDGET_S: f64 = 0.5;
+/// Share of the time for the whole run that cells are planned for: the rest is for looking at the machine and for writing the result.
+const WITHIN: f64 = 0.95;
 /// Seconds for one cell of a large matrix.
 const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
 /// Cells above which a matrix takes fewer allocations and less time for each.
@@ -39,8 +41,6 @@ const SUITE_ALLOCATIONS: u32 = 6;
 const FEW_ALLOCATIONS: u32 = 3;
 /// Points of an adaptive curve: enough for gaps below 10 % of the peak.
 const CURVE_POINTS: u32 = 12;
-/// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
-const TRIES_PER_SHARE: f64 = 2.0;
 /// Arbitrary; printed with the plan so that a run can be repeated with the same orders.
 const DEFAULT_SEED: u64 = 1;
 
@@ -63,7 +63,7 @@ pub enum PlanError {
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
     let mut planner = Planner::new(spec, machine, kernels)?;
     planner.check_traffic()?;
-    let steps = match spec.task {
+    let mut steps = match spec.task {
         Task::Suite => planner.suite()?,
         Task::Latency(shape) => vec![planner.latency(shape)?],
         Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
@@ -74,11 +74,12 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let stop = if spec.task == Task::Quick { planner.quick_stop(&steps) } else { planner.stop(&steps) };
+    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.time(&mut steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = planner.keep_awake()?;
     let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
-    let mut notes = planner.notes;
+    let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
+    let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
     if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
         notes.push(prefetchers::taint_note());
     }
@@ -92,12 +93,24 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         keep_awake_named: spec.keep_awake.is_some(),
         directories,
         estimated_s,
+        most_s,
+        within_s: spec.within.map(|t| t.as_secs_f64()),
         contents: spec.traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
         peak_gbs: spec.peak_gbs,
         counters: spec.counters,
         notes,
     })
+}
+
+/// Says when more CPUs work at once than this process's control group may use.
+fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
+    let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
+    let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
+    Some(
+        Note::warning("cpu-quota", message)
+            .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
+    )
 }
 
 pub(super) struct Planner<'a> {
@@ -149,16 +162,7 @@ impl<'a> Planner<'a> {
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
-        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
-        if let Some(quota) = machine.allowed.cpu_quota.filter(|q| *q < cpus.len() as f64) {
-            notes.push(
-                Note::warning(
-                    "cpu-quota",
-                    format!("this control group may use {quota:.2} CPUs' worth of time, and {} CPUs would be measured", cpus.len()),
-                )
-                .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
-            );
-        }
+        let notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
     }
 
@@ -179,6 +183,29 @@ impl<'a> Planner<'a> {
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
+    }
+
+    /// When cells end, and the most that the whole may take; every step gets its estimate. Where the whole is to end in time, so is each cell.
+    fn time(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+        let mut stop = self.stop(steps);
+        let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));
+        if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
+            stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
+        }
+        for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
+            transfers.each_s = transfers.each_s.min(stop.budget_s.max(transfers::LEAST_S));
+        }
+        let most_s = cost::fill(steps, &stop, counters);
+        if let Some(within_s) = within.filter(|within_s| most_s > *within_s) {
+            self.notes.push(
+                Note::warning(
+                    "within-too-short",
+                    format!("this may take {most_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
+                )
+                .advise("name fewer CPUs, nodes, mixes or sizes, or give it more time with --within"),
+            );
+        }
+        (stop, most_s)
     }
 
     fn first_cpu_of_each_package(&self) -> IdSet {
@@ -257,10 +284,6 @@ impl<'a> Planner<'a> {
                 estimated_s: 0.0,
             });
         }
-        let mut costs = Costs::of_suite(self.budget(), self.spec.time.is_some());
-        for step in &mut steps {
-            step.estimated_s = step.cells.iter().enumerate().map(|(i, cell)| costs.cell(cell, i == 0)).sum();
-        }
         Ok(steps)
     }
 
@@ -294,6 +317,10 @@ impl<'a> Planner<'a> {
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
+            let mut orders = orders.clone();
+            if self.sizes.too_long(probe.buffer.bytes) {
+                orders = self.without_full_random(orders, probe.buffer.bytes)?;
+            }
             let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
             let at = Coordinates {
                 table: Some(table),
@@ -302,10 +329,20 @@ impl<'a> Planner<'a> {
                 cpu: Some(cpu),
                 ..Default::default()
             };
-            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders: orders.clone(), hops, histogram } });
+            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders, hops, histogram } });
         }
         let title = "Idle latency";
-        Ok(self.step(title, Experiment::IdleLatency, cells, latency_seconds))
+        Ok(self.step(title, Experiment::IdleLatency, cells))
+    }
+
+    /// The orders but for full-random, whose links number lines by 32 bits.
+    fn without_full_random(&mut self, orders: Vec<ChaseOrder>, buffer: Bytes) -> Result<Vec<ChaseOrder>, PlanError> {
+        let why = format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)");
+        if orders.contains(&ChaseOrder::FullRandom) {
+            return Err(PlanError::Request(format!("{why}; give a smaller --size or another --order")));
+        }
+        self.notes.push(Note::info("no-full-random", format!("{why}: the chase is window-local only")));
+        Ok(if orders.is_empty() { vec![ChaseOrder::WindowLocal] } else { orders })
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
@@ -334,6 +371,11 @@ impl<'a> Planner<'a> {
     }
 
     fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
+        if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
+            return Err(PlanError::Request(
+                "--delay is for one CPU set and node at a time; leave it or --matrix, --ramp, --search out".into(),
+            ));
+        }
         let order = self.machine.topology.spread(&self.cpus);
         let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
         let mut cells = Vec::new();
@@ -380,7 +422,7 @@ impl<'a> Planner<'a> {
             BandwidthShape::Ramp => "Bandwidth by number of CPUs",
             BandwidthShape::Search => "Highest bandwidth by mix",
         };
-        Ok(self.step(&self.titled(title), Experiment::Bandwidth, cells, |_, budget| budget + 0.5))
+        Ok(self.step(&self.titled(title), Experiment::Bandwidth, cells))
     }
 
     pub(super) fn bandwidth_cell(
@@ -455,21 +497,12 @@ impl<'a> Planner<'a> {
             let at_percent = self.spec.at_percent.clone();
             cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } });
         }
-        let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells, |cell, budget| match &cell.work {
-            Work::Curve { delays, at_percent, probe, hops, .. } => {
-                let points = match delays {
-                    Delays::Cycles(list) => list.len() as f64,
-                    Delays::Adaptive { points } => f64::from(*points),
-                } + at_percent.len() as f64 * TRIES_PER_SHARE;
-                points * hops.map_or(budget, |hops| chase::seconds(hops, probe)) + 0.5
-            }
-            _ => budget,
-        });
+        let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
         Ok(vec![step])
     }
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
-    pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>, seconds: impl Fn(&Cell, f64) -> f64) -> Step {
+    pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>) -> Step {
         let mut title = title.to_owned();
         if let Some(dir) = &self.spec.memory_dir {
             title = format!("{title}, files in {}", dir.file.path);
@@ -484,25 +517,8 @@ impl<'a> Planner<'a> {
                 cells.push(Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work });
             }
         }
-        let budget = self.budget();
-        let estimated_s = cells.iter().map(|c| seconds(c, budget)).sum();
-        Step { title, experiment, cells, estimated_s }
-    }
-}
-
-/// Each order of a cell up to its budget, or its hops, and set-up at roughly 2 GB/s a fresh allocation.
-pub(super) fn latency_seconds(cell: &Cell, budget: f64) -> f64 {
-    match &cell.work {
-        Work::Latency { probe, allocations, orders, hops, .. } => {
-            let orders = match orders.len() {
-                0 if probe.window < probe.buffer.bytes => 2.0,
-                0 => 1.0,
-                n => n as f64,
-            };
-            let measuring = hops.map_or(budget, |hops| f64::from(*allocations) * chase::seconds(hops, probe));
-            orders * measuring + f64::from(*allocations) * probe.buffer.bytes.0 as f64 / 2e9
-        }
-        _ => budget,
+        // What it takes is known once all steps are.
+        Step { title, experiment, cells, estimated_s: 0.0 }
     }
 }
 

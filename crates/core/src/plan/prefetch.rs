@@ -1,6 +1,6 @@
 //! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
 
-use super::decide::{PlanError, Planner, latency_seconds};
+use super::decide::{PlanError, Planner};
 use super::{Cell, Step, Work};
 use crate::prefetchers::PrefetchRequest;
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
@@ -47,8 +47,8 @@ impl Planner<'_> {
                 latencies.push(Cell { at, work });
             }
             let name = state.name();
-            steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::Bandwidth, bandwidths, |_, budget| budget + 0.5));
-            steps.push(self.step(&format!("Idle latency, prefetchers {name}"), Experiment::IdleLatency, latencies, latency_seconds));
+            steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::Bandwidth, bandwidths));
+            steps.push(self.step(&format!("Idle latency, prefetchers {name}"), Experiment::IdleLatency, latencies));
         }
         Ok(steps)
     }

@@ -56,7 +56,12 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    pub(super) fn quick_stop(&self, _: &[Step]) -> StopRule {
+    /// When cells end, and the check.
+    pub(super) fn quick_time(&self) -> (StopRule, f64) {
+        (self.quick_stop(), self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64()))
+    }
+
+    fn quick_stop(&self) -> StopRule {
         let asked = self.spec.time.or(self.spec.budget);
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(HALF_WIDTH),
@@ -66,7 +71,7 @@ impl Planner<'_> {
     }
 
     fn cell_budget(&self) -> f64 {
-        self.quick_stop(&[]).budget_s
+        self.quick_stop().budget_s
     }
 
     fn quick_step(&self, title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {

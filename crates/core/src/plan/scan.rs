@@ -29,13 +29,6 @@ const MARGIN_PERCENT: u64 = 5;
 const LEAST_MARGIN: u64 = 2 << 30;
 /// On nodes for which that is much, the least margin is one part in so many of the node.
 const SMALL_NODE: u64 = 4;
-/// What one thread per core reads a second, for the estimate of time only.
-const READ_BYTES_S: f64 = 10e9;
-/// And what first touch clears.
-const TOUCH_BYTES_S: f64 = 3e9;
-/// Times that integrity goes over memory: two patterns, each written and compared; scalar loops, about as fast as first touch.
-const INTEGRITY_PASSES: f64 = 4.0;
-
 /// How much of a node to take.
 struct Take {
     bytes: u64,
@@ -80,7 +73,7 @@ impl Planner<'_> {
         if self.spec.size.is_none() {
             self.notes.extend(share_note(&taken, &self.machine.topology));
         }
-        Ok(self.step("Memory scan", Experiment::MemoryScan, cells, seconds))
+        Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
     }
 
     /// The CPUs named, or else the node's own; of a node without CPUs, those of the nearest node that has some.
@@ -243,15 +236,6 @@ fn margin(memory: u64) -> (u64, bool) {
     let share = memory / 100 * MARGIN_PERCENT;
     let least = LEAST_MARGIN.min(memory / SMALL_NODE);
     (share.max(least), least < LEAST_MARGIN)
-}
-
-fn seconds(cell: &Cell, _: f64) -> f64 {
-    let Work::Scan(scan) = &cell.work else { return 0.0 };
-    let bytes = scan.bytes().0 as f64;
-    let check = if scan.integrity { INTEGRITY_PASSES * bytes / TOUCH_BYTES_S } else { 0.0 };
-    // Threads meet before each pass.
-    let meet = f64::from(scan.regions) * f64::from(scan.passes) * 1e-3;
-    bytes / TOUCH_BYTES_S + f64::from(scan.passes) * bytes / READ_BYTES_S + meet + check
 }
 
 #[cfg(test)]

@@ -25,11 +25,6 @@ const MAX: Bytes = Bytes::gib(1);
 const POINTS_PER_OCTAVE: u32 = 4;
 /// More sizes in a doubling than this cost time and tell nothing: sizes would differ by less than what a level's edge is wide.
 const MOST_POINTS: u32 = 32;
-/// What touching a buffer and writing its chain take, for the estimate of time only.
-const BUILD_BYTES_S: f64 = 1.5e9;
-/// Seconds of warming a point up and of short trials of kernels, each for the estimate only.
-const WARM_S: f64 = 0.05;
-const TRIALS_S: f64 = 2.0;
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -92,7 +87,7 @@ impl Planner<'_> {
                     cells.push(self.latency_sweep(cpu)?);
                 }
             }
-            steps.push(self.step("Latency by working set", Experiment::IdleLatency, cells, seconds));
+            steps.push(self.step("Latency by working set", Experiment::IdleLatency, cells));
         }
         if bandwidth {
             let mut cells = Vec::new();
@@ -101,7 +96,7 @@ impl Planner<'_> {
                     cells.push(self.bandwidth_sweep(group, mix)?);
                 }
             }
-            steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Bandwidth, cells, seconds));
+            steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Bandwidth, cells));
         }
         Ok(steps)
     }
@@ -195,7 +190,7 @@ impl Planner<'_> {
                     approximately(most),
                 )));
             }
-            let cut = Bytes(floor_power_of_two(most));
+            let cut = Bytes(floor_power_of_two(most).max(min.0));
             self.notes.push(
                 Note::warning(
                     "sweep-cut",
@@ -208,20 +203,13 @@ impl Planner<'_> {
         if max < min {
             return Err(PlanError::Request(format!("a sweep from {min} to {max} has no size; --min is at most --max")));
         }
-        Ok(sizes(min, max, points, granule))
-    }
-}
-
-/// The budget of each point, warming up, and what building takes.
-fn seconds(cell: &Cell, budget: f64) -> f64 {
-    let of = |sizes: &[Bytes], buffers: usize, largest: Bytes| {
-        sizes.len() as f64 * (budget + WARM_S) + buffers as f64 * largest.0 as f64 / BUILD_BYTES_S
-    };
-    match &cell.work {
-        Work::LatencySweep(LatencySweep { sizes, probe, .. }) => of(sizes, 1, probe.buffer.bytes),
-        Work::BandwidthSweep(BandwidthSweep { sizes, loaders, .. }) => {
-            TRIALS_S + of(sizes, loaders.len(), loaders.first().map_or(Bytes(0), |l| l.buffer.bytes))
+        let all = sizes(min, max, points, granule);
+        if all.is_empty() {
+            return Err(PlanError::Request(format!(
+                "no working set up to {max} holds a stride of {}; give a larger --max",
+                Bytes(granule)
+            )));
         }
-        _ => budget,
+        Ok(all)
     }
 }

@@ -11,6 +11,8 @@ mod curve;
 mod prefetch;
 mod probe;
 mod scan;
+mod sweep;
+mod time;
 
 /// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
 fn machine() -> Machine {

@@ -7,6 +7,11 @@ use super::{BufferPlan, Handoff, LineState};
 use crate::result::{ChaseOrder, Coordinates, Table};
 use crate::units::Bytes;
 
+/// Seconds of the three runs that a transfer takes at least.
+pub(super) const LEAST_S: f64 = 0.15;
+/// Seconds to start them and to look at the machine.
+const START_S: f64 = 0.01;
+
 /// Transfers between every two of some CPUs, in both directions: in rounds of pairs that have no core in common
 /// ([`Rounds`](crate::rounds::Rounds)), a round's pairs at once where they do not disturb each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -68,6 +73,21 @@ impl Transfers {
     /// Results: pairs in each state at each home.
     pub fn results(&self) -> u64 {
         self.pairs() * self.states.len() as u64 * self.homes() as u64
+    }
+
+    /// Seconds of one transfer, at most.
+    pub(super) const fn one_s(&self) -> f64 {
+        self.one_s_within(f64::INFINITY)
+    }
+
+    /// The same with no more than `budget_s` of measuring, the fewest runs aside.
+    pub(super) const fn one_s_within(&self, budget_s: f64) -> f64 {
+        self.each_s.min(budget_s).max(LEAST_S) + START_S
+    }
+
+    /// Seconds of all rounds, a round's pairs at once, in both directions.
+    pub(super) fn together_s(&self) -> f64 {
+        2.0 * self.rounds as f64 * (self.states.len() * self.homes()) as f64 * self.one_s()
     }
 
     fn end(&self, cpu: u32) -> Option<&End> {

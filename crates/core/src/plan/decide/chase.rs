@@ -83,7 +83,7 @@ fn hops_of(hops: Hops, probe: &Probe) -> u64 {
 }
 
 /// What one chase takes, roughly.
-pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
+pub(in crate::plan) fn seconds(hops: Hops, probe: &Probe) -> f64 {
     hops_of(hops, probe) as f64 * NS_PER_HOP / 1e9
 }
 

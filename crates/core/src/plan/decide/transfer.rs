@@ -1,25 +1,22 @@
 //! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
 
+use std::collections::BTreeMap;
+
 use super::chase::named;
 use super::{LARGE_MATRIX, PlanError, Planner};
 use crate::note::Note;
 use crate::plan::check::check_cpus;
-use crate::plan::{Cell, End, Handoff, LineState, Step, Transfers, Work};
+use crate::plan::{BufferPlan, Cell, End, Handoff, LineState, Step, Transfers, Work, transfers};
 use crate::result::{ChaseOrder, Coordinates, Experiment, Table};
 use crate::rounds::Rounds;
 use crate::spec::TransferShape;
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
-/// Seconds of the three runs that a transfer of a matrix takes at least.
-const LEAST_TRANSFER_S: f64 = 0.15;
-/// Seconds to start them and to look at the machine.
-const START_S: f64 = 0.01;
 /// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
 const LONGEST_ONE_BY_ONE_S: f64 = 600.0;
-/// Bytes a second at which buffers are allocated and chains written by the CPUs of one node.
-const SET_UP_BYTES_S: f64 = 2e9;
-/// Warming, and finding out whether pairs disturb each other.
-const CALIBRATION_S: f64 = 1.5;
+
+/// Readers' buffers of a matrix take at most one in this many bytes of what may be taken.
+const PART: u64 = 4;
 
 /// A transfer to be planned.
 struct Transfer {
@@ -60,7 +57,7 @@ impl Planner<'_> {
             }
             cells.push(self.transfer(&transfer, sharer)?);
         }
-        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells, |_, budget| budget + 0.3))
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
     }
 
     /// The pair named.
@@ -107,11 +104,13 @@ impl Planner<'_> {
         }
         let asked = self.spec.transfer.clone();
         let beside = (asked.holder_pushes.0.saturating_add(asked.reader_pushes.0)).saturating_mul(cpus.len() as u64);
-        let mut buffers = self.sizes.loader_buffers(&homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).peekable();
+        let buffers = self.readers_buffers(&homes, beside)?;
+        let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
+        let mut buffers = buffers.into_iter();
         let each = homes.len() / cpus.len().max(1);
         let mut ends = Vec::with_capacity(cpus.len());
         for &cpu in &cpus {
-            let window = self.sizes.handoff_window(cpu, stride)?;
+            let window = self.sizes.handoff_window(cpu, stride, smallest)?;
             let mut buffers: Vec<_> = buffers.by_ref().take(each).collect();
             for buffer in &mut buffers {
                 if let Some(touch) = self.spec.chase.touch {
@@ -119,6 +118,10 @@ impl Planner<'_> {
                 }
             }
             ends.push(End { cpu, node: self.node_of(cpu), buffers, window });
+        }
+        if let Some(first) = cpus.first().copied() {
+            let clean = self.states().contains(&LineState::Hit);
+            self.warn_of_own_cache(first, smallest, stride, clean);
         }
         let rounds = Rounds::new(&self.cpus, &self.machine.topology);
         let at_once = rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32;
@@ -138,11 +141,9 @@ impl Planner<'_> {
         };
         // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
         if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
-            transfers.each_s = LEAST_TRANSFER_S;
+            transfers.each_s = transfers::LEAST_S;
         }
-        let each_s = transfers.each_s.max(LEAST_TRANSFER_S) + START_S;
-        let times = (transfers.states.len() * transfers.homes()) as f64;
-        let (together_s, one_by_one_s) = (2.0 * rounds as f64 * times * each_s, transfers.results() as f64 * each_s);
+        let (together_s, one_by_one_s) = (transfers.together_s(), transfers.results() as f64 * transfers.one_s());
         transfers.one_by_one_s = one_by_one_s;
         if at_once > 1 && one_by_one_s > LONGEST_ONE_BY_ONE_S {
             transfers.representatives = self.representative_pairs();
@@ -163,12 +164,9 @@ impl Planner<'_> {
                 ),
             ));
         }
-        let bytes: u64 = transfers.ends.iter().flat_map(|e| &e.buffers).map(|b| b.bytes.0).sum();
         let at = Coordinates { table: Some(Table::CpuPairs), cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
         let cell = Cell { at, work: Work::Transfers(transfers) };
-        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell], |_, _| {
-            together_s + bytes as f64 / SET_UP_BYTES_S + CALIBRATION_S
-        }))
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell]))
     }
 
     /// These pairs of reader and holder in every state, lines at home on each node that matters.
@@ -235,12 +233,13 @@ impl Planner<'_> {
         let asked = &self.spec.transfer;
         let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
         let stride = self.sizes.stride()?;
-        let window = self.sizes.handoff_window(holder, stride)?;
         let beside = holder_pushes.0.saturating_add(reader_pushes.0);
         let mut buffer = self.sizes.probe_buffer(reader, home, beside, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
+        let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
+        self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
             table: Some(Table::NodeMatrix),
             cpu_node: Some(self.node_of(reader)),
@@ -256,6 +255,39 @@ impl Planner<'_> {
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
         let work = Handoff { holder, reader, state, buffer, window, stride, order, sharer, holder_pushes, reader_pushes };
         Ok(Cell { at, work: Work::Handoff(work) })
+    }
+
+    /// Clean lines may be found where the reader left them one lap over its buffer ago: in its own caches.
+    fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
+        if clean && self.sizes.may_hold(reader, buffer, stride) {
+            self.notes.push(
+                Note::warning(
+                    "hit-in-own-cache",
+                    format!("a reader's buffer of {buffer} has fewer lines than its own caches: clean lines (HIT) may be found there"),
+                )
+                .advise("give a larger --size, or name fewer CPUs with --cpu"),
+            );
+        }
+    }
+
+    /// One buffer for each reader, each as large as one that is chased alone, where a quarter of the memory is enough for that; smaller ones
+    /// otherwise.
+    fn readers_buffers(&mut self, homes: &[(u32, u32)], beside: u64) -> Result<Vec<BufferPlan>, PlanError> {
+        let allowed = &self.machine.allowed;
+        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut alone = Vec::with_capacity(homes.len());
+        for &(cpu, node) in homes {
+            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, beside, &mut Vec::new())? };
+            *on_node.entry(node).or_default() += buffer.bytes.0;
+            alone.push(buffer);
+        }
+        let fits =
+            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|most| bytes.saturating_mul(PART) <= most.0))
+                && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.memory.0;
+        if fits && self.spec.memory_dir.is_none() {
+            return Ok(alone);
+        }
+        Ok(self.sizes.loader_buffers(homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
     /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
