@@ -51,6 +51,12 @@ fn text_of_a_narrow_and_of_a_wide_terminal() {
 }
 
 #[test]
+fn text_of_sweeps_and_of_loops() {
+    check(golden("sweep-counters.txt"), text(&samples::sweeps::counted(&[], 1000), 100));
+    check(golden("loops.txt"), text(&samples::sweeps::loops(), 100));
+}
+
+#[test]
 fn a_scan_as_that_tool_prints_it() {
     let shown = mlc_scan(&samples::scan());
     check(golden("scan-mlc.txt"), shown.clone());

@@ -279,10 +279,11 @@ impl Chart {
         for (s, p) in series.samples.iter().zip(&points) {
             // Intervals that the point itself would hide are left out.
             if let Some((low, high)) = s.y_interval {
-                let (low, high) = (self.height(plot, low), self.height(plot, high));
-                if low - high > 2.0 * RADIUS {
-                    scene.line((p.0, low), (p.0, high), whisker);
-                    for y in [low, high] {
+                // One that leaves the axis ends at its edge, without a bar across.
+                let ends = [low.max(self.y.low), high.min(self.y.high)].map(|end| self.height(plot, end));
+                if ends[0] - ends[1] > 2.0 * RADIUS {
+                    scene.line((p.0, ends[0]), (p.0, ends[1]), whisker);
+                    for (y, _) in ends.into_iter().zip([low >= self.y.low, high <= self.y.high]).filter(|(_, within)| *within) {
                         scene.line((p.0 - 3.0, y), (p.0 + 3.0, y), whisker);
                     }
                 }

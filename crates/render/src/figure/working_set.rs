@@ -60,6 +60,9 @@ pub struct WorkingSetPoint {
 /// Labels of plateaus of more lines than this would say the same several times.
 const LABELLED: usize = 2;
 
+/// Intervals stretch the axis to this many times the values, at most: one wild point must not flatten the levels.
+const REACH: f64 = 1.5;
+
 impl WorkingSet {
     /// The figure.
     pub fn figure(&self) -> Figure {
@@ -75,16 +78,22 @@ impl WorkingSet {
         let points = || self.lines.iter().flat_map(|l| &l.points);
         let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
         let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
-        let ends = points().flat_map(|p| [Some(p.value), p.interval.map(|i| i.0), p.interval.map(|i| i.1)]).flatten();
-        let ends = ends.filter(|v| !self.logarithmic || *v > 0.0);
-        let (least, most) = bounds(ends).unwrap_or((1.0, 10.0));
+        let drawn = |v: &f64| !self.logarithmic || *v > 0.0;
+        let (least, most) = bounds(points().map(|p| p.value).filter(drawn)).unwrap_or((1.0, 10.0));
+        let reach = (least / REACH, most * REACH);
+        let intervals = || points().filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]).filter(drawn);
+        let ends = intervals().map(|v| v.clamp(reach.0.min(least), reach.1.max(most)));
+        let (least, most) = bounds(ends.chain([least, most])).unwrap_or((least, most));
         let x = Axis::bytes("Working set", low, high, 9);
         let y = if self.logarithmic {
             Axis::decades(self.quantity.clone(), least, most)
         } else {
             Axis::linear(self.quantity.clone(), 0.0, most, 7)
         };
-        let words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
+        let mut words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
+        if intervals().any(|v| v < y.low || v > y.high) {
+            words.notes.push("intervals without a bar at their end reach beyond the axis".into());
+        }
         let mut chart = Chart::new(words, x, y);
         chart.bands = self.bands(low, high);
         for (i, line) in self.lines.iter().enumerate() {

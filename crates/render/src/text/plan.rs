@@ -21,7 +21,7 @@ const LISTED_CELLS: usize = 24;
 /// The plan as text of `width` columns, without colours.
 pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     let mut page = Page::new(width, false);
-    page.heading("Plan", &format!("nothing is measured; about {} when it is", seconds(plan.estimated_s)));
+    page.heading("Plan", &format!("nothing is measured; {} when it is", duration(plan)));
     page.items(Style::Plain, "", &machine::identity(machine));
     page.items(Style::Plain, "", &rules(plan));
     for dir in &plan.directories {
@@ -37,6 +37,15 @@ pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     notes::list(&mut page, "Notes", plan.notes.iter());
     page.into_text()
 }
+
+/// What the whole takes: `about 19 s`, or `about 40 s, at most 63 s` where much depends on how quiet the machine is.
+pub(super) fn duration(plan: &Plan) -> String {
+    let (about, most) = (seconds(plan.estimated_s), seconds(plan.most_s));
+    if plan.most_s > NOTABLE * plan.estimated_s { format!("about {about}, at most {most}") } else { format!("about {about}") }
+}
+
+/// A plan whose longest time is so many times its estimate says both.
+const NOTABLE: f64 = 1.2;
 
 fn rules(plan: &Plan) -> Vec<String> {
     let stop = &plan.stop;
@@ -57,6 +66,7 @@ fn rules(plan: &Plan) -> Vec<String> {
         _ => rule,
     };
     let mut items = vec![rule, format!("seed {}", plan.seed)];
+    items.extend(plan.within_s.map(|s| format!("ends after {}, whatever is measured by then", seconds(s))));
     if !plan.keep_awake.is_empty() {
         items.push(format!("kept awake meanwhile: {}", super::cpus_name(&plan.keep_awake)));
     }

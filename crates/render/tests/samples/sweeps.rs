@@ -2,6 +2,7 @@
 
 use memgauge_core::counters::{Account, Certain, Counted, CountedWork, Counters, Event, Scope, Tally, WorkUnit};
 use memgauge_core::distribution::Recorder;
+use memgauge_core::loops::LoopProof;
 use memgauge_core::metrics::Role;
 use memgauge_core::plan::LineState;
 use memgauge_core::prefetchers::PrefetchRequest;
@@ -172,5 +173,20 @@ pub fn one_loop() -> Report {
     report.results.truncate(1);
     report.results[0].at = Coordinates { table: Some(Table::Loop), working_set: Some(Bytes::mib(512)), ..Coordinates::default() };
     (report.plan, report.curves) = (None, Vec::new());
+    report
+}
+
+/// `memgauge chase` and `memgauge stream`, each with its proof; that of the stream shows memory that fails.
+pub fn loops() -> Report {
+    let mut report = one_loop();
+    let at = |m: &Measurement| Coordinates { cpu: Some(0), memory_node: Some(0), ..m.at.clone() };
+    let mut chase = Measurement { at: at(&report.results[0]), ..report.results[0].clone() };
+    chase.at.order = Some(ChaseOrder::WindowLocal);
+    chase.evidence.proof = Some(LoopProof { passes: 9, laps: 1, hops: Some(4_194_304), final_index: Some(1_234), ..LoopProof::default() });
+    let mut stream = Measurement { metric: Metric::Bandwidth, unit: Unit::GigabytesPerSecond, at: at(&chase), ..chase.clone() };
+    stream.at.order = None;
+    stream.evidence.proof =
+        Some(LoopProof { passes: 3, laps: 2, checksum: Some("00f1e2d3c4b5a697".into()), mismatches: 1, ..LoopProof::default() });
+    report.results = vec![chase, stream];
     report
 }
