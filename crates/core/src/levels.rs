@@ -339,11 +339,17 @@ fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
         if alone && after == first + 1 && (0.0..SMALLEST_PART).contains(&octaves) {
             out[e] = Some(first);
         }
+        // A plateau that only begins where most of the cache is used up is not that cache's: the one before is.
+        if alone && after == first && (0.0..LARGEST_PART).contains(&octaves) {
+            out.swap(e, e + 1);
+        }
     }
 }
 
 /// Doublings that a cache may look smaller than described: a sixteenth is what cache partitioning leaves at least on current servers.
 const SMALLEST_PART: f64 = 4.0;
+/// Doublings below a cache's size from which on a plateau begins too late to be its own: a third of it.
+const LARGEST_PART: f64 = 1.6;
 
 #[cfg(test)]
 mod tests;

@@ -123,6 +123,15 @@ fn a_small_part_of_the_one_cache_left_is_that_cache() {
 }
 
 #[test]
+fn a_plateau_that_begins_where_a_cache_is_used_up_is_not_that_cache() {
+    // A host that moved the CPU between two last-level caches: part of the 32 MiB, then a mixture, then memory.
+    let points = staircase_of(&[(48 * KIB, 1.1), (MIB, 3.9), (14 * MIB, 13.0), (48 * MIB, 40.0)], 150.0, 0.0);
+    let (levels, unseen) = find(&points, true, &three());
+    assert_eq!(names(&levels), ["L1d", "L2", "L3", "?", "memory"]);
+    assert_eq!((knees(&levels)[2].2, unseen), (Some(false), vec![]));
+}
+
+#[test]
 fn a_victim_cache_adds_to_the_one_before() {
     // Exclusive: what one core can keep is L2 and L3 together; within one step of the sweep for usual sizes.
     let points = staircase_of(&[(32 * KIB, 1.1), (512 * KIB, 3.9), (16 * MIB + MIB / 2, 13.0)], 95.0, 0.0);
