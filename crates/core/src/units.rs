@@ -249,5 +249,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
         "m" | "min" => number * 60.0,
         _ => return Err(fail()),
     };
-    if seconds > 0.0 && seconds <= 86_400.0 { Ok(Duration::from_secs_f64(seconds)) } else { Err(fail()) }
+    // Less than half a nanosecond is above zero as a number and zero as a duration.
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| fail())?;
+    if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }
 }

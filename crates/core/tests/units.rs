@@ -117,10 +117,12 @@ fn what_is_no_list_says_what_is() {
 
 #[test]
 fn what_is_no_duration_is_refused() {
-    for text in ["", "0", "0s", "-1s", "nan", "inf", "1h", "1e3", "86401", "..", "1.2.3s", "s", "99999999999999999999m"] {
+    for text in ["", "0", "0s", "0.0000000001s", "-1s", "nan", "inf", "1h", "1e3", "86401", "..", "1.2.3s", "s", "99999999999999999999m"] {
         assert!(parse_duration(text).is_err(), "{text}");
     }
     assert_eq!(parse_duration("1m").unwrap(), Duration::from_secs(60));
+    assert_eq!(parse_duration("0.000000001s").unwrap(), Duration::from_nanos(1));
+    assert_eq!(parse_duration("86400").unwrap(), Duration::from_secs(86_400));
 }
 
 #[test]
