@@ -152,7 +152,11 @@ fn chosen(names: &[String]) -> Result<(Vec<&'static Job>, Vec<&'static emulate::
         return Ok((JOBS.iter().copied().filter(|j| !j.optional).collect(), emulate::TARGETS.iter().collect()));
     }
     let (mut jobs, mut targets) = (Vec::new(), Vec::new());
-    for name in names {
+    for (i, name) in names.iter().enumerate() {
+        // A job has one folder: named twice, it runs once.
+        if names[..i].contains(name) {
+            continue;
+        }
         if let Some(job) = memgauge_lab::find(name) {
             jobs.push(job);
         } else if let Some(target) = emulate::TARGETS.iter().find(|t| t.name == name) {
@@ -352,4 +356,18 @@ fn run(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     ensure!(output.status.success(), "{} failed: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim());
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_named_twice_runs_once() {
+        let (job, target) = (JOBS[0].name, emulate::TARGETS[0].name);
+        let (jobs, targets) = chosen(&[job, target, job, target].map(str::to_owned)).unwrap();
+        assert_eq!((jobs.len(), targets.len()), (1, 1));
+        assert_eq!((jobs[0].name, targets[0].name), (job, target));
+        assert!(chosen(&["no-such-job".to_owned()]).is_err());
+    }
 }
