@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
 use memgauge_core::note::Note;
-use memgauge_core::result::{Estimate, Report};
+use memgauge_core::result::Estimate;
 use memgauge_core::stats;
 use memgauge_linux::perf::{self, Catalogue, Choice, Counting, EventSet, PerfError};
 use memgauge_linux::{child, clock, sysfs};
 
 use crate::cli::CountArgs;
+use crate::output::Stream;
 use crate::{blank_report, output};
 
 /// An event on the command line that there is not.
@@ -43,14 +44,24 @@ struct Wanted {
 pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     let machine = sysfs::read_machine(root)?;
-    let sinks = output::Sinks::open(&args.output)?;
+    let sinks = output::Sinks::open(&args.output, Stream::Error)?;
     let wanted = wanted(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
     let mut report = blank_report(machine, root);
     let (mut runs, mut sheets, mut elapsed, mut status) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut cut_short = None;
     for _ in 0..args.runs {
         let run = match run(&args.command, &wanted.set) {
             Ok(run) => run,
-            Err(error) => return Ok(not_started(&args.command, &error)),
+            Err(error) => {
+                let code = not_started(&args.command, &error);
+                if runs.is_empty() {
+                    return Ok(ExitCode::from(code));
+                }
+                // What was counted before stands.
+                status = if status == 0 { i32::from(code) } else { status };
+                cut_short = Some("the program could not be started again");
+                break;
+            }
         };
         elapsed.push(run.elapsed_s);
         sheets.push(run.counters);
@@ -63,19 +74,12 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitCode> {
     }
     report.ended = clock::moment();
     report.complete = runs.len() == args.runs as usize;
-    report.incomplete_reason = (!report.complete).then(|| "the program was ended by a signal before its last run".to_owned());
+    let ended = "the program was ended by a signal before its last run";
+    report.incomplete_reason = (!report.complete).then(|| cut_short.unwrap_or(ended).to_owned());
     report.notes.extend(notes(&wanted, &sheets));
     report.program = Some(Box::new(summarise(&args.command, runs, &elapsed, &sheets)));
-    write(&sinks, &report)?;
+    sinks.write(&report)?;
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)))
-}
-
-/// The counts are lost when nobody reads them; the program's status is not.
-fn write(sinks: &output::Sinks, report: &Report) -> anyhow::Result<()> {
-    match sinks.write_on_stderr(report) {
-        Err(error) if output::is_broken_pipe(&error) => Ok(()),
-        done => done,
-    }
 }
 
 fn wanted(args: &CountArgs, catalogue: &Catalogue) -> Result<Wanted, BadEvent> {
@@ -140,10 +144,11 @@ fn ending(status: ExitStatus) -> (ProgramRun, i32) {
     }
 }
 
-fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
+/// Tells why it did not start; the exit status of that.
+fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     let program = command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     output::complain(&anyhow::anyhow!("cannot run {program}: {error}"));
-    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { status::NOT_FOUND } else { status::NOT_RUN })
+    if error.kind() == io::ErrorKind::NotFound { status::NOT_FOUND } else { status::NOT_RUN }
 }
 
 /// One note for everything that is not counted.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
+use memgauge_core::findings::HealthStatus;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{self, Plan, PlanError};
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
@@ -29,6 +30,7 @@ use memgauge_linux::{environment, memory, sysfs};
 use memgauge_render::Named;
 
 use crate::cli::{Asked, Cli, InfoArgs, LoopRequest, RenderArgs, Request};
+use crate::output::Stream;
 
 /// Exit codes, as documented in `--help` and README.
 mod exit {
@@ -103,7 +105,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
         output::show_plan(&plan, &machine, &output)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let sinks = output::Sinks::open(&output)?;
+    let sinks = output::Sinks::open(&output, Stream::Output)?;
     let references = quick.map(quick::References::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // Before this process offers itself to the kernel's killer of processes: its guardian must not.
@@ -114,19 +116,23 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let with = With { clock, root, stop: &stop, quiet: output.quiet, deadline, hold: hold.as_mut() };
     let mut report = measured(plan, machine, with);
     if let Some((references, limit)) = references.as_ref().zip(limit) {
-        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: stop.flag(), quiet: output.quiet, limit });
+        quick::conclude(&mut report, references, &quick::Run { clock, root, stop: &stop, quiet: output.quiet, limit });
     }
     let left = hold.and_then(|hold| hold.end(&mut report));
-    sinks.write(&report)?;
-    if let Some(error) = left {
-        return Err(error);
-    }
+    let unwritten = sinks.write(&report).err();
+    // What went wrong with registers or files is told whatever else there is to tell, and hides nothing of it.
+    let failed: Vec<anyhow::Error> = left.into_iter().chain(unwritten).collect();
+    failed.iter().for_each(output::complain);
     if stop.reason().is_none() && !report.complete {
         output::complain_of_notes(&report.notes);
     }
+    let incident = report.health.as_ref().is_some_and(|health| health.status == HealthStatus::Incident);
     if report.results.iter().any(scan::corrupted) {
         output::alarm(&report.notes);
         return Ok(ExitCode::from(exit::INCIDENT));
+    }
+    if !failed.is_empty() {
+        return Ok(ExitCode::from(if incident { exit::INCIDENT } else { exit::COULD_NOT_MEASURE }));
     }
     if let Some(health) = report.health.as_ref().filter(|_| stop.reason().is_none()) {
         return Ok(quick::exit_code(health.status));
@@ -198,7 +204,7 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
 fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     let LoopRequest { spec, output } = request;
-    let sinks = output::Sinks::open(&output)?;
+    let sinks = output::Sinks::open(&output, Stream::Output)?;
     let mut report = blank_report(sysfs::read_machine(root)?, root);
     memory::die_first();
     let clock = Clock::calibrate(root);
@@ -217,16 +223,20 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
                 .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
         );
     }
-    sinks.write(&report)?;
+    let written = sinks.write(&report);
     if wrong {
         output::alarm(&report.notes);
+        if let Err(error) = written {
+            output::complain(&error);
+        }
+        return Ok(ExitCode::from(exit::INCIDENT));
     }
-    Ok(if wrong { ExitCode::from(exit::INCIDENT) } else { ExitCode::SUCCESS })
+    written.map(|()| ExitCode::SUCCESS)
 }
 
 fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
-    let sinks = output::Sinks::open(&args.output)?;
+    let sinks = output::Sinks::open(&args.output, Stream::Output)?;
     let machine = sysfs::read_machine(root)?;
     let mut report = blank_report(machine, root);
     if args.machine.is_none() {
@@ -241,7 +251,7 @@ fn render(args: RenderArgs) -> anyhow::Result<ExitCode> {
     let reports = args.files.iter().map(|f| output::read_report(f)).collect::<anyhow::Result<Vec<_>>>()?;
     let names = output::names(&args.files);
     let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
-    output::Sinks::open(&args.output)?.write_all(&named)?;
+    output::Sinks::open(&args.output, Stream::Output)?.write_all(&named)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Plan, Step};
+use memgauge_core::plan::{Cell, Plan, Step};
 use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchRequest, PrefetchState, PrefetchStatus, Processor, Read};
 use memgauge_core::result::{
-    Coordinates, Estimate, Evidence, Experiment, Measurement, Metric, Quality, QualityLevel, Report, Unit, Verdict,
+    Coordinates, Estimate, Evidence, Experiment, Measurement, Metric, Quality, QualityLevel, Report, SetUp, Unit, Verdict,
 };
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
@@ -23,7 +23,11 @@ use memgauge_linux::{clock, sysfs};
 
 use crate::cli::Output;
 use crate::cli::prefetch::{Action, PrefetchArgs};
+use crate::output::{Sinks, Stream};
 use crate::{blank_report, exit, output};
+
+/// Code of the note that says that registers are not back.
+pub(crate) const NOT_RESTORED: &str = "prefetch-not-restored";
 
 /// For tests: a folder in place of `/dev/cpu`.
 const MSR_ROOT: &str = "MEMGAUGE_MSR_ROOT";
@@ -138,7 +142,8 @@ impl Known {
 
 /// Prefetchers switched for the time of a run.
 pub(crate) struct Hold {
-    // Fields are dropped in this order: registers first, then the guardian, who finds nothing left to do.
+    // Fields are dropped in this order: registers and lock first, then the guardian, who finds nothing left to do. The other way round it
+    // would wait for the lock, and its end would be waited for.
     change: Change,
     guardian: Guardian,
     known: Known,
@@ -163,11 +168,14 @@ pub(crate) fn hold(spec: &Spec, plan: &Plan, machine: &Machine) -> anyhow::Resul
     output::tell(&prefetchers::taint_note().message);
     let change = Change::begin(place(), &known.controls, Kind::Run).map_err(|e| failure(&e))?;
     let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| failure(&PrefetchError::Guardian(e)))?;
-    let mut notes = known.notes();
-    notes.extend(found_note(change.found()));
-    let found =
-        compares.then(|| change.verify()).transpose().map_err(|e| failure(&e))?.map(|v| known.state(PrefetchRequest::Leave, &ok(v)));
-    let mut hold = Hold { change, guardian, known, asked: spec.prefetch, found, notes };
+    // From here on both are dropped in the order of its fields, however this ends.
+    let mut hold = Hold { change, guardian, known, asked: spec.prefetch, found: None, notes: Vec::new() };
+    hold.notes = hold.known.notes();
+    hold.notes.extend(found_note(hold.change.found()));
+    if compares {
+        let values = hold.change.verify().map_err(|e| failure(&e))?;
+        hold.found = Some(hold.known.state(PrefetchRequest::Leave, &ok(values)));
+    }
     // A comparison begins with both on; that they can be switched off at all shows before a minute is measured.
     let first = if compares { PrefetchRequest::Off } else { hold.asked };
     hold.set(first).map_err(|e| failure(&e))?;
@@ -204,11 +212,14 @@ impl Hold {
     /// Measures the plan; where its cells name states of the prefetchers, one state after the other.
     pub(crate) fn run(&mut self, plan: &Plan, setting: &Setting<'_>, observer: &mut dyn Observer) -> Outcome {
         let state_of = |step: &Step| step.cells.first().and_then(|c| c.at.prefetch);
+        let mut done_s = 0.0;
         let mut parts = plan.steps.chunk_by(|a, b| state_of(a) == state_of(b)).map(|steps| {
-            let part = Plan { steps: steps.to_vec(), ..plan.clone() };
+            let part = part_of(plan, steps);
+            let mut observer = Share { of: &mut *observer, done_s, part_s: part.estimated_s, whole_s: plan.estimated_s };
+            done_s += part.estimated_s;
             match steps.first().and_then(state_of) {
-                Some(state) => self.run_in(state, &part, setting, observer),
-                None => memgauge_engine::run(&part, setting, observer),
+                Some(state) => self.run_in(state, &part, setting, &mut observer),
+                None => memgauge_engine::run(&part, setting, &mut observer),
             }
         });
         let first = parts.next();
@@ -233,12 +244,12 @@ impl Hold {
     }
 
     /// Says in the report what the state was, and puts the registers back. What went wrong with that is returned.
-    pub(crate) fn end(self, report: &mut Report) -> Option<anyhow::Error> {
-        let Self { change, guardian, known, asked, found, notes } = self;
-        report.notes.extend(notes);
-        let mut state = match (found, change.verify()) {
+    pub(crate) fn end(mut self, report: &mut Report) -> Option<anyhow::Error> {
+        let asked = self.asked;
+        report.notes.append(&mut self.notes);
+        let mut state = match (self.found.take(), self.change.verify()) {
             (Some(found), _) => found,
-            (None, Ok(values)) => known.state(asked, &ok(values)),
+            (None, Ok(values)) => self.known.state(asked, &ok(values)),
             (None, Err(error)) => {
                 report.notes.push(
                     Note::warning("prefetch-state-lost", format!("{error}: nothing here holds for prefetchers {}", asked.name()))
@@ -258,10 +269,12 @@ impl Hold {
             report.notes.push(note);
         }
         report.environment.prefetch = Some(state);
+        // Whole until here: should anything above panic, both are dropped in the order of the fields.
+        let Self { change, guardian, .. } = self;
         let restored = change.restore();
         guardian.dismiss();
         let error = restored.err()?;
-        report.notes.push(Note::error("prefetch-not-restored", error.to_string()).advise(error.advice()));
+        report.notes.push(Note::error(NOT_RESTORED, error.to_string()).advise(error.advice()));
         Some(failure(&error))
     }
 }
@@ -284,6 +297,32 @@ fn unmeasured(step: &Step, at: &Coordinates, reason: &str) -> Measurement {
     }
 }
 
+/// Some steps of a plan, with their part of its time.
+fn part_of(plan: &Plan, steps: &[Step]) -> Plan {
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let share = if plan.estimated_s > 0.0 { estimated_s / plan.estimated_s } else { 1.0 };
+    Plan { steps: steps.to_vec(), estimated_s, most_s: plan.most_s * share, ..plan.clone() }
+}
+
+/// Tells the progress of a part as that of the whole.
+struct Share<'a> {
+    of: &'a mut dyn Observer,
+    /// Seconds of the parts before.
+    done_s: f64,
+    part_s: f64,
+    whole_s: f64,
+}
+
+impl Observer for Share<'_> {
+    fn cell(&mut self, step: &Step, cell: &Cell) {
+        self.of.cell(step, cell);
+    }
+
+    fn progress(&mut self, share: f64) {
+        self.of.progress(((self.done_s + share * self.part_s) / self.whole_s.max(1e-9)).min(1.0));
+    }
+}
+
 /// Two parts of one run.
 fn join(mut one: Outcome, two: Outcome) -> Outcome {
     one.results.extend(two.results);
@@ -296,20 +335,34 @@ fn join(mut one: Outcome, two: Outcome) -> Outcome {
     }
     one.timing.setup_s += two.timing.setup_s;
     one.timing.measuring_s += two.timing.measuring_s;
+    one.timing.setup = match (one.timing.setup, two.timing.setup) {
+        (Some(a), Some(b)) => Some(SetUp {
+            buffers_s: a.buffers_s + b.buffers_s,
+            chains_s: a.chains_s + b.chains_s,
+            warm_up_s: a.warm_up_s + b.warm_up_s,
+            trials_s: a.trials_s + b.trials_s,
+        }),
+        (a, b) => a.or(b),
+    };
     one.core_ghz.extend(two.core_ghz);
     one.complete &= two.complete;
     one
+}
+
+/// Before a register is touched: a file that cannot be written is no reason to have changed one.
+fn sinks(output: &Output) -> anyhow::Result<Sinks> {
+    Ok(Sinks::open(output, Stream::Output)?)
 }
 
 /// `memgauge prefetch`, but for `compare`, which measures.
 pub(crate) fn command(args: PrefetchArgs) -> anyhow::Result<ExitCode> {
     let place = place();
     match args.action {
-        None => status(&place, &args.output, Vec::new(), PrefetchRequest::Leave),
-        Some(Action::Status(only)) => status(&place, &only.output, Vec::new(), PrefetchRequest::Leave),
-        Some(Action::Off(only)) => switch(&place, &only.output, PrefetchRequest::Off),
-        Some(Action::On(only)) => switch(&place, &only.output, PrefetchRequest::On),
-        Some(Action::Restore(only)) => restore(&place, &only.output),
+        None => status(&place, &sinks(&args.output)?, Vec::new(), PrefetchRequest::Leave),
+        Some(Action::Status(only)) => status(&place, &sinks(&only.output)?, Vec::new(), PrefetchRequest::Leave),
+        Some(Action::Off(only)) => switch(&place, &sinks(&only.output)?, PrefetchRequest::Off),
+        Some(Action::On(only)) => switch(&place, &sinks(&only.output)?, PrefetchRequest::On),
+        Some(Action::Restore(only)) => restore(&place, &sinks(&only.output)?),
         Some(Action::Guard(guard)) => {
             guardian::serve(&place, &guard.id).map_err(|e| failure(&e))?;
             Ok(ExitCode::SUCCESS)
@@ -319,8 +372,7 @@ pub(crate) fn command(args: PrefetchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads every register and shows what they say.
-fn status(place: &Place, to: &Output, notes: Vec<Note>, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
-    let sinks = output::Sinks::open(to)?;
+fn status(place: &Place, to: &Sinks, notes: Vec<Note>, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
     let machine = sysfs::read_machine(Path::new("/"))?;
     let known = Known::of(&machine);
     let state = known.state(asked, &place.read(&known.controls));
@@ -338,12 +390,12 @@ fn status(place: &Place, to: &Output, notes: Vec<Note>, asked: PrefetchRequest) 
         });
     }
     report.ended = clock::moment();
-    sinks.write(&report)?;
+    to.write(&report)?;
     Ok(if unknown { ExitCode::from(exit::COULD_NOT_MEASURE) } else { ExitCode::SUCCESS })
 }
 
 /// Switches prefetchers until they are restored.
-fn switch(place: &Place, to: &Output, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
+fn switch(place: &Place, to: &Sinks, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
     let machine = sysfs::read_machine(Path::new("/"))?;
     let known = Known::of(&machine);
     if known.controls.is_empty() {
@@ -363,7 +415,7 @@ fn switch(place: &Place, to: &Output, asked: PrefetchRequest) -> anyhow::Result<
 }
 
 /// Undoes what journals say.
-fn restore(place: &Place, to: &Output) -> anyhow::Result<ExitCode> {
+fn restore(place: &Place, to: &Sinks) -> anyhow::Result<ExitCode> {
     let found = place.restore().map_err(|e| failure(&e))?;
     let mut notes = Vec::new();
     for (found, what) in found.iter().zip(["a run that was killed", "'memgauge prefetch off' or 'on'"]) {
@@ -382,4 +434,70 @@ fn restore(place: &Place, to: &Output) -> anyhow::Result<ExitCode> {
     // Putting back succeeded, or there was nothing to do; a machine without registers is no failure of that.
     let _ = shown;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::result::Timing;
+
+    use super::*;
+
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Told(Vec<f64>);
+
+    impl Observer for Told {
+        fn cell(&mut self, _: &Step, _: &Cell) {}
+
+        fn progress(&mut self, share: f64) {
+            self.0.push(share);
+        }
+    }
+
+    #[test]
+    fn parts_make_one_progress() {
+        let mut told = Told::default();
+        for (done_s, part_s) in [(0.0, 3.0), (3.0, 1.0)] {
+            let mut share = Share { of: &mut told, done_s, part_s, whole_s: 4.0 };
+            [0.0, 0.5, 1.0].into_iter().for_each(|s| share.progress(s));
+        }
+        assert_eq!(told.0, [0.0, 0.375, 0.75, 0.75, 0.875, 1.0]);
+    }
+
+    #[test]
+    fn parts_have_their_parts_of_the_time() {
+        let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
+        let machine = sysfs::read_machine(Path::new("/")).unwrap();
+        let plan = memgauge_core::plan::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
+        let part = part_of(&plan, &plan.steps[..2]);
+        assert_eq!((part.steps.len(), part.estimated_s, part.most_s, part.seed), (2, 3.0, 6.0, plan.seed));
+        // Real plans are the sum of their steps, of which both states have the same.
+        let plan = memgauge_core::plan::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let (on, off) = plan.steps.split_at(plan.steps.len() / 2);
+        let sum = part_of(&plan, on).estimated_s + part_of(&plan, off).estimated_s;
+        assert!((sum - plan.estimated_s).abs() < 1e-6 * sum, "{sum} {}", plan.estimated_s);
+    }
+
+    #[test]
+    fn times_of_parts_are_added() {
+        let outcome = |setup: Option<SetUp>| {
+            let setup_s = setup.map_or(0.0, |s| s.buffers_s + s.chains_s + s.warm_up_s + s.trials_s);
+            Outcome {
+                results: Vec::new(),
+                curves: Vec::new(),
+                rfo: None,
+                notes: Vec::new(),
+                timing: Timing { setup_s, measuring_s: 1.0, total_s: 0.0, setup },
+                core_ghz: BTreeMap::new(),
+                complete: true,
+            }
+        };
+        let one = SetUp { buffers_s: 1.0, chains_s: 2.0, warm_up_s: 4.0, trials_s: 8.0 };
+        let two = SetUp { buffers_s: 16.0, chains_s: 32.0, warm_up_s: 64.0, trials_s: 128.0 };
+        let timing = join(outcome(Some(one)), outcome(Some(two))).timing;
+        let both = SetUp { buffers_s: 17.0, chains_s: 34.0, warm_up_s: 68.0, trials_s: 136.0 };
+        assert_eq!((timing.setup, timing.setup_s, timing.measuring_s), (Some(both), 255.0, 2.0));
+        assert_eq!(join(outcome(None), outcome(Some(two))).timing.setup, Some(two));
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::findings::{self, Health, HealthStatus, Rules};
@@ -13,6 +12,7 @@ use memgauge_linux::clock::{self, Clock};
 
 use crate::output::{self, BadFile};
 use crate::progress::Progress;
+use crate::signals::Stop;
 
 /// Files to compare with, as named on the command line.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Known {
 pub(crate) struct Run<'a> {
     pub(crate) clock: Clock,
     pub(crate) root: &'a Path,
-    pub(crate) stop: &'a AtomicBool,
+    pub(crate) stop: &'a Stop,
     pub(crate) quiet: bool,
     pub(crate) limit: Limit,
 }
@@ -87,19 +87,30 @@ pub(crate) struct Run<'a> {
 /// Measures what looks wrong in `report` twice more and sets its verdict.
 pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
     let again = report.plan.as_ref().and_then(|plan| findings::confirm(report, known.references(), plan, run.limit.left_s()));
-    if let Some(plan) = again.filter(|_| !run.stop.load(Ordering::Relaxed)) {
+    if let Some(plan) = again.filter(|_| run.stop.reason().is_none()) {
         let machine = report.machine.clone();
-        let setting =
-            Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop: run.stop, deadline: Some(run.limit.end(1)) };
+        let (stop, deadline) = (run.stop.flag(), Some(run.limit.end(1)));
+        let setting = Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop, deadline };
         let mut progress = Progress::new(&plan, run.quiet);
         let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
         progress.finish();
         report.results.extend(outcome.results);
+        for note in outcome.notes {
+            if !report.notes.contains(&note) {
+                report.notes.push(note);
+            }
+        }
+        report.environment.core_ghz.extend(outcome.core_ghz);
         report.timing.setup_s += outcome.timing.setup_s;
         report.timing.measuring_s += outcome.timing.measuring_s;
         memgauge_core::limit::attach(report);
         report.ended = clock::moment();
         report.timing.total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
+    }
+    // Whichever round the signal came in.
+    if let Some(reason) = run.stop.reason() {
+        report.complete = false;
+        report.incomplete_reason = Some(reason);
     }
     let health: Health = findings::judge(report, known.references());
     report.health = Some(health);
@@ -114,4 +125,28 @@ pub(crate) fn exit_code(status: HealthStatus) -> ExitCode {
         HealthStatus::Incident => 3,
         HealthStatus::CouldNotMeasure => crate::exit::COULD_NOT_MEASURE,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_linux::sysfs;
+
+    use super::*;
+
+    #[test]
+    fn a_check_that_was_interrupted_is_not_complete() {
+        let root = Path::new("/");
+        let clock = Clock::calibrate(root);
+        let concluded = |stop: &Stop| {
+            let mut report = crate::blank_report(sysfs::read_machine(root).unwrap(), root);
+            let known = Known { baseline: None, rules: None };
+            conclude(&mut report, &known, &Run { clock, root, stop, quiet: true, limit: Limit::begin(None) });
+            report
+        };
+        let report = concluded(&Stop::raised(None));
+        assert!(report.complete && report.incomplete_reason.is_none() && report.health.is_some());
+        let report = concluded(&Stop::raised(Some(signal_hook::consts::SIGTERM)));
+        assert!(!report.complete && report.health.is_some());
+        assert_eq!(report.incomplete_reason.as_deref(), Some("interrupted by SIGTERM"));
+    }
 }

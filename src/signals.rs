@@ -19,6 +19,13 @@ impl Stop {
         &self.flag
     }
 
+    /// As if this signal had come.
+    #[cfg(test)]
+    pub(crate) fn raised(signal: Option<i32>) -> Self {
+        let number = signal.unwrap_or(0) as usize;
+        Self { flag: Arc::new(AtomicBool::new(number != 0)), signal: Arc::new(AtomicUsize::new(number)) }
+    }
+
     /// Why the run was stopped; `None` when it was not.
     pub(crate) fn reason(&self) -> Option<String> {
         let name = match self.signal.load(Ordering::SeqCst) as i32 {

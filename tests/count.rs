@@ -3,6 +3,9 @@
 // A panic in a helper is the failure report of its test, and what a test skips it says.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -110,6 +113,65 @@ fn signals_reach_the_program() {
     let status = child.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(128 + libc::SIGTERM), None));
     assert!(started.elapsed() < Duration::from_secs(20), "the program ended, and no other run began");
+}
+
+#[test]
+fn runs_before_one_that_does_not_start_are_kept() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("count-again-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (script, json) = (folder.join("once"), folder.join("once.json"));
+    std::fs::write(&script, "#!/bin/sh\nrm -- \"$0\"\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = run(&["count", "-q", "-r", "3", "-o", json.to_str().unwrap(), "--", script.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot run"));
+    let report: Report = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert!(!report.complete && report.incomplete_reason.unwrap().contains("could not be started again"));
+    assert_eq!(report.program.unwrap().runs, [ProgramRun::Exited(0)]);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A terminal of so many columns: what is to be a program's end of it, and ours.
+fn terminal(columns: u16) -> (OwnedFd, std::fs::File) {
+    let (mut ours, mut theirs) = (-1, -1);
+    let size = libc::winsize { ws_row: 25, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: two places for descriptors, no name, no settings, and a size.
+    let made = unsafe { libc::openpty(&raw mut ours, &raw mut theirs, std::ptr::null_mut(), std::ptr::null(), &raw const size) };
+    assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were just opened, and nothing else owns them.
+    unsafe { (OwnedFd::from_raw_fd(theirs), std::fs::File::from_raw_fd(ours)) }
+}
+
+#[test]
+fn text_is_for_the_terminal_that_shows_it() {
+    // The text goes to standard error; standard output is the counted program's.
+    let count = |stdout: Stdio, stderr: Stdio| {
+        let mut command = program(&["count", "-e", "page-faults,task-clock,context-switches", "--", "true"]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR").stdout(stdout).stderr(stderr);
+        // The command's copies of the descriptors go with it.
+        command.spawn().unwrap()
+    };
+    let (theirs, mut ours) = terminal(60);
+    let mut child = count(Stdio::null(), theirs.into());
+    let mut shown = Vec::new();
+    // A terminal whose other end is closed gives an error instead of an end.
+    let _ = ours.read_to_end(&mut shown);
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("Counters of true") && shown.contains("\x1b["), "{shown}");
+    let plain = |line: &str| -> usize {
+        let parts = line.split("\x1b[").enumerate();
+        parts
+            .map(|(i, part)| if i == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) }.trim_end().chars().count())
+            .sum()
+    };
+    assert!(shown.lines().all(|line| plain(line) <= 60), "{shown}");
+
+    let (theirs, _ours) = terminal(60);
+    let child = count(theirs.into(), Stdio::piped());
+    let output = child.wait_with_output().unwrap();
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("Counters of true") && !shown.contains("\x1b["), "{shown}");
 }
 
 #[test]

@@ -173,6 +173,70 @@ fn what_cannot_be_switched_is_refused_by_name() {
 }
 
 #[test]
+fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
+    let Some(registers) = Registers::intel("gone") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = registers.values();
+    // Every register is read once for the journal, and again once the guardian stands.
+    registers.state().opens_left = Some(before.len());
+    let mut child = start(&registers, "prefetch compare --node 0 --size 1M --time 100ms");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let hung = child.try_wait().unwrap().is_none();
+    if hung {
+        child.kill().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    assert!(!hung, "the run waits for its guardian, and the guardian for the run's lock");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("offline") && output.stdout.is_empty(), "{said}");
+    assert_eq!(registers.state().opens_left, None, "it was not reached: {said}");
+    assert!(!registers.journals().join("prefetch-run.journal").exists() && registers.values() == before);
+}
+
+#[test]
+fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
+    let Some(registers) = Registers::intel("left") else { return };
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = start(&registers, "latency --prefetch off --size 1M --time 1s");
+    drop(child.stdout.take());
+    until("all off", || all_off(&registers, 0xF));
+    registers.state().refuses_writes = Some(libc::EPERM);
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert_eq!(said.matches("not restored").count(), 1, "{said}");
+    registers.state().refuses_writes = None;
+    assert!(registers.program().args(["prefetch", "restore", "-q"]).status().unwrap().success());
+    assert!(!all_off(&registers, 0xF));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_registers_alone() {
+    let Some(registers) = Registers::intel("unwritable") else { return };
+    let before = registers.values();
+    for line in ["prefetch off -o /nonexistent/a.json", "prefetch on -o a.xyz", "prefetch restore -o /nonexistent/a.json"] {
+        assert_eq!(run(&registers, line).status.code(), Some(64), "{line}");
+    }
+    assert_eq!(registers.values(), before);
+    assert!(registers.state().written.is_empty() && !registers.journals().join("prefetch-kept.journal").exists());
+}
+
+#[test]
+fn a_sweep_takes_the_option_too() {
+    let Some(registers) = Registers::intel("sweep") else { return };
+    let before = registers.values();
+    let report = report(&registers, "sweep --prefetch off --min 4K --max 16K --points-per-octave 1 --latency --time 60ms");
+    assert!(report.complete && !report.results.is_empty());
+    assert_eq!(report.environment.prefetch.unwrap().asked, PrefetchRequest::Off);
+    assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF));
+    assert_eq!(registers.values(), before);
+}
+
+#[test]
 fn a_register_that_another_program_changes_is_noticed() {
     let Some(registers) = Registers::intel("changed") else { return };
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);

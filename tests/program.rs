@@ -279,6 +279,29 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn a_reader_that_goes_away_changes_no_status() {
+    let folder = temporary("no-reader");
+    let rules = folder.join("rules.toml");
+    std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
+    let rules = rules.to_str().unwrap();
+    let code = |line: &[&str]| {
+        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = program().args(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(!text(&output.stderr).to_lowercase().contains("pipe"), "{}", text(&output.stderr));
+        output.status.code()
+    };
+    assert_eq!(code(&["latency", "--size", "16K", "--time", "60ms"]), Some(0));
+    assert_eq!(code(&["quick", "--time", "60ms", "--size", "32M", "--rules", rules]), Some(1), "a rule is broken");
+    let pools = report("info").machine.topology.nodes.into_iter().flat_map(|n| n.pools);
+    if !pools.into_iter().any(|p| p.page.0 == 1 << 30 && p.free > 0) {
+        assert_eq!(code(&["latency", "--pages", "1g", "--time", "100ms"]), Some(4), "nothing was measured");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn no_colour_when_not_a_terminal() {
     assert!(!run("info").stdout.contains(&0x1b));
 }
@@ -358,6 +381,25 @@ fn a_plan_says_what_and_how_long_and_measures_nothing() {
     assert!(output.status.success());
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert!(text(&output.stdout).contains("Idle latency"));
+}
+
+#[test]
+fn a_plan_is_written_to_files() {
+    let folder = temporary("plan");
+    let (json, plain) = (folder.join("plan.json"), folder.join("plan.txt"));
+    let line = format!("latency --size 16K --plan -q -o {} -o {}", json.display(), plain.display());
+    let output = run(&line);
+    assert!(output.status.success() && output.stdout.is_empty(), "{}", text(&output.stderr));
+    let plan: Plan = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(plan.steps[0].experiment, Experiment::IdleLatency);
+    assert!(std::fs::read_to_string(&plain).unwrap().contains("Idle latency"));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "no temporary file is left");
+    // Without --quiet on standard output as well.
+    let shown = run(&format!("latency --size 16K --plan -o {}", plain.display()));
+    assert_eq!(text(&shown.stdout), std::fs::read_to_string(&plain).unwrap());
+    assert!(refused(&format!("--plan -o {}", folder.join("plan.svg").display()), 64).contains("text or JSON"));
+    assert!(refused("--plan -o /nonexistent/plan.json", 64).contains("/nonexistent/plan.json"));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// A folder for files that are memory, on the disc that the tests were built on or on a tmpfs.

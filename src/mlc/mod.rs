@@ -134,8 +134,9 @@ fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRo
         match runner.section(section, &head) {
             Ok(report) => {
                 if report.results.iter().any(scan::corrupted) {
-                    output::print(b"Checksum mismatch. Data corruption detected. Exiting..\n")?;
-                    output::complain_of_notes(&report.notes);
+                    output::alarm(&report.notes);
+                    // A reader that went away hides neither the alarm nor the status.
+                    let _ = output::print(b"Checksum mismatch. Data corruption detected. Exiting..\n");
                     return Ok(CORRUPTED);
                 }
                 let measured = report.results.iter().any(|m| m.estimate.value.is_some());

@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) valid: BTreeMap<u32, u64>,
     /// CPUs that are offline behind their device.
     pub(crate) offline: Vec<u32>,
+    /// So many devices are opened still; the one after that is offline, once.
+    pub(crate) opens_left: Option<usize>,
     /// Writes are taken and lost.
     pub(crate) forgets: bool,
     /// Writes end with this error.
@@ -99,9 +101,13 @@ impl Filesystem for Files {
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        if self.state().offline.contains(&cpu_of(ino)) {
+        let mut state = self.state();
+        let gone = state.opens_left == Some(0);
+        state.opens_left = state.opens_left.and_then(|left| left.checked_sub(1));
+        if gone || state.offline.contains(&cpu_of(ino)) {
             return reply.error(Errno::ENXIO);
         }
+        drop(state);
         // Offsets are registers, whatever the size of the file.
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }

@@ -14,7 +14,8 @@ const READY: u8 = b'r';
 /// Said by the run when registers are back.
 const DONE: u8 = b'd';
 
-/// The guardian, as the run sees it. Dropped without [`Guardian::dismiss`] it restores.
+/// The guardian, as the run sees it. Dropped without [`Guardian::dismiss`] it restores, for which it waits for the lock: the
+/// [`super::Change`] that holds it must be dropped before.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
