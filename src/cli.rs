@@ -24,7 +24,7 @@ mod traffic;
 mod values;
 
 pub(crate) use loops::LoopRequest;
-pub(crate) use values::FormatArg;
+pub(crate) use values::{FormatArg, MOST_CYCLES};
 use values::{Pages, WidthArg, parse_gbs, parse_percent};
 
 use crate::quick::References;
@@ -178,13 +178,13 @@ struct Stop {
     /// Measure each cell for exactly this long: 2s, 500ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// The most time to measure one cell [default: 4s, in the suite 0.5s]
+    /// The most time to measure one cell [default: 4s; suite and quick 0.5s, large matrices 1s, sweep 0.25s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
     budget: Option<Duration>,
     /// End the whole run after this time; cells get less, and what is not measured by then is left out [default: none, quick: 45s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     within: Option<Duration>,
-    /// Stop when the 95 % interval is within this of the median: 1%, 0.5% [default: 1%]
+    /// Stop when the 95 % interval is within this of the median: 1%, 0.5% [default: 1%; quick 1.5%, sweep 2%, scan 5%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     confidence: Option<f64>,
     /// Seed of the random orders, to repeat a run exactly
@@ -294,19 +294,19 @@ pub(crate) struct LatencyArgs {
   memgauge bandwidth --cpu 0 --mix triad --width avx2")]
 pub(crate) struct BandwidthArgs {
     /// Every node with CPUs to every node with memory
-    #[arg(long, group = "shape")]
+    #[arg(long, group = "shape", conflicts_with = "delays")]
     matrix: bool,
     /// Every mix of traffic
     #[arg(long, group = "shape")]
     peak: bool,
     /// 1, 2, 4 ... all CPUs
-    #[arg(long, group = "shape")]
+    #[arg(long, group = "shape", conflicts_with = "delays")]
     ramp: bool,
     /// The highest of each mix over several numbers of CPUs and injection delays: requests that crowd a controller can cost bandwidth
     #[arg(long, group = "shape", conflicts_with = "delays")]
     search: bool,
     /// Injection delays in core cycles between bursts of four lines, a result for each [default: none]
-    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_CYCLES)))]
     delays: Vec<u32>,
     #[command(flatten)]
     load: Load,
@@ -335,7 +335,7 @@ Examples:
   memgauge loaded --load-node 2           the chase stays in its node while node 2 is loaded")]
 pub(crate) struct LoadedArgs {
     /// Injection delays in core cycles between bursts of four lines [default: chosen while measuring]
-    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_CYCLES)))]
     delays: Vec<u32>,
     #[command(flatten)]
     curve: curve::Curve,

@@ -6,7 +6,7 @@ use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
 use super::probe::OrderArg;
-use super::{Chase, Counting, Load, Output, Pages, Planning, Request, Stop, Where};
+use super::{Chase, Counting, Load, Output, Pages, Planning, Request, Stop, Where, prefetch};
 
 #[derive(Debug, Args)]
 #[command(
@@ -46,6 +46,8 @@ pub(crate) struct SweepArgs {
     all_cpus: bool,
     #[command(flatten)]
     place: Where,
+    #[command(flatten)]
+    prefetch: prefetch::Prefetch,
     /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
     #[arg(long, value_name = "KIND", default_value = "auto", help_heading = "Memory")]
     pages: Pages,
@@ -75,6 +77,7 @@ impl SweepArgs {
         };
         let mut spec = Spec::new(Task::Sweep(shape));
         self.place.apply(&mut spec);
+        self.prefetch.apply(&mut spec);
         spec.pages = self.pages.into();
         self.chase.apply(&mut spec);
         spec.chase.orders = self.order.other().into_iter().collect();
@@ -91,6 +94,7 @@ impl SweepArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use memgauge_core::prefetchers::PrefetchRequest;
 
     use super::*;
     use crate::cli::{Asked, Cli};
@@ -110,6 +114,7 @@ mod tests {
         assert_eq!((got.sweep.min, got.sweep.max, got.sweep.points_per_octave), (Some(Bytes::kib(8)), Some(Bytes::mib(64)), Some(2)));
         assert_eq!(got.sweep.metrics, [Metric::Latency]);
         assert_eq!(spec("memgauge sweep --latency --bandwidth").sweep.metrics, [Metric::Latency, Metric::Bandwidth]);
+        assert_eq!(spec("memgauge sweep --prefetch off").prefetch, PrefetchRequest::Off);
         assert_eq!(spec("memgauge sweep --all-cpus").task, Task::Sweep(SweepShape::AllCpus));
         assert!(Cli::try_parse_from(["memgauge", "sweep", "--all-cpus", "--per-domain"]).is_err());
         assert!(Cli::try_parse_from(["memgauge", "sweep", "--points-per-octave", "0"]).is_err());

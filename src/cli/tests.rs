@@ -71,6 +71,12 @@ fn shapes() {
     assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
     assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
+    // Those that measure without delays do not take them and forget them.
+    for shape in ["--matrix", "--ramp", "--search"] {
+        let refusal = Cli::try_parse_from(["memgauge", "bandwidth", shape, "--delay", "100"]).unwrap_err().to_string();
+        assert!(refusal.contains(&format!("'{shape}' cannot be used with '--delay")), "{refusal}");
+    }
+    assert_eq!(spec("memgauge bandwidth --peak --delay 100").delays, [100]);
 }
 
 #[test]
@@ -117,7 +123,7 @@ fn counters_are_for_the_commands_that_have_windows() {
 #[test]
 fn prefetchers_are_left_alone_unless_asked() {
     use memgauge_core::prefetchers::PrefetchRequest::{Leave, Off, On};
-    for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "quick"] {
+    for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick"] {
         assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
         assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");
     }

@@ -10,7 +10,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::directory;
 use serde::Deserialize;
 
-use super::{Output, Pages, Planning, Request, Stop, prefetch};
+use super::{MOST_CYCLES, Output, Pages, Planning, Request, Stop, prefetch};
 
 #[derive(Debug, Args)]
 #[command(after_help = "A file of threads is TOML:
@@ -132,6 +132,7 @@ fn parse(text: &str) -> anyhow::Result<Spec> {
         spec.chase.node = chase.node;
         spec.size = chase.size.map(|s| s.parse()).transpose()?;
     }
+    file.delays.iter().try_for_each(|&delay| check_delay(delay))?;
     spec.delays = file.delays;
     ensure!(!file.threads.is_empty(), "it names no threads: add a [[threads]] table");
     for (number, thread) in (1..).zip(file.threads) {
@@ -140,12 +141,19 @@ fn parse(text: &str) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
+/// The command line's limit holds in files too.
+fn check_delay(cycles: u32) -> anyhow::Result<()> {
+    ensure!(cycles <= MOST_CYCLES, "a delay of {cycles} cycles is more than {MOST_CYCLES}");
+    Ok(())
+}
+
 impl Thread {
     fn spec(self) -> anyhow::Result<ThreadSpec> {
         let second = match self.second {
             Some(second) => Some(SecondStream { place: place(second.node, second.directory)?, percent: second.percent }),
             None => None,
         };
+        self.delay.map_or(Ok(()), check_delay)?;
         ensure!(self.access != Access::Strided, "access is \"sequential\" or \"random\"");
         Ok(ThreadSpec {
             cpus: self.cpus.parse::<IdSet>()?,
@@ -189,6 +197,12 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_delay() {
+        let spec = parse("delays = [10000000]\n[[threads]]\ncpus = 0\ndelay = 10000000\n").unwrap();
+        assert_eq!((spec.delays, spec.traffic.threads[0].delay), (vec![MOST_CYCLES], Some(MOST_CYCLES)));
+    }
+
+    #[test]
     fn without_a_chase_it_is_bandwidth() {
         assert_eq!(parse("[[threads]]\ncpus = '0'\n").unwrap().task, Task::Bandwidth(BandwidthShape::One));
     }
@@ -202,6 +216,8 @@ mod tests {
             ("[[threads]]\ncpus = 0\nmix = '7:7'\n", "a mix"),
             ("[[threads]]\ncpus = 0\nnode = 0\ndirectory = '/tmp'\n", "not both"),
             ("[[threads]]\ncpus = 0\ndirectory = '/does/not/exist'\n", "/does/not/exist"),
+            ("delays = [0, 10000001]\n[[threads]]\ncpus = 0\n", "10000001 cycles is more than 10000000"),
+            ("[[threads]]\ncpus = 0\n[[threads]]\ncpus = 1\ndelay = 2000000000\n", "threads table 2: a delay of 2000000000 cycles"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(why), "{text}: {error}");

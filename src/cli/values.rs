@@ -63,6 +63,9 @@ pub(crate) enum FormatArg {
     Json,
 }
 
+/// The longest injection delay, in core cycles: some milliseconds between bursts, below which nothing measures as load.
+pub(crate) const MOST_CYCLES: u32 = 10_000_000;
+
 /// A share of one: `1%`, `0.5%` or `0.01`.
 pub(super) fn parse_percent(text: &str) -> Result<f64, ParseError> {
     let fail = || ParseError { input: text.into(), expected: "a percentage above 0 and below 50, such as 1% or 0.5%" };

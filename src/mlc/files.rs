@@ -7,7 +7,8 @@ use memgauge_core::spec::{LineContent, Place, SecondStream, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::letters::{MOST_CYCLES, list, mix, size, whole};
+use super::letters::{list, mix, size, whole};
+use crate::cli::MOST_CYCLES;
 
 /// Lines of content that are taken: the most of any version.
 const MOST_CONTENTS: usize = 256;

@@ -11,6 +11,8 @@ use memgauge_core::spec::PageRequest;
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 
+use crate::cli::MOST_CYCLES;
+
 /// What is measured and printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -168,8 +170,6 @@ use Takes::{List, Mask, Nothing, Number, Ratio, Seconds, Size, Switch, Text};
 
 /// No machine has a CPU or node of a higher number.
 const ID: Takes = Number((1 << 20) - 1);
-/// The longest delay: some milliseconds between bursts, below which nothing measures as load.
-pub(crate) const MOST_CYCLES: u32 = 10_000_000;
 const COUNT: Takes = Number(u32::MAX);
 
 /// Every letter.
@@ -207,7 +207,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('Q', Nothing, "", LOADED, "write stored lines back at once, whatever memory they are", |l, _| l.flush = true),
     letter('r', Nothing, "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, _| l.random_chase = true),
     letter('R', Nothing, "", BANDWIDTH_MATRIX | LOADED, "reads only", |l, _| l.mix = Some(Mix::AllReads)),
-    letter('s', Text, "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before each point", |l, v| l.signal = v.text.into_string().ok()),
+    letter('s', Text, "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before measuring; with -T before each delay", |l, v| l.signal = v.text.into_string().ok()),
     letter('S', COUNT, "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| l.sharer_or_bucket = Some(v.number)),
     letter('t', Seconds, "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| l.seconds_or_threads = Some(v.seconds)),
     letter('T', Nothing, "", LOADED, "bandwidth only", |l, _| l.bandwidth_only = true),
