@@ -77,7 +77,6 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(code) => code,
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&error);
             ExitCode::from(match error.downcast_ref::<PlanError>() {
