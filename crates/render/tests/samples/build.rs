@@ -259,6 +259,7 @@ impl Lab {
             cpus: Some(set(c.cpus)),
             cpu_node: Some(c.node),
             memory_node: Some(c.node),
+            memory_dir: self.directory.as_ref().map(|d| d.file.path.clone()),
             mix: Some(c.mix),
             ..Default::default()
         };
