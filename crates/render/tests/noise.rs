@@ -77,6 +77,32 @@ fn shares_of_the_peak_have_a_table_with_intervals() {
 }
 
 #[test]
+fn what_prefetchers_did_is_said_of_the_cells_that_it_was_so_in() {
+    for (ratios, words) in [
+        ([12.0, 9.0], "9.00–12.0 (prefetchers are on, and defeated)"),
+        ([12.0, 1.2], "1.20–12.0 (prefetchers are at work in some of these cells, and defeated)"),
+        ([1.3, 1.2], "1.20–1.30 (no prefetcher at work)"),
+    ] {
+        let mut report = only(Experiment::IdleLatency);
+        for (i, m) in report.results.iter_mut().enumerate() {
+            m.evidence.prefetch = Some(PrefetchEvidence { sequential_ns: 10.0, random_over_sequential: ratios[i % 2] });
+        }
+        has(&text(&report), &[words]);
+    }
+}
+
+#[test]
+fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
+    let mut report = only(Experiment::IdleLatency);
+    let mut costs = [1.0, 4.0, 8.0, 9.0].into_iter();
+    for m in &mut report.results {
+        let cost = if m.at.order == Some(ChaseOrder::FullRandom) { costs.next().unwrap() } else { 0.0 };
+        m.estimate.value = Some(100.0 + cost);
+    }
+    has(&text(&report), &["translation costs 1.00–9.00 ns, median 6.00"]);
+}
+
+#[test]
 fn base_pages_show_memory_and_translation_apart() {
     let mut report = samples::vm();
     report.results.retain(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::LineState;
 use memgauge_core::result::Measurement;
+use memgauge_core::stats::median;
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::{Panel, Words};
@@ -12,7 +13,7 @@ use super::latency::breaks;
 use super::palette::series;
 use super::source::{Set, about, bar, common_pages, notes};
 use crate::text::c2c::Shared;
-use crate::text::number::{bounds, middle, number, value_of};
+use crate::text::number::{bounds, number, value_of};
 
 /// More pairs than this are summed up by what their CPUs share.
 const LISTED: usize = 40;
@@ -69,7 +70,7 @@ fn summed_up(set: &Set<'_>, states: &[Option<LineState>]) -> Vec<Row> {
             let values = by_state.get(state).cloned().unwrap_or_default();
             let interval = bounds(values.iter().copied());
             let after = interval.map(|(low, high)| format!("({}–{})", number(low), number(high))).unwrap_or_default();
-            Bar { colour: series(i), value: middle(values), interval, after, degraded: false }
+            Bar { colour: series(i), value: median(&values), interval, after, degraded: false }
         };
         Row {
             name: shared.name(),

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::LineState;
 use memgauge_core::result::Measurement;
+use memgauge_core::stats::median;
 use memgauge_core::topology::Topology;
 
 use super::evidence::evidence;
 use super::grid::{Cell, Column, blocks, grid};
 use super::latency::{order_name, without_half};
 use super::marks::Marks;
-use super::number::{bounds, human, middle, number, value_of};
+use super::number::{bounds, human, number, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, node_name};
 
@@ -213,7 +214,7 @@ fn summed_up(ms: &[&Measurement], topology: &Topology, width: usize) -> Vec<Stri
             Column::words("state").with(groups.keys().map(|k| Cell::text(head(&k.1)))),
             Column::numbers("pairs").with(groups.values().map(|v| Cell::text(v.len().to_string()))),
             Column::numbers("fastest").with(groups.values().map(|v| cell(bounds(v.iter().copied()).map(|b| b.0)))),
-            Column::numbers("median").with(groups.values().map(|v| cell(middle(v.clone())))),
+            Column::numbers("median").with(groups.values().map(|v| cell(median(v)))),
             Column::numbers("slowest").with(groups.values().map(|v| cell(bounds(v.iter().copied()).map(|b| b.1)))),
         ],
         width,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::result::{Experiment, Measurement, PageKind, PlacementStatus};
+use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
 
 use super::number::{bounds, human, number, percent, range, value_of};
@@ -143,17 +144,23 @@ fn placement(ms: &[&Measurement]) -> String {
 /// Random over sequential: the proof that prefetchers did not help the chase.
 fn prefetch(ms: &[&Measurement]) -> Option<String> {
     let ratios: Vec<f64> = ms.iter().filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential).collect();
-    let (low, _) = bounds(ratios.iter().copied())?;
+    let (low, high) = bounds(ratios.iter().copied())?;
     let text = range(ratios)?;
-    // Below a factor of 1.5, sequential order gains no more than open DRAM pages give without any prefetcher.
-    let meaning = if low > 1.5 { "prefetchers are on, and defeated" } else { "no prefetcher at work" };
+    let meaning = match (low > PREFETCHED, high > PREFETCHED) {
+        (true, _) => "prefetchers are on, and defeated",
+        (false, true) => "prefetchers are at work in some of these cells, and defeated",
+        (false, false) => "no prefetcher at work",
+    };
     Some(format!("random : sequential {text} ({meaning})"))
 }
+
+/// Up to this factor, sequential order gains no more than open DRAM pages give without any prefetcher.
+const PREFETCHED: f64 = 1.5;
 
 /// Median and range of many cells in one line.
 pub(super) fn spread(values: Vec<f64>, unit: &str) -> Option<String> {
     let text = range(values.iter().copied())?;
-    let middle = super::number::middle(values.clone())?;
+    let middle = median(&values)?;
     Some(if values.len() > 1 && text.contains('–') {
         format!("{text} {unit}, median {}", number(middle))
     } else {

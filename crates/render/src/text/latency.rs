@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::result::{ChaseOrder, Measurement};
+use memgauge_core::stats::median;
 
 use super::distribution::distributions;
 use super::evidence::{evidence, pages, spread};
 use super::grid::{Cell, Column, blocks, grid};
 use super::marks::Marks;
-use super::number::{bounds, human, middle, number, percent, value_of};
+use super::number::{bounds, human, number, percent, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, ids, memory_only, node_name};
 
@@ -220,7 +221,7 @@ fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String
             Column::words("memory").with(groups.keys().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
             Column::numbers("CPUs").with(groups.values().map(|g| Cell::number(g.len().to_string()))),
             Column::numbers("fastest").with(groups.values().map(|g| number_of(bounds(g.iter().copied()).map(|b| b.0)))),
-            Column::numbers("median").with(groups.values().map(|g| number_of(middle(g.clone())))),
+            Column::numbers("median").with(groups.values().map(|g| number_of(median(g)))),
             Column::numbers("slowest").with(groups.values().map(|g| number_of(bounds(g.iter().copied()).map(|b| b.1)))),
         ],
         width,

@@ -119,13 +119,6 @@ pub(crate) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)
     })
 }
 
-/// The middle of the values, for a line that sums up many cells.
-pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
-    values.retain(|v| v.is_finite());
-    values.sort_by(f64::total_cmp);
-    values.get(values.len().checked_sub(1)? / 2).copied()
-}
-
 /// A bar of eighths of blocks, `share` (0 to 1) of `width` columns long.
 pub(super) fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
