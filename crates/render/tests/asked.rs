@@ -6,9 +6,10 @@ mod samples;
 use std::path::PathBuf;
 
 use memgauge_core::distribution::Recorder;
-use memgauge_core::plan::{LineState, Work};
+use memgauge_core::plan::{BufferPlan, Cell, LineState, OwnTraffic, Plan, Traffic, Work};
 use memgauge_core::result::*;
 use memgauge_core::spec::Hops;
+use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::{Format, Text, plan_text};
 use snapbox::Data;
@@ -159,4 +160,112 @@ fn a_plan_says_how_it_chases() {
         }
     }
     check("plan-asked.txt", plan_text(report.plan.as_ref().unwrap(), &report.machine, 100));
+}
+
+/// The bandwidth cells of a plan by mix, as one step.
+fn bandwidth_plan(change: impl Fn(&Cell) -> Vec<Cell>) -> (Plan, Report) {
+    let report = samples::two_nodes();
+    let mut plan = report.plan.clone().unwrap();
+    plan.steps.retain(|s| s.cells.iter().all(|c| c.at.table == Some(Table::PerMix)));
+    let step = &mut plan.steps[0];
+    step.cells = step.cells.iter().take(1).flat_map(change).collect();
+    (plan, report)
+}
+
+fn delayed(cell: &Cell, cycles: u32) -> Cell {
+    let mut cell = cell.clone();
+    cell.at.delay_cycles = Some(cycles);
+    if let Work::Bandwidth { delay, .. } = &mut cell.work {
+        *delay = cycles;
+    }
+    cell
+}
+
+#[test]
+fn a_plan_tells_delays_apart() {
+    let (plan, report) = bandwidth_plan(|cell| [0, 100, 500].map(|d| delayed(cell, d)).into());
+    check("plan-delays.txt", plan_text(&plan, &report.machine, 100));
+    // As many as a search tries are summed up.
+    let (plan, report) = bandwidth_plan(|cell| {
+        let crew = |n: usize| {
+            let mut cell = cell.clone();
+            if let Work::Bandwidth { loaders, .. } = &mut cell.work {
+                loaders.truncate(n);
+            }
+            cell
+        };
+        [64, 32, 24, 16, 8].map(crew).iter().flat_map(|cell| [0, 10, 25, 50, 80].map(|d| delayed(cell, d))).collect()
+    });
+    let shown = plan_text(&plan, &report.machine, 100).split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["8, 16, 24, 32, 64 CPUs at once", "delays 0, 10, 25, 50, 80 (core cycles between bursts of four lines)"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn a_plan_says_what_each_thread_does() {
+    let (plan, report) = bandwidth_plan(|cell| {
+        let mut cell = cell.clone();
+        cell.at.mix = None;
+        if let Work::Bandwidth { loaders, traffic, .. } = &mut cell.work {
+            loaders.truncate(8);
+            let random = Form { access: Access::Random, line: LineUse::Whole };
+            for (i, loader) in loaders.iter_mut().enumerate() {
+                let mut own = OwnTraffic { traffic: traffic.clone(), delay: None, second: None, second_percent: 0 };
+                match i {
+                    0..4 => {}
+                    4..6 => {
+                        own.traffic = Traffic { mix: Mix::R2W1, kernels: vec!["r1w1-avx512".into()], ..Traffic::default() };
+                        own.delay = Some(300);
+                        loader.buffer.node = 1;
+                    }
+                    _ => {
+                        own.traffic = Traffic {
+                            mix: Mix::AllReads,
+                            kernels: vec!["random-load-avx512".into()],
+                            form: random,
+                            window: Some(Bytes::mib(4)),
+                            ..Traffic::default()
+                        };
+                        loader.buffer.bytes = Bytes::gib(1);
+                        own.second = Some(BufferPlan { node: 1, ..loader.buffer.clone() });
+                        own.second_percent = 25;
+                    }
+                }
+                loader.own = Some(Box::new(own));
+            }
+        }
+        vec![cell]
+    });
+    check("plan-threads.txt", plan_text(&plan, &report.machine, 100));
+}
+
+#[test]
+fn one_buffer_that_all_share_is_one() {
+    let (plan, report) = bandwidth_plan(|cell| {
+        let mut cell = cell.clone();
+        if let Work::Bandwidth { loaders, .. } = &mut cell.work {
+            let shared = BufferPlan { shared: true, ..loaders[0].buffer.clone() };
+            loaders.iter_mut().for_each(|l| l.buffer = shared.clone());
+        }
+        vec![cell]
+    });
+    let shown = plan_text(&plan, &report.machine, 100);
+    assert!(shown.contains("256 MiB") && !shown.contains("× 256 MiB"), "{shown}");
+}
+
+#[test]
+fn a_plan_says_where_the_load_is() {
+    let mut report = samples::two_nodes();
+    let plan = report.plan.as_mut().unwrap();
+    plan.steps.retain(|s| s.experiment == Experiment::LoadedLatency);
+    for cell in plan.steps.iter_mut().flat_map(|s| &mut s.cells) {
+        cell.at.load_nodes = Some("1".parse().unwrap());
+        cell.at.memory_node = None;
+        if let Work::Curve { loaders, .. } = &mut cell.work {
+            loaders.iter_mut().for_each(|l| l.buffer.node = 1);
+        }
+    }
+    let shown = plan_text(report.plan.as_ref().unwrap(), &report.machine, 120);
+    assert!(shown.contains("load on node 1") && shown.contains("nodes 0-1") && !shown.contains("own nodes"), "{shown}");
 }

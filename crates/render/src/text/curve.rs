@@ -123,7 +123,8 @@ fn about(at: &Coordinates) -> String {
     }
 }
 
-fn nodes_name(nodes: &IdSet) -> String {
+/// `node 2` or `nodes 1,3`.
+pub(crate) fn nodes_name(nodes: &IdSet) -> String {
     if nodes.len() == 1 { format!("node {nodes}") } else { format!("nodes {nodes}") }
 }
 

@@ -127,7 +127,7 @@ impl Column {
 const GAPS: [usize; 2] = [3, 2];
 
 /// Longer texts would push everything else off the page.
-const LONGEST: usize = 60;
+pub(super) const LONGEST: usize = 60;
 
 fn clipped(text: &str) -> String {
     if width(text) <= LONGEST {

@@ -3,7 +3,7 @@
 mod bandwidth;
 pub(crate) mod c2c;
 mod counters;
-mod curve;
+pub(crate) mod curve;
 mod distribution;
 pub(crate) mod evidence;
 mod grid;

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::{Cell as PlanCell, Delays, LineState, Plan, Step, Work};
+use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, LineState, Loader, OwnTraffic, Plan, Step, Traffic, Work};
 use memgauge_core::result::ChaseOrder;
 use memgauge_core::spec::Hops;
 use memgauge_core::topology::Machine;
+use memgauge_core::traffic::{Access, LineUse};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::grid::{Cell, Column, grid};
+use super::curve::nodes_name;
+use super::grid::{Cell, Column, LONGEST, grid};
 use super::latency::order_name;
 use super::number::{count, human, percent, seconds};
 use super::page::{INDENT, Page, Style};
@@ -81,9 +83,18 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
     page.heading(&format!("{number}  {}", step.title), &about);
     let rows: Vec<Row> = rows(&step.cells, directories);
     if rows.len() <= LISTED_CELLS {
-        page.table(&table(&rows, page.width));
+        let lines = table(&rows, page.width);
+        page.table(&lines);
         let common = |f: fn(&Row) -> String| rows.first().map(f).filter(|first| rows.iter().all(|r| f(r) == *first));
-        let items: Vec<String> = [common(|r| format!("pages {}", pages(r))), common(|r| r.detail.clone())].into_iter().flatten().collect();
+        // Where there is no room for it in a column.
+        if differ(&rows, |r| r.detail.clone()) && !lines.first().is_some_and(|head| head.trim_end().ends_with(HOW)) {
+            for (detail, of) in details(&rows) {
+                page.text(Style::Plain, INDENT, "    ", &format!("{}: {detail}", of.join(", ")));
+            }
+        }
+        let delay = rows.iter().any(|r| r.delay.is_some()).then(|| DELAY.to_owned());
+        let items: Vec<String> =
+            [common(|r| format!("pages {}", pages(r))), common(|r| r.detail.clone()), delay].into_iter().flatten().collect();
         page.items(Style::Dim, INDENT, &items);
     } else {
         page.items(Style::Plain, INDENT, &summary(&rows));
@@ -94,7 +105,10 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
     }
 }
 
-/// One line of the plan; the states of a transfer share one.
+/// What the column of delays is.
+const DELAY: &str = "delay: core cycles between bursts of four lines";
+
+/// One line of the plan; the states of a transfer share one, and loaders that do different things have one each.
 #[derive(Clone, PartialEq)]
 struct Row {
     cpu: Option<u32>,
@@ -108,9 +122,14 @@ struct Row {
     states: BTreeSet<LineState>,
     /// Of one buffer each.
     sizes: BTreeSet<Bytes>,
+    /// How many buffers; one that several CPUs share is one.
+    buffers: usize,
+    /// Of all buffers that exist at the same time.
     total: Bytes,
     pages: BTreeSet<&'static str>,
     kernels: Vec<String>,
+    /// Core cycles between bursts, where that was asked for.
+    delay: Option<u32>,
     /// Of a scan.
     regions: Option<u32>,
     detail: String,
@@ -120,10 +139,10 @@ fn rows(cells: &[PlanCell], directories: &[MemoryDir]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut handoffs: BTreeMap<(u32, u32, u32), usize> = BTreeMap::new();
     for cell in cells {
-        let mut row = row(cell);
+        let mut of_cell = rows_of(cell);
         if directories.iter().any(|d| d.is_dax() && d.file.device_node.is_none() && Some(&d.file.path) == cell.at.memory_dir.as_ref()) {
             // The nodes planned are those that touch it.
-            row.memory.clear();
+            of_cell.iter_mut().for_each(|row| row.memory.clear());
         }
         if let Work::Handoff(h) = &cell.work {
             let key = (h.reader, h.holder, h.buffer.node);
@@ -135,14 +154,137 @@ fn rows(cells: &[PlanCell], directories: &[MemoryDir]) -> Vec<Row> {
             }
             handoffs.insert(key, rows.len());
         }
-        rows.push(row);
+        rows.extend(of_cell);
     }
     rows
 }
 
-fn row(cell: &PlanCell) -> Row {
+/// Loaders of a cell that do the same, and their traffic.
+struct Group<'a> {
+    loaders: Vec<&'a Loader>,
+    traffic: &'a Traffic,
+}
+
+impl Group<'_> {
+    fn own(&self) -> Option<&OwnTraffic> {
+        self.loaders.first()?.own.as_deref()
+    }
+}
+
+/// Loaders without traffic of their own are one group; the others are one where they do the same over as large buffers.
+fn groups<'a>(loaders: &'a [Loader], traffic: &'a Traffic) -> Vec<Group<'a>> {
+    type Kind<'k> = Option<(&'k Traffic, Option<u32>, u32, Bytes, Option<(Bytes, u32, Option<&'k str>)>)>;
+    fn kind(loader: &Loader) -> Kind<'_> {
+        let own = loader.own.as_deref()?;
+        let second = own.second.as_ref().map(|b| (b.bytes, b.node, b.directory.as_deref()));
+        Some((&own.traffic, own.delay, own.second_percent, loader.buffer.bytes, second))
+    }
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for loader in loaders {
+        match groups.iter_mut().find(|g| g.loaders.first().is_some_and(|first| kind(first) == kind(loader))) {
+            Some(group) => group.loaders.push(loader),
+            None => groups.push(Group { loaders: vec![loader], traffic: loader.own.as_ref().map_or(traffic, |own| &own.traffic) }),
+        }
+    }
+    groups
+}
+
+/// The lines of one cell: the first has what is not a loader's, further ones have loaders that do other things.
+fn rows_of(cell: &PlanCell) -> Vec<Row> {
+    let mut first = empty(cell);
+    let (groups, mut buffers) = match &cell.work {
+        Work::Bandwidth { loaders, traffic, .. } => (groups(loaders, traffic), Vec::new()),
+        Work::BandwidthSweep(sweep) => (groups(&sweep.loaders, &sweep.traffic), Vec::new()),
+        Work::Curve { loaders, traffic, probe, .. } => (groups(loaders, traffic), vec![&probe.buffer]),
+        Work::Latency { .. } | Work::Handoff(_) | Work::Transfers(_) | Work::Scan(_) | Work::LatencySweep(_) => {
+            (Vec::new(), cell.work.buffers())
+        }
+    };
+    describe(&mut first, cell);
+    let common = std::mem::take(&mut first.detail);
+    let mut rows: Vec<Row> = Vec::new();
+    for (i, group) in groups.iter().enumerate() {
+        let mut row = if i == 0 { first.clone() } else { empty(cell) };
+        row.cpu = row.cpu.filter(|_| i == 0);
+        row.loaders = ids(group.loaders.iter().map(|l| l.cpu));
+        row.mix = Some(group.traffic.mix.to_string());
+        row.kernels.clone_from(&group.traffic.kernels);
+        buffers.extend(group.loaders.iter().flat_map(|l| l.buffers()));
+        take(&mut row, &buffers);
+        buffers.clear();
+        let mut parts = vec![if i == 0 { common.clone() } else { String::new() }];
+        if let Some(own) = group.own() {
+            row.delay = own.delay.or(row.delay);
+            parts.extend(what(own));
+        }
+        parts.retain(|p| !p.is_empty());
+        row.detail = parts.join(", ");
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        take(&mut first, &buffers);
+        first.detail = common;
+        rows.push(first);
+    }
+    let total = rows.iter().fold(0u64, |sum, r| sum.saturating_add(r.total.0));
+    rows.iter_mut().for_each(|r| r.total = Bytes(total));
+    // CPUs that were given places for their memory, or one for all, need not use their own.
+    let placed = cell.at.memory_node.is_some() || cell.at.load_nodes.is_some() || groups.iter().any(|g| g.own().is_some());
+    rows.iter_mut().for_each(|r| r.own = !placed && r.memory.len() > 1);
+    rows
+}
+
+/// What a loader does, unlike others.
+fn what(own: &OwnTraffic) -> Vec<String> {
+    let mut parts = vec![form(&own.traffic)];
+    if let Some(second) = &own.second {
+        let place = second.directory.as_ref().map_or_else(|| format!("on node {}", second.node), |d| format!("in {d}"));
+        parts.push(format!("{} % of the accesses go to a second buffer {place}", own.second_percent));
+    }
+    parts
+}
+
+/// How traffic goes over its memory; nothing where it goes from line to line.
+fn form(traffic: &Traffic) -> String {
+    let line = match traffic.form.line {
+        LineUse::Whole => "",
+        LineUse::Part => "parts of lines",
+        LineUse::WrittenBack => "lines written back after each store",
+        LineUse::Checked => "checksums of what is read",
+    };
+    let access = match traffic.form.access {
+        Access::Sequential => String::new(),
+        Access::Strided => traffic.stride.map_or_else(String::new, |s| format!("one line every {}", human(s))),
+        Access::Random => format!("random access{}", traffic.window.map(|w| format!(" in windows of {}", human(w))).unwrap_or_default()),
+    };
+    [access.as_str(), line].into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Counts buffers; one that is shared once.
+fn take(row: &mut Row, buffers: &[&BufferPlan]) {
+    let mut shared: Vec<&BufferPlan> = Vec::new();
+    for b in buffers {
+        row.memory.insert(b.node);
+        row.sizes.insert(b.bytes);
+        row.pages.insert(if b.directory.is_some() { "of the file system" } else { b.pages.name() });
+        if b.shared {
+            if shared.contains(b) {
+                continue;
+            }
+            shared.push(b);
+        }
+        row.buffers += 1;
+        row.total = Bytes(row.total.0.saturating_add(b.bytes.0));
+    }
+    if let Some(regions) = row.regions {
+        row.buffers = regions as usize;
+        row.total = Bytes(row.total.0.saturating_mul(regions.into()));
+    }
+}
+
+fn empty(cell: &PlanCell) -> Row {
     let at = &cell.at;
-    let mut row = Row {
+    Row {
         cpu: at.cpu,
         holder: None,
         loaders: IdSet::new(),
@@ -152,17 +294,21 @@ fn row(cell: &PlanCell) -> Row {
         mix: None,
         states: BTreeSet::new(),
         sizes: BTreeSet::new(),
+        buffers: 0,
         total: Bytes(0),
         pages: BTreeSet::new(),
         kernels: Vec::new(),
+        delay: at.delay_cycles,
         regions: None,
         detail: String::new(),
-    };
-    let mut buffers = Vec::new();
+    }
+}
+
+/// What a cell does, but for its loaders and buffers.
+fn describe(row: &mut Row, cell: &PlanCell) {
     match &cell.work {
         Work::Latency { probe, allocations, orders, hops, histogram } => {
             row.cpu = Some(probe.cpu);
-            buffers.push(&probe.buffer);
             let allocations = count(*allocations as usize, "allocation", "allocations");
             row.detail = format!("window {}, stride {}, {allocations}", human(probe.window), human(probe.stride));
             if !orders.is_empty() {
@@ -171,19 +317,9 @@ fn row(cell: &PlanCell) -> Row {
             }
             row.detail.push_str(&manner(*hops, *histogram));
         }
-        Work::Bandwidth { loaders, traffic, .. } => {
-            row.loaders = ids(loaders.iter().map(|l| l.cpu));
-            buffers.extend(loaders.iter().map(|l| &l.buffer));
-            row.mix = Some(traffic.mix.to_string());
-            row.kernels.clone_from(&traffic.kernels);
-        }
-        Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
+        Work::Bandwidth { delay, .. } => row.delay = row.delay.or((*delay > 0).then_some(*delay)),
+        Work::Curve { probe, delays, at_percent, order, hops, histogram, .. } => {
             row.cpu = Some(probe.cpu);
-            row.loaders = ids(loaders.iter().map(|l| l.cpu));
-            buffers.push(&probe.buffer);
-            buffers.extend(loaders.iter().map(|l| &l.buffer));
-            row.mix = Some(traffic.mix.to_string());
-            row.kernels.clone_from(&traffic.kernels);
             row.detail = match delays {
                 Delays::Adaptive { points } => format!("up to {points} delays, chosen while measuring"),
                 Delays::Cycles(list) => format!("delays {}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
@@ -196,12 +332,14 @@ fn row(cell: &PlanCell) -> Row {
                 row.detail.push_str(&format!(", {}", order_name(*order)));
             }
             row.detail.push_str(&manner(*hops, *histogram));
+            if let Some(nodes) = &cell.at.load_nodes {
+                row.detail.push_str(&format!(", load on {}", nodes_name(nodes)));
+            }
         }
         Work::Handoff(h) => {
             row.cpu = Some(h.reader);
             row.holder = Some(h.holder);
             row.states.insert(h.state);
-            buffers.push(&h.buffer);
             row.detail = format!("window {}, stride {}", human(h.window), human(h.stride));
             if h.order != ChaseOrder::WindowLocal {
                 row.detail.push_str(&format!(", {}", order_name(h.order)));
@@ -218,7 +356,6 @@ fn row(cell: &PlanCell) -> Row {
         Work::Transfers(t) => {
             row.loaders = t.ends.iter().map(|e| e.cpu).collect();
             row.states.extend(&t.states);
-            buffers.extend(t.ends.iter().flat_map(|e| &e.buffers));
             let windows: BTreeSet<String> = t.ends.iter().map(|e| human(e.window)).collect();
             let windows: Vec<String> = windows.into_iter().collect();
             row.detail = format!(
@@ -235,35 +372,18 @@ fn row(cell: &PlanCell) -> Row {
         }
         Work::LatencySweep(sweep) => {
             row.cpu = Some(sweep.probe.cpu);
-            buffers.push(&sweep.probe.buffer);
             row.detail = format!("{}, {}, stride {}", working_sets(&sweep.sizes), order_name(sweep.order), human(sweep.probe.stride));
         }
-        Work::BandwidthSweep(sweep) => {
-            row.loaders = ids(sweep.loaders.iter().map(|l| l.cpu));
-            buffers.extend(sweep.loaders.iter().map(|l| &l.buffer));
-            row.mix = Some(sweep.traffic.mix.to_string());
-            row.kernels.clone_from(&sweep.traffic.kernels);
-            row.detail = working_sets(&sweep.sizes);
-        }
+        Work::BandwidthSweep(sweep) => row.detail = working_sets(&sweep.sizes),
         Work::Scan(scan) => {
             row.loaders.clone_from(&scan.cpus);
             row.mix = Some(scan.traffic.mix.to_string());
             row.kernels.clone_from(&scan.traffic.kernels);
             row.regions = Some(scan.regions);
-            buffers.push(&scan.region);
             let check = if scan.integrity { ", patterns written and compared" } else { "" };
             row.detail = format!("{} over each region{check}", count(scan.passes as usize, "pass", "passes"));
         }
     }
-    for b in buffers {
-        row.memory.insert(b.node);
-        row.sizes.insert(b.bytes);
-        row.total = Bytes(row.total.0.saturating_add(b.bytes.0));
-        row.pages.insert(if b.directory.is_some() { "of the file system" } else { b.pages.name() });
-    }
-    row.total = Bytes(row.total.0.saturating_mul(row.regions.unwrap_or(1).into()));
-    row.own = at.memory_node.is_none() && row.memory.len() > 1;
-    row
 }
 
 /// How far a chase goes and what else is timed, where it was asked for.
@@ -299,14 +419,37 @@ fn pages(row: &Row) -> String {
     row.pages.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
+/// The head of the last column.
+const HOW: &str = "how";
+
+fn differ(rows: &[Row], f: fn(&Row) -> String) -> bool {
+    rows.iter().any(|r| f(r) != f(&rows[0]))
+}
+
+/// Each way of measuring, and the lines that are measured so.
+fn details(rows: &[Row]) -> Vec<(&str, Vec<String>)> {
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in rows.iter().filter(|r| !r.detail.is_empty()) {
+        let of = match (row.cpu, row.holder) {
+            (Some(reader), Some(holder)) => format!("CPU {reader} from {holder}"),
+            (Some(cpu), _) => format!("CPU {cpu}"),
+            _ => super::cpus_name(&row.loaders),
+        };
+        match all.iter_mut().find(|(detail, _)| *detail == row.detail) {
+            Some((_, list)) => list.push(of),
+            None => all.push((&row.detail, vec![of])),
+        }
+    }
+    all
+}
+
 fn table(rows: &[Row], width: usize) -> Vec<String> {
     let chases = rows.iter().any(|r| r.cpu.is_some());
     let reader = if rows.iter().any(|r| r.holder.is_some()) { "reader" } else { "chases" };
     let cpu = |id: Option<u32>| id.map_or(Cell::Blank, |id| Cell::text(format!("CPU {id}")));
     let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
     let buffers = |r: &Row| {
-        let n = r.regions.map_or(r.loaders.len() + usize::from(r.cpu.is_some()), |n| n as usize);
-        if n > 1 { format!("{n} × {}", sizes(&r.sizes)) } else { sizes(&r.sizes) }
+        if r.buffers > 1 { format!("{} × {}", r.buffers, sizes(&r.sizes)) } else { sizes(&r.sizes) }
     };
     let mut columns = Vec::new();
     if chases {
@@ -317,17 +460,18 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
     columns.push(Column::words(if chases { "load" } else { "CPUs" }).with(rows.iter().map(loaders)));
     columns.push(Column::words("memory").with(rows.iter().map(|r| Cell::text(memory(r)))));
     columns.push(Column::words("mix").with(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
+    let delay = |r: &Row| r.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string()));
+    columns.push(Column::numbers("delay").with(rows.iter().map(delay)));
     columns.push(Column::words("states").with(rows.iter().map(|r| Cell::text(states(r)))));
     columns.push(
         Column::numbers("buffers").with(rows.iter().map(|r| Cell::text(if r.holder.is_some() { sizes(&r.sizes) } else { buffers(r) }))),
     );
-    let differ = |f: fn(&Row) -> String| rows.iter().any(|r| f(r) != f(&rows[0]));
-    if differ(pages) {
+    if differ(rows, pages) {
         columns.push(Column::words("pages").with(rows.iter().map(|r| Cell::text(pages(r)))));
     }
     columns.push(Column::words("kernels").optional().with(rows.iter().map(|r| Cell::text(r.kernels.join(", ")))));
-    if differ(|r| r.detail.clone()) {
-        columns.push(Column::words("how").optional().with(rows.iter().map(|r| Cell::text(r.detail.clone()))));
+    if differ(rows, |r| r.detail.clone()) && rows.iter().all(|r| r.detail.chars().count() <= LONGEST) {
+        columns.push(Column::words(HOW).optional().with(rows.iter().map(|r| Cell::text(r.detail.clone()))));
     }
     grid(columns, width)
 }
@@ -362,6 +506,14 @@ fn summary(rows: &[Row]) -> Vec<String> {
     if !mixes.is_empty() {
         items.push(format!("{} {}", if mixes.len() == 1 { "mix" } else { "mixes" }, mixes.into_iter().collect::<Vec<_>>().join(", ")));
     }
+    let crews: BTreeSet<usize> = rows.iter().map(|r| r.loaders.len()).filter(|n| *n > 0).collect();
+    if crews.len() > 1 {
+        items.push(format!("{} CPUs at once", some(crews.iter().map(usize::to_string))));
+    }
+    let delays: BTreeSet<u32> = rows.iter().filter_map(|r| r.delay).collect();
+    if !delays.is_empty() {
+        items.push(format!("delays {} (core cycles between bursts of four lines)", some(delays.iter().map(u32::to_string))));
+    }
     items.push(format!("buffers {}", sizes(&buffers)));
     if let Some(most) = rows.iter().map(|r| r.total).max() {
         items.push(format!("at most {} at a time", human(most)));
@@ -371,6 +523,15 @@ fn summary(rows: &[Row]) -> Vec<String> {
         items.extend(details.into_iter().map(str::to_owned));
     }
     items
+}
+
+/// All of a list, or its ends where it is long.
+fn some(list: impl Iterator<Item = String>) -> String {
+    let list: Vec<String> = list.collect();
+    match list.as_slice() {
+        [first, .., last] if list.len() > LISTED_CELLS => format!("{first}…{last} ({} of them)", list.len()),
+        _ => list.join(", "),
+    }
 }
 
 /// `73 working sets from 4 KiB to 1 GiB`.
