@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
 use memgauge_core::metrics::{CounterMetric, MetricUnit};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Measurement, Metric, Report};
+use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Measurement, Metric, Report, Table};
 
 use super::grid::{Cell, Column, blocks, grid};
-use super::number::{count, half_width, human, number, percent, seconds, value_of};
+use super::number::{count, half_width, number, percent, seconds, size, value_of};
 use super::page::{INDENT, Page, Style};
-use super::{cpus_name, machine, notes, place};
+use super::{cpus_name, machine, notes, place, sweep};
 
 /// Beyond this many measurements each is a line, with the metrics that fit.
 const MOST_COLUMNS: usize = 6;
@@ -34,29 +34,82 @@ pub(super) fn of_measurements(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("Counters", "of the measuring threads, around exactly the windows that were measured");
-    let shown: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| all.iter().any(|(_, c)| c.metric(*m).is_some())).collect();
-    let cell = |c: &Counters, m: CounterMetric| {
-        c.metric(m).map_or(Cell::Blank, |v| Cell::number(format!("{}{}", value(m.definition().unit, v), suffix(m, c))))
-    };
-    let heads: Vec<String> = all.iter().map(|(m, _)| head(m)).collect();
-    if all.len() <= MOST_COLUMNS {
-        let lead = Column::words("metric").with(shown.iter().map(|m| Cell::text(title(*m))));
-        let column =
-            |(head, (_, c)): (&String, &(&Measurement, &Counters))| Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)));
-        let columns: Vec<Column> = heads.iter().zip(&all).map(column).collect();
-        for block in blocks(&lead, &columns, page.width) {
-            page.table(&block);
-        }
-    } else {
-        let mut columns = vec![Column::words("of").with(heads.iter().map(|h| Cell::text(h.as_str())))];
-        let foremost = FOREMOST.into_iter().filter(|m| shown.contains(m));
-        columns.extend(foremost.map(|m| Column::numbers(title(m)).optional().with(all.iter().map(|(_, c)| cell(c, m)))));
-        page.table(&grid(columns, page.width));
+    let (swept, single): (Vec<Of<'_>>, Vec<Of<'_>>) =
+        all.iter().copied().partition(|(m, _)| all.len() > MOST_COLUMNS && m.at.table == Some(Table::WorkingSet));
+    let mut said = BTreeSet::new();
+    if !single.is_empty() {
+        said.extend(beside(page, &single));
+    }
+    if !swept.is_empty() {
+        said.extend(by_working_set(page, report, &swept));
     }
     let shares: Vec<f64> = all.iter().filter_map(|(_, c)| c.running).collect();
     scope(page, all[0].1.scope, shares.into_iter().reduce(f64::min));
     let events = all[0].1.events.iter().filter(|e| e.value.is_some()).map(|e| &e.event);
-    legend(page, &shown, events);
+    let said: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| said.contains(m)).collect();
+    legend(page, &said, events);
+}
+
+/// A measurement and what was counted of it.
+type Of<'a> = (&'a Measurement, &'a Counters);
+
+/// The metrics that one of these has.
+fn shown(of: &[Of<'_>]) -> Vec<CounterMetric> {
+    CounterMetric::ALL.into_iter().filter(|m| of.iter().any(|(_, c)| c.metric(*m).is_some())).collect()
+}
+
+fn cell(counters: &Counters, metric: CounterMetric, suffix: &str) -> Cell {
+    counters.metric(metric).map_or(Cell::Blank, |v| Cell::number(format!("{}{suffix}", value(metric.definition().unit, v))))
+}
+
+/// Few measurements as columns, many as lines; the metrics said of them.
+fn beside(page: &mut Page, all: &[Of<'_>]) -> Vec<CounterMetric> {
+    let mut shown = shown(all);
+    let cell = |c: &Counters, m: CounterMetric| cell(c, m, &suffix(m, c));
+    let heads: Vec<String> = all.iter().map(|(m, _)| head(m)).collect();
+    if all.len() <= MOST_COLUMNS {
+        let lead = Column::words("metric").with(shown.iter().map(|m| Cell::text(title(*m))));
+        let column = |(head, (_, c)): (&String, &Of<'_>)| Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)));
+        let columns: Vec<Column> = heads.iter().zip(all).map(column).collect();
+        for block in blocks(&lead, &columns, page.width) {
+            page.table(&block);
+        }
+    } else {
+        shown = FOREMOST.into_iter().filter(|m| shown.contains(m)).collect();
+        let mut columns = vec![Column::words("of").with(heads.iter().map(|h| Cell::text(h.as_str())))];
+        columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().with(all.iter().map(|(_, c)| cell(c, *m)))));
+        page.table(&grid(columns, page.width));
+    }
+    shown
+}
+
+/// A table for each curve over the working set, of the sizes that the curve's own table lists; the metrics said of them.
+fn by_working_set(page: &mut Page, report: &Report, all: &[Of<'_>]) -> Vec<CounterMetric> {
+    let shared = |m: &Measurement| Coordinates { working_set: None, ..m.at.clone() };
+    let keys: BTreeSet<(Metric, Coordinates)> = all.iter().map(|(m, _)| (m.metric, shared(m))).collect();
+    let mut said = Vec::new();
+    for (metric, at) in keys {
+        let mut points: Vec<Of<'_>> = all.iter().copied().filter(|(m, _)| m.metric == metric && shared(m) == at).collect();
+        points.sort_by_key(|(m, _)| m.at.working_set);
+        let sizes: Vec<&Measurement> = points.iter().map(|p| p.0).collect();
+        let listed = sweep::listed(&sizes, sweep::summary(report, metric, &at));
+        points.retain(|(m, _)| listed.iter().any(|l| std::ptr::eq(*l, *m)));
+        let shown = shown(&points);
+        let shown: Vec<CounterMetric> = FOREMOST.into_iter().filter(|m| shown.contains(m)).collect();
+        let what = if metric == Metric::Latency { "latency" } else { "bandwidth" };
+        page.gap();
+        page.text(Style::Plain, INDENT, INDENT, &format!("{what} by working set, {}", sweep::who(&at)));
+        let sizes = points.iter().map(|(m, _)| Cell::text(m.at.working_set.map(size).unwrap_or_default()));
+        let mut columns = vec![Column::numbers("working set").with(sizes)];
+        columns.extend(shown.iter().map(|m| {
+            let per = points.first().map(|(_, c)| suffix(*m, c)).unwrap_or_default();
+            Column::numbers(format!("{}{per}", title(*m))).optional().with(points.iter().map(|(_, c)| cell(c, *m, "")))
+        }));
+        page.table(&grid(columns, page.width));
+        said.extend(shown);
+    }
+    page.gap();
+    said
 }
 
 /// A program that was counted.
@@ -229,10 +282,10 @@ fn head(m: &Measurement) -> String {
         None => String::new(),
     };
     let lone = m.at.order.is_some() && m.at.table.is_none();
-    if let Some(size) = m.at.working_set {
+    if let Some(bytes) = m.at.working_set {
         let of = m.at.mix.map_or(text, |mix| mix.to_string());
         let by = m.at.cpu.map(|c| format!("CPU {c}")).or_else(|| m.at.cpus.as_ref().map(cpus_name));
-        return [Some(of).filter(|t| !t.is_empty()), by, Some(human(size))].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        return [Some(of).filter(|t| !t.is_empty()), by, Some(size(bytes))].into_iter().flatten().collect::<Vec<_>>().join(", ");
     }
     if !lone {
         if !text.is_empty() {

@@ -239,8 +239,7 @@ fn results(page: &mut Page, report: &Report) {
     notes::notes(page, report);
     page.gap();
     let t = report.timing;
-    let planned =
-        report.plan.as_ref().filter(|_| t.setup.is_some()).map_or(String::new(), |p| format!(" (planned {})", plan::duration(p)));
+    let planned = report.plan.as_ref().filter(|_| t.setup.is_some()).map_or(String::new(), |p| format!(" (planned {})", plan::duration(p)));
     let spent = format!("measuring {} · set-up {} · total {}{planned}", seconds(t.measuring_s), seconds(t.setup_s), seconds(t.total_s));
     page.line(Style::Dim, &spent);
     if let Some(s) = t.setup.filter(|_| t.setup_s > NOTABLE_SETUP * t.total_s) {

@@ -73,6 +73,16 @@ pub(crate) fn human(bytes: Bytes) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
+/// The same with both digits of quarters, which sizes of caches and working sets come in: `1.25 MiB`.
+pub(super) fn size(bytes: Bytes) -> String {
+    let unit = [1u64 << 40, 1 << 30, 1 << 20, 1 << 10].into_iter().find(|unit| bytes.0 >= *unit).unwrap_or(1);
+    let text = human(bytes);
+    match (bytes.0 % unit == unit / 4 || bytes.0 % unit == unit / 4 * 3, text.rsplit_once(' ')) {
+        (true, Some((_, name))) if unit > 1 => format!("{:.2} {name}", bytes.0 as f64 / unit as f64),
+        _ => text,
+    }
+}
+
 /// A share from 0 to 1 in per cent: tenths below ten per cent, unless it is whole.
 pub(crate) fn percent(share: f64) -> String {
     let p = share * 100.0;
@@ -154,6 +164,8 @@ mod tests {
         assert_eq!(human(Bytes(8_321_499_136)), "7.8 GiB");
         assert_eq!(human(Bytes::mib(512)), "512 MiB");
         assert_eq!(human(Bytes(100)), "100 B");
+        let sizes = [Bytes::kib(1280), Bytes::kib(1792), Bytes::kib(2560), Bytes::mib(48), Bytes(3), Bytes(1 << 30), Bytes::kib(1300)];
+        assert_eq!(sizes.map(size), ["1.25 MiB", "1.75 MiB", "2.5 MiB", "48 MiB", "3 B", "1 GiB", "1.3 MiB"]);
         assert_eq!([0.83, 48.2, 200.0, 7500.0].map(seconds), ["0.8 s", "48 s", "3 min 20 s", "2 h 05 min"]);
         assert_eq!([0.64, 0.013, 0.01, 0.004, 0.0].map(percent), ["64 %", "1.3 %", "1 %", "0.4 %", "0 %"]);
     }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::levels::{Level, LevelSummary};
-use memgauge_core::result::{Coordinates, Measurement, Metric};
+use memgauge_core::result::{Coordinates, Measurement, Metric, Report};
 use memgauge_core::units::Bytes;
 
 use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};
 use super::latency::order_name;
 use super::marks::Marks;
-use super::number::{bar, bounds, human, number, range, unit, value_of};
+use super::number::{bar, bounds, human, number, range, size, unit, value_of};
 use super::page::{INDENT, Page, Style};
 use super::{Context, cpus_name};
 
@@ -38,31 +38,30 @@ fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     let title = if latency { "Latency by working set" } else { "Bandwidth by working set" };
     page.heading(title, &context.about(&about(at, latency)));
     let unit = unit(first.unit);
-    let summary = context.report.levels.iter().find(|l| l.at == *at && l.metric == Some(first.metric));
+    let summary = summary(context.report, first.metric, at);
     if let Some(summary) = summary {
         levels(page, summary, unit);
     }
-    let sketch = sketch(ms);
+    let scale = Scale::of(latency, ms);
+    let sketch = sketch(ms, &scale);
     if let (false, Some(from), Some(to)) =
         (sketch.is_empty(), ms.first().and_then(|m| m.at.working_set), ms.last().and_then(|m| m.at.working_set))
     {
         page.gap();
-        page.text(Style::Plain, INDENT, INDENT, &format!("{} {sketch} {}", human(from), human(to)));
+        page.text(Style::Plain, INDENT, INDENT, &format!("{} {sketch} {}", size(from), size(to)));
     }
     let all = ms;
-    let listed: Vec<&Measurement> =
-        if all.len() > LISTED { all.iter().copied().filter(|m| tells(m, summary)).collect() } else { all.to_vec() };
+    let listed = listed(all, summary);
     let ms = &listed[..];
     let mut marks = Marks::new(context.report, ms);
-    let values: Vec<f64> = all.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let lines = grid(
         vec![
-            Column::numbers("working set").with(ms.iter().map(|m| Cell::text(m.at.working_set.map(human).unwrap_or_default()))),
+            Column::numbers("working set").with(ms.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
             Column::numbers(unit).with(ms.iter().map(|m| marks.cell(Some(m)))),
             Column::words(if latency { "latency" } else { "bandwidth" }).optional().with(ms.iter().map(|m| {
-                let shape = value_of(&m.estimate).map(|v| bar(share(v, &values), BAR)).unwrap_or_default();
+                let shape = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
                 Cell::text(match (m.at.working_set, summary) {
-                    (Some(size), Some(summary)) => match edge(summary, size) {
+                    (Some(bytes), Some(summary)) => match edge(summary, bytes) {
                         Some(name) => format!("{shape} ◂ {name}"),
                         None => shape,
                     },
@@ -74,8 +73,8 @@ fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     );
     page.table(&lines);
     marks.print(page, &mut context.advised);
-    let scale = if latency { "bars and sketch are logarithmic" } else { "bars and sketch begin at 0" };
-    let mut items = vec![scale.to_owned(), "all working sets are parts of one allocation".to_owned()];
+    let drawn = if scale.logarithmic { "bars and sketch are logarithmic" } else { "bars and sketch begin at 0" };
+    let mut items = vec![drawn.to_owned(), "all working sets are parts of one allocation".to_owned()];
     if let Some(spread) = spread(first) {
         items.push(spread);
     }
@@ -86,6 +85,16 @@ fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Me
     page.items(Style::Dim, INDENT, &items);
 }
 
+/// What was found in a curve.
+pub(super) fn summary<'a>(report: &'a Report, metric: Metric, at: &Coordinates) -> Option<&'a LevelSummary> {
+    report.levels.iter().find(|l| l.at == *at && l.metric == Some(metric))
+}
+
+/// The points of a curve that get a line.
+pub(super) fn listed<'a>(all: &[&'a Measurement], summary: Option<&LevelSummary>) -> Vec<&'a Measurement> {
+    all.iter().copied().filter(|m| all.len() <= LISTED || tells(m, summary)).collect()
+}
+
 /// Whether a size is worth a line where there are many: powers of two and the edges of levels.
 fn tells(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
     let Some(size) = m.at.working_set else { return true };
@@ -93,18 +102,22 @@ fn tells(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
     size.0.is_power_of_two() || knees.any(|k| k.fits == size || k.spills == size)
 }
 
-/// Who measures, and where.
+/// What the numbers are, who measures, and where.
 fn about(at: &Coordinates, latency: bool) -> String {
+    format!("{}, {}", if latency { "ns per dependent load" } else { "GB/s" }, who(at))
+}
+
+/// Who measures, and where.
+pub(super) fn who(at: &Coordinates) -> String {
     let home = at.memory_node.map(|n| format!(" in node {n}")).unwrap_or_default();
-    if latency {
-        let order = at.order.map(order_name).unwrap_or("pointer chase");
-        let who = at.cpu.map(|c| format!(" by CPU {c}")).unwrap_or_default();
-        return format!("ns per dependent load, {order}{who}{home}");
+    if let Some(mix) = at.mix {
+        let who = at.cpus.as_ref().map(|c| format!(" by {}", cpus_name(c))).unwrap_or_default();
+        let each = if at.cpus.as_ref().is_some_and(|c| c.len() > 1) { ", working set of each CPU" } else { "" };
+        return format!("{mix}{who}{home}{each}");
     }
-    let who = at.cpus.as_ref().map(|c| format!(" by {}", cpus_name(c))).unwrap_or_default();
-    let each = if at.cpus.as_ref().is_some_and(|c| c.len() > 1) { ", working set of each CPU" } else { "" };
-    let mix = at.mix.map(|m| format!("{m}")).unwrap_or_default();
-    format!("GB/s, {mix}{who}{home}{each}")
+    let order = at.order.map(order_name).unwrap_or("pointer chase");
+    let who = at.cpu.map(|c| format!(" by CPU {c}")).unwrap_or_default();
+    format!("{order}{who}{home}")
 }
 
 /// The levels, and what they say of the caches.
@@ -119,10 +132,10 @@ fn levels(page: &mut Page, summary: &LevelSummary, unit: &str) {
             Column::words("level").with(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
             Column::numbers(unit).with(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
             Column::words("95 %").optional().with(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
-            Column::words("flat").with(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", human(l.from), human(l.to))))),
+            Column::words("flat").with(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
             Column::words("ends between").with(summary.levels.iter().enumerate().map(|(i, l)| {
                 Cell::text(match &l.knee {
-                    Some(k) => format!("{} and {}", human(k.fits), human(k.spills)),
+                    Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
                     None if i == last => "not seen".to_owned(),
                     None => String::new(),
                 })
@@ -137,7 +150,7 @@ fn levels(page: &mut Page, summary: &LevelSummary, unit: &str) {
         page.text(Style::Warning, INDENT, INDENT, text);
     }
     for cache in &summary.unseen {
-        let text = format!("{} of {}: described, and the curve has no step there", cache.name, human(cache.size));
+        let text = format!("{} of {}: described, and the curve has no step there", cache.name, size(cache.size));
         page.text(Style::Warning, INDENT, INDENT, &text);
     }
 }
@@ -146,9 +159,9 @@ fn levels(page: &mut Page, summary: &LevelSummary, unit: &str) {
 fn described(level: &Level) -> String {
     let Some(knee) = &level.knee else { return String::new() };
     match (&knee.cache, knee.agrees) {
-        (Some(cache), Some(true)) => human(cache.size),
-        (Some(cache), _) if knee.spills < cache.size => format!("{}: less is seen", human(cache.size)),
-        (Some(cache), _) => format!("{}: more is seen", human(cache.size)),
+        (Some(cache), Some(true)) => size(cache.size),
+        (Some(cache), _) if knee.spills < cache.size => format!("{}: less is seen", size(cache.size)),
+        (Some(cache), _) => format!("{}: more is seen", size(cache.size)),
         (None, _) => "no cache".to_owned(),
     }
 }
@@ -164,19 +177,55 @@ fn spread(m: &Measurement) -> Option<String> {
     Some(format!("working set: bytes of the lines that are chased, one every {}", human(stride)))
 }
 
-/// How long a value's bar is, 0 to 1: latencies, whose levels lie decades apart, by their logarithm.
-fn share(value: f64, values: &[f64]) -> f64 {
-    let Some((low, high)) = bounds(values.iter().copied()) else { return 0.0 };
-    if high / low < 4.0 || low <= 0.0 {
-        return value / high;
+/// From this factor between the highest and the lowest latency on, bars are logarithmic, because levels lie decades apart. Below it, a
+/// logarithm between a flat curve's own ends would make steps of its noise.
+const WIDE: f64 = 4.0;
+/// The lowest value keeps a bar, too.
+const LEAST: f64 = 0.08;
+
+/// How values become lengths of bars and heights of the sketch, and what the legend says of it.
+struct Scale {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Scale {
+    /// For all the points of a curve. Bandwidths begin at 0 however far they lie apart, so that half of it is half as long.
+    fn of(latency: bool, ms: &[&Measurement]) -> Self {
+        let (low, high) = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).unwrap_or((0.0, 0.0));
+        Self::between(latency, low, high)
     }
-    // The lowest value keeps a bar, too.
-    0.08 + 0.92 * (value / low).ln() / (high / low).ln()
+
+    fn between(latency: bool, low: f64, high: f64) -> Self {
+        Self { low, high, logarithmic: latency && low > 0.0 && high / low >= WIDE }
+    }
+
+    /// 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        if self.logarithmic { LEAST + (1.0 - LEAST) * (value / self.low).ln() / (self.high / self.low).ln() } else { value / self.high }
+    }
 }
 
 /// The curve in one line, a character a point.
-fn sketch(ms: &[&Measurement]) -> String {
-    let values: Vec<f64> = ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
-    let height = |v: f64| EIGHTHS[((share(v, &values) * 8.0).ceil() as usize).clamp(1, 8) - 1];
+fn sketch(ms: &[&Measurement], scale: &Scale) -> String {
+    let height = |v: f64| EIGHTHS[((scale.share(v) * 8.0).ceil() as usize).clamp(1, 8) - 1];
     ms.iter().map(|m| value_of(&m.estimate).map_or(' ', height)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidths_begin_at_0_and_latencies_that_lie_decades_apart_do_not() {
+        let bandwidth = Scale::between(false, 20.0, 200.0);
+        assert!(!bandwidth.logarithmic);
+        assert_eq!([100.0, 200.0].map(|v| bandwidth.share(v)), [0.5, 1.0]);
+        let steep = Scale::between(true, 1.0, 100.0);
+        assert!(steep.logarithmic && (steep.share(10.0) - 0.54).abs() < 1e-9 && (steep.share(1.0) - LEAST).abs() < 1e-9);
+        let flat = Scale::between(true, 99.0, 100.0);
+        assert!(!flat.logarithmic && (flat.share(99.0) - 0.99).abs() < 1e-9, "noise is no step");
+        assert!(!Scale::between(true, 0.0, 100.0).logarithmic, "there is no logarithm of 0");
+    }
 }
