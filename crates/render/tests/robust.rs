@@ -4,7 +4,8 @@
 mod samples;
 
 use memgauge_core::result::{Report, Table};
-use memgauge_render::{FILE_WIDTH, Format, Json, Text, for_path, plan_text};
+use memgauge_core::units::Bytes;
+use memgauge_render::{FILE_WIDTH, Format, Json, Picture, Text, for_path, plan_text};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -58,6 +59,7 @@ fn change(kind: u8) -> impl Fn(&mut Value) {
         (3, Value::Array(list)) => list.truncate(1),
         (3, Value::Bool(b)) => *b = !*b,
         (3, Value::String(_)) => *v = "x".repeat(70_000).into(),
+        (4, Value::Number(_)) => *v = u64::MAX.into(),
         _ => {}
     }
 }
@@ -66,7 +68,7 @@ fn change(kind: u8) -> impl Fn(&mut Value) {
 fn every_single_change_of_a_small_report() {
     let whole = serde_json::to_value(samples::vm()).unwrap();
     let mut shown = 0;
-    for kind in 0..4 {
+    for kind in 0..5 {
         // Every eleventh value, a different one for each kind of change: all would take half a minute and hit the same code again.
         for n in (kind as usize..size(&whole)).step_by(11) {
             let mut changed = whole.clone();
@@ -83,7 +85,7 @@ fn every_single_change_of_a_small_report() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn many_changes_of_any_report(which in 0usize..7, changes in prop::collection::vec((0.0f64..1.0, 0u8..4), 1..40)) {
+    fn many_changes_of_any_report(which in 0usize..7, changes in prop::collection::vec((0.0f64..1.0, 0u8..5), 1..40)) {
         let mut value = serde_json::to_value(&samples::all()[which].1).unwrap();
         let total = size(&value);
         for (place, kind) in changes {
@@ -134,6 +136,22 @@ fn empty_and_enormous_reports() {
     let text = String::from_utf8(Text { width: 100, colour: false }.render(&report).unwrap()).unwrap();
     assert!(text.lines().count() < 520 && text.lines().all(|l| l.chars().count() <= 100));
     assert!(plan_text(report.plan.as_ref().unwrap(), &report.machine, 100).lines().count() < 20);
+}
+
+#[test]
+fn working_sets_of_all_that_64_bits_hold() {
+    for size in [0, 1, 1 << 62, (1 << 63) - 1, 1 << 63, u64::MAX] {
+        let mut report = samples::sweeps::counted(&[], 1000);
+        for (i, m) in report.results.iter_mut().enumerate() {
+            // All of them, or the largest beside usual ones.
+            if i > 8 || size % 2 == 0 {
+                m.at.working_set = Some(Bytes(size));
+            }
+        }
+        report.levels = memgauge_core::levels::of_results(&report.results, &report.machine);
+        show(&report);
+        assert!(!Picture::Svg.render(&report).unwrap().is_empty());
+    }
 }
 
 #[test]

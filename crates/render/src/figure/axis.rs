@@ -98,7 +98,8 @@ impl Axis {
     /// Powers of two of bytes, every so many of them labelled.
     pub(crate) fn bytes(title: impl Into<String>, low: Bytes, high: Bytes, most: usize) -> Self {
         let powers = |b: Bytes| b.0.max(1).ilog2();
-        let (first, last) = (powers(low), if high.0.is_power_of_two() { powers(high) } else { powers(high) + 1 });
+        // The last power of two that 64 bits hold is the last tick, and not the only one.
+        let (first, last) = (powers(low).min(62), if high.0.is_power_of_two() { powers(high) } else { powers(high) + 1 });
         let last = last.clamp(first + 1, 63);
         let every = (last - first) as usize / most.max(1) + 1;
         let label = |p: u32| ((p - first) as usize).is_multiple_of(every).then(|| Bytes(1 << p).to_string());
@@ -160,6 +161,10 @@ mod tests {
         let sizes = Axis::bytes("", Bytes::kib(4), Bytes::mib(256), 9);
         assert_eq!(labels(&sizes), ["4 KiB", "16 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB"]);
         assert_eq!(labels(&Axis::doublings("", 1, 48, 8)), ["1", "2", "4", "8", "16", "32"]);
+        for (low, high) in [(0, 0), (1 << 62, u64::MAX), (1 << 63, u64::MAX), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
+            let axis = Axis::bytes("", Bytes(low), Bytes(high), 9);
+            assert!(axis.high > axis.low && axis.share(axis.high) == 1.0, "{low} {high}: {axis:?}");
+        }
     }
 
     #[test]
