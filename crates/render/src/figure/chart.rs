@@ -213,7 +213,13 @@ impl Chart {
             let name = shorten(name, plot.width / 3.0, LABEL);
             let size = (font::width(&name, LABEL, Weight::SemiBold), TALL);
             let mut points = series.samples.iter().rev().map(|s| self.place(plot, s.x, s.y));
-            let Some(area) = points.find_map(|p| placer.close(p, size, &directions)) else { return series.samples.is_empty() };
+            let Some(area) = points.find_map(|p| placer.close(p, size, &directions)) else {
+                // Where nothing was drawn there is nothing to name; the others still have names.
+                if series.samples.is_empty() {
+                    continue;
+                }
+                return false;
+            };
             placed.push(Placed { text: label(&name, &area, text_of(series.colour)).bold(), leader: None });
         }
         true
@@ -311,6 +317,21 @@ impl Chart {
     }
 }
 
+impl Chart {
+    /// Bitmaps would show a fine line where two columns touch.
+    fn close_seams(&self, scene: &mut Scene, plot: &Area) {
+        for (a, b) in self.series.iter().zip(self.series.iter().skip(1)) {
+            if let (Some(left), Some(right)) = (a.samples.last(), b.samples.first())
+                && left.x == right.x
+                && a.colour == b.colour
+            {
+                let (x, top) = self.place(plot, left.x, left.y.min(right.y));
+                scene.rect(Area::new(x - 0.25, top, 0.5, plot.bottom() - top), a.colour);
+            }
+        }
+    }
+}
+
 /// A text whose box is this area.
 fn label(name: &str, area: &Area, colour: Colour) -> Text {
     Text::new(name, (area.x, area.y + LABEL * CAPITALS), LABEL, colour).rimmed()
@@ -336,6 +357,9 @@ impl Panel for Chart {
         for series in &self.series {
             self.draw_series(scene, &plot, series);
         }
+        if self.columns {
+            self.close_seams(scene, &plot);
+        }
         for mark in self.marks.iter().filter(|m| m.ring) {
             let p = self.place(&plot, mark.at.0, mark.at.1);
             for colour in [WHITE, mark.colour] {
@@ -359,4 +383,24 @@ fn ring(scene: &mut Scene, centre: Point, radius: f64, stroke: Stroke) {
         (centre.0 + radius * angle.cos(), centre.1 + radius * angle.sin())
     });
     scene.path(points.collect(), stroke);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_series_without_points_takes_no_name_from_the_others() {
+        let mut chart = Chart::new(Words::default(), Axis::linear("x", 0.0, 10.0, 5), Axis::linear("y", 0.0, 10.0, 5));
+        let sample = |x: f64, y: f64| Sample { x, y, ..Sample::default() };
+        let series = |name: &str, samples| Series { name: Some(name.into()), colour: INK, samples, joined: true };
+        chart.series = vec![
+            series("nothing measured", vec![]),
+            series("first", vec![sample(1.0, 2.0), sample(9.0, 3.0)]),
+            series("second", vec![sample(1.0, 7.0), sample(9.0, 8.0)]),
+        ];
+        let (words, placed) = chart.complete(&chart.plot((0.0, 0.0), 0.0));
+        let names: Vec<&str> = placed.iter().map(|p| p.text.content.as_str()).collect();
+        assert_eq!((names, words.key.len()), (vec!["first", "second"], 0));
+    }
 }
