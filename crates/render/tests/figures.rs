@@ -3,6 +3,10 @@
 
 #[path = "figures/kinds.rs"]
 mod kinds;
+#[path = "figures/limits.rs"]
+mod limits;
+#[path = "figures/lines.rs"]
+mod lines;
 mod samples;
 
 use std::path::PathBuf;

@@ -12,12 +12,12 @@ use super::frame::{Panel, Words};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
 use super::latency::node_matrix;
 use super::palette::{GREY, INK, series};
-use super::source::{Set, about, bar, common_pages, interval, is_degraded, limit, notes, shared_title};
+use super::source::{
+    FAR, Limit, MOST_SERIES, Set, about, bar, bus_moves_what_is_asked, common_pages, interval, is_degraded, limit, limit_note,
+    limit_of_program, limits, notes, part_of, shared_title,
+};
 use crate::text::cpus_name;
 use crate::text::number::{bounds, number, value_of};
-
-/// More curves than this in one chart cannot be told apart.
-pub(crate) const MOST_SERIES: usize = 6;
 
 /// Node of the CPUs and node of the memory.
 type Place = (Option<u32>, Option<u32>);
@@ -52,7 +52,6 @@ pub(crate) fn by_mix(sets: &[Set<'_>]) -> Bars {
             rows.push(Row {
                 name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
                 detail: first.filter(|_| most > 1).map_or_else(|| described.to_owned(), |m| variant(&m.at, described)),
-                limit: found.iter().flatten().find_map(|m| m.verdict.limit).filter(|l| l.is_finite() && *l > 0.0),
                 bars: found.into_iter().enumerate().map(|(i, m)| bar(m, series(i))).collect(),
             });
         }
@@ -83,7 +82,6 @@ pub(crate) fn search(sets: &[Set<'_>]) -> Bars {
             Row {
                 name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
                 detail,
-                limit: found.iter().flatten().find_map(|m| m.verdict.limit).filter(|l| l.is_finite() && *l > 0.0),
                 bars: found.into_iter().enumerate().map(|(i, m)| bar(m, series(i))).collect(),
             }
         })
@@ -98,6 +96,7 @@ fn best<'a>(set: &Set<'a>, mix: Option<Mix>) -> Option<&'a Measurement> {
 
 fn bars(sets: &[Set<'_>], title: &str, rows: Vec<Row>) -> Bars {
     let ms: Vec<&Measurement> = sets.iter().flat_map(|s| s.ms.iter().copied()).collect();
+    let drawn = || rows.iter().flat_map(|r| &r.bars).filter_map(|b| b.limit);
     let cpus: BTreeSet<_> = ms.iter().filter_map(|m| m.at.cpus.as_ref()).collect();
     let cpus = if cpus.len() == 1 { cpus.iter().map(|c| cpus_name(c)).collect() } else { String::new() };
     let counted = "GB/s that programs read and write, with the 95 % interval";
@@ -106,8 +105,19 @@ fn bars(sets: &[Set<'_>], title: &str, rows: Vec<Row>) -> Bars {
     if sets.len() > 1 {
         words.key = sets.iter().enumerate().map(|(i, s)| (series(i), s.name.unwrap_or_default().to_owned())).collect();
     }
-    let limit_name = limit(&ms).map(|(l, source)| format!("limit {} GB/s{source}", number(l)));
+    // Named at the line where that stands at the limit itself, else explained.
+    let limit_name = limit(&ms).filter(|l| drawn().all(|d| d == l.gbs)).map(|l| format!("limit {}", l.text()));
+    if limit_name.is_none() && drawn().next().is_some() {
+        let all: Vec<String> = limits(&ms).iter().map(Limit::text).collect();
+        let less = if ms.iter().any(|m| reads_first(m)) { ", less what stores read first" } else { "" };
+        words.notes.push(format!("Dashed: the limit of what crosses the bus, {}{less}.", all.join(" or ")));
+    }
     Bars { words, unit: "GB/s", rows, limit_name }
+}
+
+/// Whether more crossed the bus than the program asked for, as far as that is known.
+fn reads_first(m: &Measurement) -> bool {
+    limit_of_program(m).zip(m.verdict.limit).is_some_and(|(program, bus)| program < bus)
 }
 
 /// Lines over the number of CPUs, one for each mix, place and result.
@@ -130,7 +140,9 @@ pub(crate) fn ramps(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
     }
     let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
     let title = shared_title(sets, &format!("Bandwidth by number of CPUs{only}"));
-    lines.chunks(MOST_SERIES).map(|lines| Box::new(ramp(sets, &title, lines)) as Box<dyn Panel>).collect()
+    let of = lines.len().div_ceil(MOST_SERIES);
+    let chart = |(part, lines)| Box::new(ramp(sets, &(title.clone() + &part_of(part, of)), lines)) as Box<dyn Panel>;
+    lines.chunks(MOST_SERIES).enumerate().map(chart).collect()
 }
 
 fn threads(m: &Measurement) -> usize {
@@ -143,9 +155,10 @@ fn ramp(sets: &[Set<'_>], title: &str, lines: &[(Option<String>, Vec<&Measuremen
     let values = ms.iter().flat_map(|m| [value_of(&m.estimate), interval(m).map(|i| i.1)]).flatten();
     let peak = bounds(values).map_or(1.0, |b| b.1);
     let limit = limit(&ms);
-    let shown = limit.filter(|(l, _)| *l <= peak * 1.6);
-    let top = shown.as_ref().map_or(peak, |(l, _)| l.max(peak));
+    let shown = limit.as_ref().filter(|l| l.gbs <= peak * FAR && bus_moves_what_is_asked(&ms));
+    let top = shown.map_or(peak, |l| l.gbs.max(peak));
     let mut words = Words::new(title, about(&["GB/s that programs read and write, with the 95 % interval", &common_pages(sets)]));
+    words.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &ms)));
     notes(&mut words, sets, true);
     let x = Axis::doublings("CPUs", 1, most as u64, 12);
     let mut chart = Chart::new(words, x, Axis::linear("Bandwidth (GB/s)", 0.0, top, 7));
@@ -168,8 +181,7 @@ fn ramp(sets: &[Set<'_>], title: &str, lines: &[(Option<String>, Vec<&Measuremen
         }));
         chart.series.push(Series { name: name.clone(), colour: series(i), samples, joined: true });
     }
-    let rule = |(at, source): (f64, String)| Rule { at, vertical: false, name: format!("limit {} GB/s{source}", number(at)), colour: GREY };
-    chart.rules.extend(shown.map(rule));
+    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: false, name: format!("limit {}", l.text()), colour: GREY }));
     chart
 }
 

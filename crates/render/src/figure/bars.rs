@@ -23,6 +23,8 @@ pub(crate) struct Bar {
     /// After the value, such as `±0.4`.
     pub(crate) after: String,
     pub(crate) degraded: bool,
+    /// What the machine could do at most, in the bar's unit.
+    pub(crate) limit: Option<f64>,
 }
 
 /// Bars of the same thing.
@@ -31,8 +33,6 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) detail: String,
     pub(crate) bars: Vec<Bar>,
-    /// What the machine could do at most.
-    pub(crate) limit: Option<f64>,
 }
 
 /// The bars.
@@ -41,7 +41,7 @@ pub(crate) struct Bars {
     pub(crate) words: Words,
     pub(crate) unit: &'static str,
     pub(crate) rows: Vec<Row>,
-    /// Named above the limit, when all rows share it.
+    /// Named above the limit, when all bars that have one share it.
     pub(crate) limit_name: Option<String>,
 }
 
@@ -70,11 +70,12 @@ impl Bars {
         named + self.rows.iter().map(|r| r.bars.len() as f64 * BAR + GAP).sum::<f64>()
     }
 
-    /// The limit, when all rows have the same and it has a name.
+    /// The limit, when it has a name and all bars that have one have the same.
     fn common_limit(&self) -> Option<f64> {
         self.limit_name.as_ref()?;
-        let first = self.rows.first()?.limit?;
-        self.rows.iter().all(|r| r.limit == Some(first)).then_some(first)
+        let mut limits = self.rows.iter().flat_map(|r| &r.bars).filter_map(|b| b.limit);
+        let first = limits.next()?;
+        limits.all(|l| l == first).then_some(first)
     }
 }
 
@@ -91,8 +92,8 @@ impl Panel for Bars {
         let widest = |(value, after): (String, String)| font::width(&format!("{value} {after}"), LABEL, Weight::Regular);
         let room = all().map(|b| widest(self.label(b))).fold(0.0, f64::max) + 22.0;
         let full = (at.0 + WIDTH - room - left).max(60.0);
-        let ends = all().flat_map(|b| [b.value, b.interval.map(|i| i.1)]);
-        let most = ends.chain(self.rows.iter().map(|r| r.limit)).flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let ends = all().flat_map(|b| [b.value, b.interval.map(|i| i.1), b.limit]);
+        let most = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
         let along = |v: f64| left + if most > 0.0 { (v / most).clamp(0.0, 1.0) * full } else { 0.0 };
         let mut y = at.1 + self.words.above(WIDTH);
         if let (Some(limit), Some(name)) = (self.common_limit(), &self.limit_name) {
@@ -107,12 +108,18 @@ impl Panel for Bars {
             let base = y + high / 2.0 + LABEL * CAPITALS / 2.0;
             scene.text(Text::new(shorten(&row.name, names, LABEL), (at.0, base), LABEL, INK));
             scene.text(Text::new(shorten(&row.detail, DETAILS, LABEL), (at.0 + names + 14.0, base), LABEL, GREY));
-            let limit = row.limit.map(along);
-            if let Some(x) = limit {
-                scene.line((x, y - GAP / 2.0), (x, y + high + GAP / 2.0), Stroke::new(GREY, 1.0).dashed());
+            // One line through all bars that have the same limit.
+            let mut bars = 0;
+            for same in row.bars.chunk_by(|a, b| a.limit == b.limit) {
+                let from = y + bars as f64 * BAR - if bars == 0 { GAP / 2.0 } else { 0.0 };
+                bars += same.len();
+                let to = y + bars as f64 * BAR + if bars == row.bars.len() { GAP / 2.0 } else { 0.0 };
+                if let Some(x) = same.first().and_then(|b| b.limit).map(along) {
+                    scene.line((x, from), (x, to), Stroke::new(GREY, 1.0).dashed());
+                }
             }
             for bar in &row.bars {
-                self.draw_bar(scene, bar, y, (left, &along), limit);
+                self.draw_bar(scene, bar, y, (left, &along), bar.limit.map(along));
                 y += BAR;
             }
             y += GAP;
@@ -149,7 +156,7 @@ impl Bars {
         let mut number = Text::new(value, (end + 6.0, base), LABEL, ink);
         let more = Text::new(after, (0.0, base), LABEL, GREY);
         let wide = number.width + 4.0 + more.width;
-        if let Some(x) = limit.filter(|x| end < *x + 1.0 && end + 8.0 + wide > *x) {
+        if let Some(x) = limit.filter(|x| end < *x + 1.0 && end + 12.0 + wide > *x) {
             if right - left > wide + 12.0 {
                 // Inside the bar, because the limit stands where the number would.
                 let inside = text_on(bar.colour);

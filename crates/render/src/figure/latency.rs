@@ -12,7 +12,7 @@ use super::frame::{Panel, Words};
 use super::heat::{Cell, HeatMap};
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{INK, series};
-use super::source::{Set, about, bar, common_pages, interval, is_degraded, notes, shared_title};
+use super::source::{MOST_SERIES, Set, about, bar, common_pages, interval, is_degraded, notes, part_of, shared_title};
 use crate::text::number::{bounds, number, value_of};
 
 /// Fewer cells than this are easier to compare as bars.
@@ -128,7 +128,7 @@ fn few(set: Set<'_>, pairs: &BTreeSet<Key>) -> Bars {
             let home = if set.directory.is_some() && memory.is_none() { "device".into() } else { format!("node {}", node(memory)) };
             if let Some(m) = found {
                 let name = format!("{who}, {home}");
-                rows.push(Row { name, detail: order_name(*order).into(), bars: vec![bar(Some(m), series(i))], limit: None });
+                rows.push(Row { name, detail: order_name(*order).into(), bars: vec![bar(Some(m), series(i))] });
             }
         }
     }
@@ -139,8 +139,11 @@ fn few(set: Set<'_>, pairs: &BTreeSet<Key>) -> Bars {
     Bars { words, unit: "ns", rows, limit_name: None }
 }
 
-/// Latency by CPU: points, a series for each result and order.
-pub(crate) fn per_cpu(sets: &[Set<'_>]) -> Chart {
+/// A series' name and its points.
+type Line = (Option<String>, Vec<Sample>);
+
+/// Latency by CPU: points, a series for each result and order, in charts of as many as there are colours.
+pub(crate) fn per_cpu(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
     let ids: BTreeSet<u32> = sets.iter().flat_map(|s| &s.ms).filter_map(|m| m.at.cpu).collect();
     let ids: Vec<u32> = ids.into_iter().collect();
     let index = |id: u32| ids.binary_search(&id).unwrap_or(0) as f64;
@@ -159,8 +162,10 @@ pub(crate) fn per_cpu(sets: &[Set<'_>]) -> Chart {
     let least = high * 0.05;
     let (low, high) = if high - low < least { ((low + high - least) / 2.0, (low + high + least) / 2.0) } else { (low, high) };
     let names: Vec<String> = ids.iter().map(u32::to_string).collect();
-    let mut chart = Chart::new(words, Axis::indices("CPU", &names, 16), Axis::linear("Latency (ns)", low.max(0.0), high, 6));
+    // All charts have the same axes, so that they compare.
+    let empty = Chart::new(words, Axis::indices("CPU", &names, 16), Axis::linear("Latency (ns)", low.max(0.0), high, 6));
     let orders: BTreeSet<Option<ChaseOrder>> = all().map(|m| m.at.order).collect();
+    let mut lines: Vec<Line> = Vec::new();
     for set in sets {
         for order in &orders {
             let mut ms: Vec<&Measurement> = set.ms.iter().copied().filter(|m| m.at.order == *order && m.at.cpu.is_some()).collect();
@@ -178,17 +183,27 @@ pub(crate) fn per_cpu(sets: &[Set<'_>]) -> Chart {
             }
             let parts = [set.name, (orders.len() > 1).then(|| order_name(*order))];
             let name: Vec<&str> = parts.into_iter().flatten().collect();
-            let name = (!name.is_empty()).then(|| name.join(", "));
-            chart.series.push(Series { name, colour: series(chart.series.len()), samples, joined: false });
+            lines.push(((!name.is_empty()).then(|| name.join(", ")), samples));
         }
     }
-    if let [only] = sets {
-        chart.bands = groups(&only.report.machine.topology, &ids);
-    }
-    if chart.series.len() == 1 {
-        chart.marks = chart.series.iter().flat_map(|s| extremes(&s.samples, &ids)).collect();
-    }
-    chart
+    // Where nothing has a value, an empty chart still says why.
+    let parts: Vec<&[Line]> = if lines.is_empty() { vec![&[]] } else { lines.chunks(MOST_SERIES).collect() };
+    let of = parts.len();
+    let chart = |(part, lines): (usize, &[Line])| {
+        let mut chart = empty.clone();
+        chart.words.title.push_str(&part_of(part, of));
+        if let [only] = sets {
+            chart.bands = groups(&only.report.machine.topology, &ids);
+        }
+        for (i, (name, samples)) in lines.iter().enumerate() {
+            if of == 1 && lines.len() == 1 {
+                chart.marks = extremes(samples, &ids);
+            }
+            chart.series.push(Series { name: name.clone(), colour: series(i), samples: samples.clone(), joined: false });
+        }
+        Box::new(chart) as Box<dyn Panel>
+    };
+    parts.into_iter().enumerate().map(chart).collect()
 }
 
 /// CPUs of a kind, or of a node, that stand together.

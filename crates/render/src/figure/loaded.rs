@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
 
 use super::axis::Axis;
-use super::bandwidth::MOST_SERIES;
 use super::chart::{Chart, Mark, Rule, Sample, Series};
 use super::frame::{Panel, Words};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{Colour, GREY, INK, series, text_of};
-use super::source::{Set, about, common_pages, interval, is_degraded, limit, notes, shared_title};
+use super::source::{
+    FAR, MOST_SERIES, Set, about, bus_moves_what_is_asked, common_pages, interval, is_degraded, limit, limit_note, notes, part_of,
+    shared_title,
+};
 use crate::text::cpus_name;
+use crate::text::curve::nodes_name;
 use crate::text::number::{bounds, number, value_of};
 
-/// A limit further away than this, over the peak, would squeeze the curve: it is said in words.
-const FAR: f64 = 1.6;
 /// Points closer than this share of the plot get one label for their delays.
 const CLUSTER: f64 = 0.035;
 
@@ -34,7 +35,13 @@ pub(crate) fn charts(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
     let curves: Vec<Curve<'_>> = sets.iter().flat_map(curves_of).collect();
     let names = names(&curves);
     let list: Vec<(&Curve<'_>, Option<String>)> = curves.iter().zip(names).collect();
-    list.chunks(MOST_SERIES).map(|part| Box::new(chart(sets, part)) as Box<dyn Panel>).collect()
+    let of = list.len().div_ceil(MOST_SERIES);
+    let chart = |(part, curves)| {
+        let mut chart = chart(sets, curves);
+        chart.words.title.push_str(&part_of(part, of));
+        Box::new(chart) as Box<dyn Panel>
+    };
+    list.chunks(MOST_SERIES).enumerate().map(chart).collect()
 }
 
 fn curves_of<'a>(set: &Set<'a>) -> Vec<Curve<'a>> {
@@ -76,9 +83,10 @@ fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
         let of = |result| curves.iter().filter(move |c| c.set_name == result).map(|c| f(&c.at)).collect::<BTreeSet<_>>();
         curves.iter().any(|first| of(first.set_name).len() > 1)
     };
-    let parts: [fn(&Coordinates) -> String; 4] = [
+    let parts: [fn(&Coordinates) -> String; 5] = [
         |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
         |at| at.memory_node.map(|n| format!("memory of node {n}")).unwrap_or_default(),
+        |at| at.load_nodes.as_ref().map(|n| format!("load on {}", nodes_name(n))).unwrap_or_default(),
         |at| at.cpu.map(|c| format!("from CPU {c}")).unwrap_or_default(),
         |at| at.cpus.as_ref().map(cpus_name).unwrap_or_default(),
     ];
@@ -100,15 +108,13 @@ fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
     let highest = bounds(all().map(|s| s.y_interval.map_or(s.y, |i| i.1.max(s.y)))).map_or(1.0, |b| b.1);
     let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|(c, _)| c.bandwidths.iter().copied()).collect();
     let limit = limit(&bandwidths);
-    let shown = limit.as_ref().filter(|(l, _)| *l <= widest * FAR);
+    let shown = limit.as_ref().filter(|l| l.gbs <= widest * FAR && bus_moves_what_is_asked(&bandwidths));
     // Room at the right for the names of several curves, which end there.
-    let right = shown.map_or(widest, |(l, _)| l.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
+    let right = shown.map_or(widest, |l| l.gbs.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
     let x = Axis::linear("Bandwidth (GB/s)", 0.0, right, 8);
     let y = Axis::linear("Latency (ns)", 0.0, highest, 7);
     let mut words = words(sets, curves);
-    if let Some((l, source)) = limit.as_ref().filter(|_| shown.is_none()) {
-        words.notes.push(format!("Limit: {} GB/s{source}.", number(*l)));
-    }
+    words.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &bandwidths)));
     for (curve, name) in curves {
         if curve.summary.is_some_and(|s| s.over_saturated) {
             let which = name.as_ref().map(|n| format!("{n}: ")).unwrap_or_default();
@@ -127,9 +133,7 @@ fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
         chart.rules.extend(peak.map(|at| Rule { at, vertical: true, name: format!("peak {} GB/s", number(at)), colour: GREY }));
     }
-    let rule =
-        |(l, source): &(f64, String)| Rule { at: *l, vertical: true, name: format!("limit {} GB/s{source}", number(*l)), colour: INK };
-    chart.rules.extend(shown.map(rule));
+    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: true, name: format!("limit {}", l.text()), colour: INK }));
     chart
 }
 
@@ -152,7 +156,8 @@ fn words(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Words {
 fn who(at: &Coordinates) -> String {
     let chase = at.cpu.map(|c| format!("CPU {c} chases"));
     let home = at.memory_node.filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
-    let load = at.cpus.as_ref().map(|c| format!("{} {}", cpus_name(c), if c.len() == 1 { "loads" } else { "load" }));
+    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", nodes_name(nodes))).unwrap_or_default();
+    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", cpus_name(c), if c.len() == 1 { "loads" } else { "load" }));
     let chase = chase.map(|c| c + &home);
     [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

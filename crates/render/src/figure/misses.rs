@@ -183,7 +183,7 @@ fn chart(curve: &Counted<'_>, kind: Kind) -> Chart {
         notes,
     };
     // The axis of the sweep's own curves, whatever was counted of it.
-    let mut chart = figure.chart_over(points.first().map(|p| p.0), points.last().map(|p| p.0));
+    let mut chart = figure.chart_over(&figure.lines, points.first().map(|p| p.0), points.last().map(|p| p.0));
     if kind != Kind::Misses {
         let most = bounds(figure.lines.iter().flat_map(|l| &l.points).map(|p| p.value)).map_or(0.0, |b| b.1);
         chart.y = Axis::linear(figure.quantity.clone(), 0.0, if most < LOW_PERCENT { most.max(0.1) } else { most.max(100.0) }, 6);

@@ -37,11 +37,12 @@ use memgauge_core::result::{Measurement, Report, Table};
 use crate::text::Section;
 use crate::text::number::count;
 use crate::{Format, Named, RenderError};
+use bars::Bars;
 use font::Weight;
 use frame::{ABOUT, Panel, WIDTH, Words, wrap};
 use palette::{GREY, GRID};
 use scene::{Stroke, Text};
-use source::Set;
+use source::{MOST_SERIES, Set};
 
 pub use histogram::Histogram;
 pub use scene::{Area, Scene};
@@ -156,16 +157,16 @@ fn panels(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
 fn of_table(section: Section, sets: Vec<Set<'_>>) -> Vec<Box<dyn Panel>> {
     match section {
         Section::LatencyMatrix => sets.into_iter().flat_map(latency::matrices).collect(),
-        Section::LatencyByCpu => of_some(&sets, |s| vec![Box::new(latency::per_cpu(s))]),
-        Section::ByMix => of_some(&sets, |s| vec![Box::new(bandwidth::by_mix(s))]),
-        Section::Search => of_some(&sets, |s| vec![Box::new(bandwidth::search(s))]),
+        Section::LatencyByCpu => latency::per_cpu(&sets),
+        Section::ByMix => of_some(&sets, bandwidth::by_mix),
+        Section::Search => of_some(&sets, bandwidth::search),
         Section::Ramp => bandwidth::ramps(&sets),
         Section::BandwidthMatrix => sets.into_iter().flat_map(bandwidth::matrices).collect(),
         Section::Curve => loaded::charts(&sets),
         Section::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
         Section::CpuPairs => sets.into_iter().flat_map(transfer::maps).collect(),
-        Section::WorkingSet => of_some(&sets, sweep::panels),
-        Section::CacheDomains => of_some(&sets, |s| vec![Box::new(bandwidth::by_domain(s))]),
+        Section::WorkingSet => sweep::panels(&sets),
+        Section::CacheDomains => of_some(&sets, bandwidth::by_domain),
         Section::NodePairs => sets.into_iter().flat_map(node_pairs::panels).collect(),
         Section::Scan => sets.into_iter().flat_map(regions::panels).collect(),
         Section::Prefetch => sets.into_iter().flat_map(prefetch::panels).collect(),
@@ -186,9 +187,9 @@ fn no_figure(set: &Set<'_>) -> Box<dyn Panel> {
     Box::new(unknown::no_figure(set.title(title), what))
 }
 
-/// Panels of as many results at once as there are colours.
-fn of_some(sets: &[Set<'_>], panels: impl Fn(&[Set<'_>]) -> Vec<Box<dyn Panel>>) -> Vec<Box<dyn Panel>> {
-    sets.chunks(bandwidth::MOST_SERIES).flat_map(panels).collect()
+/// Bars of as many results at once as there are colours.
+fn of_some(sets: &[Set<'_>], bars: impl Fn(&[Set<'_>]) -> Bars) -> Vec<Box<dyn Panel>> {
+    sets.chunks(MOST_SERIES).map(|some| Box::new(bars(some)) as Box<dyn Panel>).collect()
 }
 
 /// Where a result comes from: machine, program, time.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgauge_core::prefetchers::{self, PrefetchRequest};
 use memgauge_core::result::{ChaseOrder, Experiment, Measurement};
 
-use super::bars::{Bars, Row};
+use super::bars::{Bar, Bars, Row};
 use super::frame::{Panel, Words};
 use super::palette::series;
 use super::source::{Set, about, bar, common_pages, notes};
@@ -37,8 +37,8 @@ fn bars(all: &Set<'_>, experiment: Experiment) -> Option<Bars> {
         nodes.iter().flat_map(|&node| orders.iter().map(move |&(order, detail)| (node, order, detail))).map(|(node, order, detail)| Row {
             name: node.map_or_else(|| "own node".to_owned(), |n| format!("node {n}")),
             detail: detail.to_owned(),
-            bars: states.iter().enumerate().map(|(i, s)| bar(find(node, order, *s), series(i))).collect(),
-            limit: None,
+            // One CPU's traffic is far from the limit of a node.
+            bars: states.iter().enumerate().map(|(i, s)| Bar { limit: None, ..bar(find(node, order, *s), series(i)) }).collect(),
         });
     let rows = rows.collect();
     let (title, numbers) = match latency {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::traffic::Mix;
 
 use super::bars::Bar;
 use super::frame::Words;
-use super::palette::Colour;
+use super::palette::{Colour, SERIES};
 use crate::text::evidence::pages;
-use crate::text::number::{half_width, value_of};
+use crate::text::number::{half_width, number, value_of};
 
 /// The measurements of one table of one result.
 pub(crate) struct Set<'a> {
@@ -29,6 +30,14 @@ impl Set<'_> {
             None => format!("{title}{directory}"),
         }
     }
+}
+
+/// More lines than this in one chart cannot be told apart: there are as many colours.
+pub(crate) const MOST_SERIES: usize = SERIES.len();
+
+/// What a title says of the nth chart of several: nothing where there is one.
+pub(crate) fn part_of(n: usize, of: usize) -> String {
+    if of > 1 { format!(" ({} of {of})", n + 1) } else { String::new() }
 }
 
 /// The title of a panel that shows several results together.
@@ -117,13 +126,77 @@ pub(crate) fn bar(m: Option<&Measurement>, colour: Colour) -> Bar {
     // An interval wider than any number of memory is nothing to print.
     let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
     let after = m.map(half).unwrap_or_default();
-    Bar { colour, value, interval: m.and_then(interval), after, degraded: m.is_some_and(is_degraded) }
+    Bar { colour, value, interval: m.and_then(interval), after, degraded: m.is_some_and(is_degraded), limit: m.and_then(limit_of_program) }
 }
 
-/// The limit that all measurements share, with its name; `None` when they have different ones or none.
-pub(crate) fn limit(ms: &[&Measurement]) -> Option<(f64, String)> {
-    let first = ms.iter().find_map(|m| m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0).map(|l| (l, *m)))?;
-    let same = ms.iter().all(|m| m.verdict.limit == Some(first.0));
-    let source = first.1.verdict.limit_source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
-    same.then_some((first.0, source))
+/// A limit of the bus, and who says so.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Limit {
+    /// In GB/s.
+    pub(crate) gbs: f64,
+    source: String,
+}
+
+impl Limit {
+    fn of(m: &Measurement) -> Option<Self> {
+        let gbs = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)?;
+        let source = m.verdict.limit_source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
+        Some(Self { gbs, source })
+    }
+
+    /// `332.8 GB/s (smbios)`.
+    pub(crate) fn text(&self) -> String {
+        format!("{} GB/s{}", number(self.gbs), self.source)
+    }
+}
+
+/// The limit that all measurements with a value share; `None` when they have different ones, or one of them has none.
+pub(crate) fn limit(ms: &[&Measurement]) -> Option<Limit> {
+    let mut limits = measured(ms).into_iter().map(Limit::of);
+    let first = limits.next()??;
+    limits.all(|l| l.is_some_and(|l| l.gbs == first.gbs)).then_some(first)
+}
+
+/// All limits, each once, least first.
+pub(crate) fn limits(ms: &[&Measurement]) -> Vec<Limit> {
+    let mut limits: Vec<Limit> = measured(ms).into_iter().filter_map(Limit::of).collect();
+    limits.sort_by(|a, b| a.gbs.total_cmp(&b.gbs).then_with(|| a.source.cmp(&b.source)));
+    limits.dedup();
+    limits
+}
+
+/// What the bus's limit leaves of the bytes that a program reads and writes, in GB/s: less where stores read lines first, because the bus
+/// then moves more than the program asks for. `None` where it is not known what the bus moves.
+pub(crate) fn limit_of_program(m: &Measurement) -> Option<f64> {
+    let limit = Limit::of(m)?.gbs;
+    let value = value_of(&m.estimate).filter(|v| *v > 0.0)?;
+    match m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).filter(|b| b.is_finite() && *b > 0.0) {
+        // The bus moves no less than the program; a difference of a millionth is none.
+        Some(bus) if bus / value - 1.0 < 1e-6 => Some(limit),
+        Some(bus) => Some(limit * value / bus),
+        None => m.at.mix.is_some_and(moves_what_it_asks).then_some(limit),
+    }
+}
+
+/// Whether the bus moves exactly what the program reads and writes, whatever the machine does at stores.
+fn moves_what_it_asks(mix: Mix) -> bool {
+    mix == Mix::AllReads || mix.non_temporal()
+}
+
+/// Whether that is so of all measurements of a chart: its axis is in bytes of programs and can show the bus's limit only then.
+pub(crate) fn bus_moves_what_is_asked(ms: &[&Measurement]) -> bool {
+    ms.iter().all(|m| m.at.mix.is_some_and(moves_what_it_asks))
+}
+
+/// A limit further away than this, over the peak, would squeeze what is drawn: it is said in words.
+pub(crate) const FAR: f64 = 1.6;
+
+/// The limit in words, for a chart that does not show it.
+pub(crate) fn limit_note(limit: &Limit, ms: &[&Measurement]) -> String {
+    let why = if bus_moves_what_is_asked(ms) {
+        ""
+    } else {
+        " of what crosses the bus; where stores read first, that is more than programs ask for"
+    };
+    format!("Limit: {}{why}.", limit.text())
 }

@@ -1,6 +1,6 @@
 //! Curves over the working set, from results: one figure for latencies and one for bandwidths.
 
-use memgauge_core::levels;
+use memgauge_core::levels::{self, CacheSize};
 use memgauge_core::result::{Coordinates, Measurement, Metric};
 
 use super::chart::Chart;
@@ -15,7 +15,7 @@ use crate::text::number::value_of;
 /// The panels of all results' curves.
 pub(crate) fn panels(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
     let (counted, captions) = misses::panels(sets);
-    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().filter_map(|metric| of(sets, metric)).collect();
+    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().flat_map(|metric| of(sets, metric)).collect();
     // Below the last one: what it says is of the panels that would follow.
     if let Some(last) = charts.last_mut() {
         last.words.notes.extend(captions);
@@ -38,7 +38,8 @@ pub(super) fn curves_of<'a>(sets: &'a [Set<'a>], metric: Metric) -> Vec<(&'a Set
     curves
 }
 
-fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
+/// The charts of one metric.
+fn of(sets: &[Set<'_>], metric: Metric) -> Vec<Chart> {
     let sets: Vec<Set<'_>> = sets
         .iter()
         .map(|s| Set { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
@@ -47,8 +48,8 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
     let latency = metric == Metric::Latency;
     let curves = curves_of(&sets, metric);
     let ats: Vec<&Coordinates> = curves.iter().map(|c| &c.1).collect();
-    let first = curves.first()?;
-    let several = |of: fn(&Coordinates) -> String| ats.iter().any(|at| of(at) != of(ats[0]));
+    let Some(first) = ats.first() else { return Vec::new() };
+    let several = |of: fn(&Coordinates) -> String| ats.iter().any(|at| of(at) != of(first));
     let parts: [fn(&Coordinates) -> String; 4] = [
         |at| at.cpu.map(|c| format!("CPU {c}")).or_else(|| at.cpus.as_ref().map(cpus_name)).unwrap_or_default(),
         |at| at.memory_node.map(|n| format!("node {n}")).unwrap_or_default(),
@@ -57,7 +58,16 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
     ];
     let mut words = Words::new("", "");
     notes(&mut words, &sets, true);
-    let caches = levels::caches(&first.0.report.machine.topology, &first.1);
+    let mut caches: Vec<Vec<CacheSize>> = curves.iter().map(|(set, at, _)| levels::caches(&set.report.machine.topology, at)).collect();
+    caches.dedup();
+    // Bands behind lines of different caches would be wrong for all but one of them.
+    let caches = match caches.as_mut_slice() {
+        [same] => std::mem::take(same),
+        _ => {
+            words.notes.push("The caches of these CPUs differ; their sizes are not drawn.".to_owned());
+            Vec::new()
+        }
+    };
     let lines = curves
         .iter()
         .map(|(set, at, ms)| {
@@ -76,7 +86,7 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
             WorkingSetLine { name: named.join(", "), points, plateaus }
         })
         .collect();
-    let shared: Vec<String> = parts.iter().filter(|p| !several(**p)).map(|p| p(ats[0])).filter(|t| !t.is_empty()).collect();
+    let shared: Vec<String> = parts.iter().filter(|p| !several(**p)).map(|p| p(first)).filter(|t| !t.is_empty()).collect();
     let each = ats.iter().any(|at| at.cpus.as_ref().is_some_and(|c| c.len() > 1));
     let shared = shared.join(", ");
     let pages = common_pages(&sets);
@@ -91,5 +101,5 @@ fn of(sets: &[Set<'_>], metric: Metric) -> Option<Chart> {
         beyond: "Memory".into(),
         notes: words.notes,
     };
-    Some(figure.chart())
+    figure.charts()
 }

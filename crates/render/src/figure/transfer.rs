@@ -45,7 +45,6 @@ pub(crate) fn representatives(set: Set<'_>) -> Bars {
                 name: format!("CPU {} from {}", cpu(pair.1), cpu(pair.2)),
                 detail: format!("{}{home}", pair.0.name()),
                 bars: states.iter().enumerate().map(|(i, s)| bar(find(s), series(i))).collect(),
-                limit: None,
             }
         };
         pairs.iter().map(row).collect()
@@ -70,13 +69,12 @@ fn summed_up(set: &Set<'_>, states: &[Option<LineState>]) -> Vec<Row> {
             let values = by_state.get(state).cloned().unwrap_or_default();
             let interval = bounds(values.iter().copied());
             let after = interval.map(|(low, high)| format!("({}–{})", number(low), number(high))).unwrap_or_default();
-            Bar { colour: series(i), value: median(&values), interval, after, degraded: false }
+            Bar { colour: series(i), value: median(&values), interval, after, degraded: false, limit: None }
         };
         Row {
             name: shared.name(),
             detail: format!("{} pairs, median and range", by_state.values().map(Vec::len).max().unwrap_or(0)),
             bars: states.iter().enumerate().map(bar).collect(),
-            limit: None,
         }
     };
     groups.into_iter().map(row).collect()

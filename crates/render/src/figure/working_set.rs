@@ -8,6 +8,7 @@ use super::chart::{Band, Chart, Mark, Sample, Series};
 use super::frame::{Panel, Words};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
 use super::palette::{INK, series, text_of};
+use super::source::{MOST_SERIES, part_of};
 use crate::text::number::{bounds, number};
 
 /// A quantity by working set, as a figure shows it.
@@ -66,15 +67,24 @@ const REACH: f64 = 1.5;
 impl WorkingSet {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
+        Figure::of(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
     }
 
-    pub(super) fn chart(&self) -> Chart {
-        self.chart_over(None, None)
+    /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
+    pub(super) fn charts(&self) -> Vec<Chart> {
+        // Without lines there is a chart, too: its notes say why.
+        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MOST_SERIES).collect() };
+        let of = parts.len();
+        let chart = |(part, lines)| {
+            let mut chart = self.chart_over(lines, None, None);
+            chart.words.title.push_str(&part_of(part, of));
+            chart
+        };
+        parts.into_iter().enumerate().map(chart).collect()
     }
 
-    /// The chart from one size to another, where those are given, whatever the lines span.
-    pub(super) fn chart_over(&self, from: Option<Bytes>, to: Option<Bytes>) -> Chart {
+    /// The chart of some of the lines from one size to another, where those are given, whatever the lines span.
+    pub(super) fn chart_over(&self, lines: &[WorkingSetLine], from: Option<Bytes>, to: Option<Bytes>) -> Chart {
         let points = || self.lines.iter().flat_map(|l| &l.points);
         let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
         let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
@@ -91,12 +101,13 @@ impl WorkingSet {
             Axis::linear(self.quantity.clone(), 0.0, most, 7)
         };
         let mut words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
-        if intervals().any(|v| v < y.low || v > y.high) {
-            words.notes.push("intervals without a bar at their end reach beyond the axis".into());
+        let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
+        if shown().filter(drawn).any(|v| v < y.low || v > y.high) {
+            words.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
         }
         let mut chart = Chart::new(words, x, y);
         chart.bands = self.bands(low, high);
-        for (i, line) in self.lines.iter().enumerate() {
+        for (i, line) in lines.iter().enumerate() {
             let sample = |p: &WorkingSetPoint| Sample {
                 x: p.size.0 as f64,
                 y: p.value,
@@ -140,5 +151,32 @@ impl WorkingSet {
             bands.push(Band { from: from.0 as f64, to: high.0 as f64, names: vec![self.beyond.clone()], shaded });
         }
         bands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_a_chart_has_a_colour_of_its_own_and_all_charts_the_same_axes() {
+        let line = |i: u32| WorkingSetLine {
+            name: format!("L3 of CPUs {i}"),
+            points: (12..20)
+                .map(|p| WorkingSetPoint { size: Bytes(1 << p), value: f64::from(i * p), interval: None, degraded: false })
+                .collect(),
+            plateaus: vec![],
+        };
+        let figure = WorkingSet { title: "Title".into(), lines: (1..=24).map(line).collect(), ..WorkingSet::default() };
+        let charts = figure.charts();
+        assert_eq!(charts.len(), 4);
+        for (i, chart) in charts.iter().enumerate() {
+            let colours: std::collections::BTreeSet<_> = chart.series.iter().map(|s| s.colour).collect();
+            assert_eq!((colours.len(), chart.series.len()), (6, 6));
+            assert_eq!((&chart.x, &chart.y), (&charts[0].x, &charts[0].y));
+            assert_eq!(chart.words.title, format!("Title ({} of 4)", i + 1));
+        }
+        let names: Vec<_> = charts.iter().flat_map(|c| &c.series).filter_map(|s| s.name.clone()).collect();
+        assert_eq!(names, figure.lines.iter().map(|l| l.name.clone()).collect::<Vec<_>>());
     }
 }

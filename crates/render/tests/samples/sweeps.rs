@@ -51,6 +51,36 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
     report
 }
 
+/// Latency and bandwidth over the working set of the CPUs behind each of so many last-level caches; each a little slower than the one
+/// before.
+pub fn domains(n: u32) -> Report {
+    let one = counted(&[], 1000);
+    let mut lab = Lab::new("Example", "AuthenticAMD", None);
+    lab.packages(1, n * 4, 1);
+    let cache = |level, size, cpus: std::ops::Range<u32>| Cache { level, size, line: Some(64), ways: Some(16), cpus: cpus.collect() };
+    let private = |cpu: u32| [cache(1, Bytes::kib(48), cpu..cpu + 1), cache(2, Bytes::mib(2), cpu..cpu + 1)];
+    lab.caches = (0..n * 4).flat_map(private).chain((0..n).map(|d| cache(3, Bytes::mib(32), d * 4..d * 4 + 4))).collect();
+    let mut report = lab.report();
+    for domain in 0..n {
+        for m in one.results.iter().filter(|m| m.at.working_set.is_some_and(|s| s.0.is_power_of_two())) {
+            let mut m = m.clone();
+            let slower = 1.0 + 0.01 * f64::from(domain);
+            let factor = if m.metric == Metric::Latency { slower } else { 4.0 / slower };
+            m.counters = None;
+            m.at.cpu = m.at.cpu.map(|_| domain * 4);
+            m.at.cpus = m.at.cpus.map(|_| (domain * 4..domain * 4 + 4).collect());
+            let e = &mut m.estimate;
+            for v in [&mut e.value, &mut e.ci95_low, &mut e.ci95_high] {
+                *v = v.map(|v| v * factor);
+            }
+            report.results.push(m);
+        }
+    }
+    (report.plan, report.curves) = (None, Vec::new());
+    report.levels = memgauge_core::levels::of_results(&report.results, &report.machine);
+    report
+}
+
 /// Counts of loads that miss the three levels with these probabilities.
 fn counters(missed: [f64; 3], unit: WorkUnit, lacks: &[Role], running: u64) -> Counters {
     let loads = WORK as f64;
