@@ -33,6 +33,8 @@ pub(crate) struct Member {
     pub(crate) cpu: u32,
     buffer: Arc<Buffer>,
     bytes: Bytes,
+    /// Where its memory is, for the trials: each buffer's place, and the percent of the accesses that the second gets.
+    lies: String,
     traffic: Traffic,
     /// Instead of the cell's.
     delay: Option<u32>,
@@ -171,6 +173,7 @@ impl Session<'_> {
                 cpu: loader.cpu,
                 buffer,
                 bytes: loader.buffer.bytes,
+                lies: lies(loader),
                 traffic: own.map_or(traffic, |own| &own.traffic).clone(),
                 delay: own.and_then(|own| own.delay),
                 second,
@@ -277,7 +280,9 @@ impl Session<'_> {
         let candidates: Vec<&'static Kernel> =
             traffic.kernels.iter().filter_map(|name| kernels::find(name)).filter(|k| k.supported()).collect();
         let cpus: IdSet = crew.members.iter().filter(|m| m.traffic == *traffic).map(|m| m.cpu).collect();
-        let key = format!("{traffic:?} {cpus} {}", crew.bytes());
+        let mut lies: Vec<&str> = crew.members.iter().filter(|m| m.traffic == *traffic).map(|m| m.lies.as_str()).collect();
+        lies.dedup();
+        let key = format!("{traffic:?} {cpus} {} {}", crew.bytes(), lies.join(" "));
         if let Some(known) = self.winners.get(&key) {
             return Ok(known.clone());
         }
@@ -303,6 +308,13 @@ impl Session<'_> {
         self.winners.insert(key, won.clone());
         Ok(won)
     }
+}
+
+/// Where a loader's memory is: what may make another kernel the fastest.
+fn lies(loader: &Loader) -> String {
+    let of = |b: &BufferPlan| format!("node {} {:?} {:?} shared {}", b.node, b.directory, b.pages, b.shared);
+    let second = loader.own.as_deref().and_then(|own| Some((own.second.as_ref()?, own.second_percent)));
+    format!("{}{}", of(&loader.buffer), second.map(|(b, percent)| format!(" and {percent} % {}", of(b))).unwrap_or_default())
 }
 
 /// Which kernels are worth another round, given their rates in `rounds` of them. Disturbances only slow a kernel down, so the best of its
@@ -426,6 +438,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_trial_is_of_where_the_memory_is() {
+        let buffer = |node| BufferPlan {
+            bytes: Bytes::mib(1),
+            node,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(node),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let loader = |buffer, own| Loader { cpu: 3, buffer, own };
+        let plain = lies(&loader(buffer(0), None));
+        assert_eq!(plain, lies(&Loader { cpu: 4, ..loader(buffer(0), None) }), "the CPUs are told apart by the set of them");
+        let second = |node, second_percent| {
+            let own = OwnTraffic { traffic: Traffic::default(), delay: None, second: Some(buffer(node)), second_percent };
+            lies(&loader(buffer(0), Some(Box::new(own))))
+        };
+        let others = [
+            lies(&loader(buffer(1), None)),
+            lies(&loader(BufferPlan { pages: PageRequest::Base, ..buffer(0) }, None)),
+            lies(&loader(BufferPlan { directory: Some("/mnt/pmem".into()), ..buffer(0) }, None)),
+            second(0, 50),
+            second(1, 50),
+            second(1, 20),
+        ];
+        let different: std::collections::BTreeSet<_> = others.iter().chain([&plain]).collect();
+        assert_eq!(different.len(), others.len() + 1, "{different:?}");
+    }
+
+    #[test]
     fn kernels_far_behind_are_not_tried_again() {
         let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
         assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
@@ -436,7 +478,7 @@ mod tests {
     use crate::burst::Loaded;
     use crate::burst::Trace;
     use crate::team::Disturbance;
-    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::plan::OwnTraffic;
     use memgauge_core::spec::PageRequest;
 
     fn load() -> Load {

@@ -110,8 +110,8 @@ struct Costs<'a> {
     chased: BTreeMap<(u32, Bytes), u32>,
     /// Loaders whose buffers are there.
     loading: &'a [Loader],
-    /// Trials that were made: the mix, the first CPU and the number of CPUs.
-    tried: BTreeSet<(Mix, u32, usize)>,
+    /// Trials that were made: the mix, the first CPU, the node of its buffer and the number of CPUs.
+    tried: BTreeSet<(Mix, u32, u32, usize)>,
     /// Whether it is known what stores cost.
     calibrated: bool,
     warm: bool,
@@ -175,7 +175,8 @@ impl<'a> Costs<'a> {
     /// Chooses a kernel, and finds out what stores cost.
     fn trials(&mut self, loaders: &[Loader], traffic: &Traffic) -> f64 {
         let calibration = if std::mem::replace(&mut self.calibrated, true) { 0.0 } else { RFO_S };
-        let new = self.tried.insert((traffic.mix, loaders.first().map_or(0, |l| l.cpu), loaders.len()));
+        let (cpu, node) = loaders.first().map_or((0, 0), |l| (l.cpu, l.buffer.node));
+        let new = self.tried.insert((traffic.mix, cpu, node, loaders.len()));
         let kernels = if new && traffic.kernels.len() > 1 { traffic.kernels.len() } else { 0 };
         calibration + kernels as f64 * TRIAL_S
     }
