@@ -26,6 +26,8 @@ pub const FOLDER: &str = "/run/memgauge";
 const LOCK: &str = "prefetch.lock";
 /// How long to ask for the lock: the guardian of a run that was killed a moment ago holds it while it restores.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Stands for a boot id that cannot be read.
+const UNKNOWN_BOOT: &str = "unknown";
 
 /// Where registers and journals are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,10 +138,16 @@ pub enum Found {
 
 impl Place {
     fn boot(&self) -> String {
-        // Without it, no journal is taken for one of an earlier boot.
         let id = fs::read_to_string(self.root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default();
         let id = id.trim();
-        if id.is_empty() { "unknown".into() } else { id.into() }
+        if id.is_empty() { UNKNOWN_BOOT.into() } else { id.into() }
+    }
+
+    /// Whether a journal is of this boot. Where either boot is not known it is taken for one: the folder is emptied by a boot, and registers
+    /// that are restored needlessly have their values of before; a journal that is removed by mistake leaves them changed for good.
+    fn of_this_boot(&self, journal: &Journal) -> bool {
+        let boot = self.boot();
+        journal.boot == boot || [journal.boot.as_str(), &boot].contains(&UNKNOWN_BOOT)
     }
 
     /// Reads the register of every CPU.
@@ -149,7 +157,7 @@ impl Place {
 
     /// The journals that wait to be undone in this boot.
     pub fn waiting(&self) -> Vec<Kind> {
-        let waits = |kind: &Kind| Journal::read(&self.folder, *kind).is_ok_and(|j| j.is_some_and(|j| j.boot == self.boot()));
+        let waits = |kind: &Kind| Journal::read(&self.folder, *kind).is_ok_and(|j| j.is_some_and(|j| self.of_this_boot(&j)));
         [Kind::Run, Kind::Kept].into_iter().filter(waits).collect()
     }
 
@@ -168,7 +176,7 @@ impl Place {
         if only.is_some_and(|id| id != journal.id) {
             return Ok(Found::Nothing);
         }
-        if journal.boot != self.boot() {
+        if !self.of_this_boot(&journal) {
             Journal::remove(&self.folder, kind)?;
             return Ok(Found::EarlierBoot);
         }
@@ -230,7 +238,7 @@ impl Change {
         let boot = place.boot();
         let earlier = match kind {
             Kind::Run => None,
-            Kind::Kept => Journal::read(&place.folder, kind)?.filter(|j| j.boot == boot),
+            Kind::Kept => Journal::read(&place.folder, kind)?.filter(|j| place.of_this_boot(j)),
         };
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let id = format!("{}-{nanoseconds}", std::process::id());

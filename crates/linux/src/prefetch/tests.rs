@@ -117,6 +117,26 @@ fn a_journal_is_replayed_once_and_dropped_after_a_boot() {
 }
 
 #[test]
+fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
+    let fake = Fake::new("unknown-boot");
+    let id = fake.folder.join("proc/sys/kernel/random/boot_id");
+    for hidden_when_killed in [false, true] {
+        if hidden_when_killed {
+            fs::remove_file(&id).unwrap();
+        }
+        killed(&fake);
+        if hidden_when_killed {
+            fs::write(&id, "first\n").unwrap();
+        } else {
+            fs::write(&id, "").unwrap();
+        }
+        assert_eq!(fake.place.waiting(), [Kind::Run]);
+        assert_eq!(fake.place.restore().unwrap(), [Found::Restored(2), Found::Nothing]);
+        assert_eq!(fake.both(), (0x800, 0x4));
+    }
+}
+
+#[test]
 fn the_next_run_undoes_what_a_killed_one_left() {
     let fake = Fake::new("next");
     killed(&fake);
