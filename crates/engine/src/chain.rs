@@ -145,13 +145,16 @@ fn in_parallel(count: usize, cpus: &IdSet, work: impl Fn(Range<usize>) + Sync) {
     }
     std::thread::scope(|scope| {
         for cpu in cpus.iter().take(threads) {
-            scope.spawn(move || {
+            let pinned = move || {
                 // Unpinned it is slower at worst: the memory was placed when it was first touched.
                 let _ = cpu::pin_to(cpu);
                 toil();
-            });
+            };
+            // A limit on threads is no obstacle: those that run, or the caller, do everything.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, pinned);
         }
     });
+    toil();
 }
 
 #[cfg(test)]

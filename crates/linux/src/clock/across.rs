@@ -135,10 +135,15 @@ impl Clock {
         let not_tested = |why: String| ClockError::NotTested { a, b, why };
         let deadline = Instant::now() + PAIR_LIMIT;
         let (asked, answered) = std::thread::scope(|scope| {
-            let answers = scope.spawn(|| self.answer(&shared, b, deadline));
-            let asks = scope.spawn(|| self.ask(&shared, a, deadline));
-            (asks.join(), answers.join())
-        });
+            let spawn = std::thread::Builder::new;
+            let answers = spawn().spawn_scoped(scope, || self.answer(&shared, b, deadline))?;
+            let asks = spawn().spawn_scoped(scope, || self.ask(&shared, a, deadline));
+            if asks.is_err() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            Ok((asks?.join(), answers.join()))
+        })
+        .map_err(|e: std::io::Error| not_tested(format!("no thread can be had: {e}")))?;
         let panicked = |_| not_tested("a thread of the test ended early".to_owned());
         let told = asked.map_err(panicked)?.map_err(|e| not_tested(e.to_string()))?;
         answered.map_err(panicked)?.map_err(|e| not_tested(e.to_string()))?;
