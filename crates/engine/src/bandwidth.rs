@@ -24,13 +24,16 @@ impl Session<'_> {
     ) -> Result<(), CellError> {
         let crew = self.crew(loaders, traffic)?;
         let watch = self.watch(crew.first_cpu(), &crew.cpus())?;
-        let choice = self.choose(&crew)?;
-        self.calibrate_rfo(&crew, loaders, traffic)?;
+        let (choice, mut loads) = self.aside(|session| {
+            let choice = session.choose(&crew)?;
+            session.calibrate_rfo(&crew, loaders, traffic)?;
+            let loads = session.loads(&crew, &choice, delay)?;
+            Ok::<_, CellError>((choice, loads))
+        })?;
         let clock = self.clock();
         let windows = self.burst_windows(LEAST_BURSTS);
         let (mut takes, mut spent) = (Takes::by_burst(LEAST_BURSTS as usize), Duration::ZERO);
         let (mut deeds, target) = (Deeds::default(), self.plan.stop.relative_half_width);
-        let mut loads = self.loads(&crew, &choice, delay)?;
         loop {
             let mut burst = self.burst(None, loads, windows)?;
             let mark = self.mark(&burst, crew.first_cpu());

@@ -78,15 +78,17 @@ fn shared_by_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
 impl Session<'_> {
     pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
         let begun = Instant::now();
-        self.make_room(plan);
-        let buffer = match Buffer::allocate(plan, &self.setting.root) {
-            // What other processes took meanwhile may be among what is only kept.
-            Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chase_buffers.all.is_empty() => {
-                self.chase_buffers.all.clear();
-                Buffer::allocate(plan, &self.setting.root)
+        let buffer = self.aside(|session| {
+            session.make_room(plan);
+            match Buffer::allocate(plan, &session.setting.root) {
+                // What other processes took meanwhile may be among what is only kept.
+                Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !session.chase_buffers.all.is_empty() => {
+                    session.chase_buffers.all.clear();
+                    Buffer::allocate(plan, &session.setting.root)
+                }
+                buffer => buffer,
             }
-            buffer => buffer,
-        };
+        });
         self.stages.buffers += begun.elapsed();
         Ok(Arc::new(buffer?))
     }
@@ -172,14 +174,15 @@ impl Session<'_> {
             within: PLACE_BYTES as usize * place,
             even: false,
         };
-        let known = self.chase_buffers.all.iter_mut().find(|c| std::ptr::eq(Arc::as_ptr(&c.buffer), buffer));
-        if let Some((_, start)) = known.as_ref().and_then(|c| c.chains[place].as_ref()).filter(|(written, _)| *written == wanted) {
+        let known = self.chase_buffers.all.iter().position(|c| std::ptr::eq(Arc::as_ptr(&c.buffer), buffer));
+        let chain = known.and_then(|c| self.chase_buffers.all[c].chains[place].as_ref());
+        if let Some((_, start)) = chain.filter(|(written, _)| *written == wanted) {
             return Ok(*start);
         }
         let begun = Instant::now();
-        let start = chain::write(buffer, &wanted, &probe.buffer.touch)?;
+        let start = self.aside(|_| chain::write(buffer, &wanted, &probe.buffer.touch))?;
         if let Some(known) = known {
-            known.chains[place] = Some((wanted, start));
+            self.chase_buffers.all[known].chains[place] = Some((wanted, start));
         }
         self.stages.chains += begun.elapsed();
         Ok(start)

@@ -44,6 +44,12 @@ pub(crate) struct Manner<'a> {
     pub(crate) at_percent: &'a [u32],
 }
 
+/// The delay that an adaptive curve needs next; `None` when it needs none, or needs one that was tried and left no point: its threads got
+/// no time in many times its budget, and would get none again.
+fn adaptive(points: &[CurvePoint], most: u32, tried: impl Fn(u32) -> bool) -> Option<u32> {
+    curve::next_delay(points, most, LARGEST_GAP).filter(|&delay| !tried(delay))
+}
+
 /// What was measured at one delay.
 struct Point {
     latency: Estimate,
@@ -82,7 +88,7 @@ impl Session<'_> {
         loop {
             let delay = match (given.next(), delays) {
                 (Some(delay), _) => Some(delay),
-                (None, Delays::Adaptive { points: most }) => curve::next_delay(&points, *most, LARGEST_GAP),
+                (None, Delays::Adaptive { points: most }) => adaptive(&points, *most, |delay| estimates.contains_key(&delay)),
                 (None, Delays::Cycles(_)) => None,
             };
             let delay = delay.or_else(|| {
@@ -150,13 +156,14 @@ impl Session<'_> {
         let probe = manner.probe;
         let (most_hops, mut hops) = (manner.hops.map(|hops| hops_of(hops, probe)), 0);
         let mut recorder = manner.histogram.and_then(Recorder::new);
+        // Laying them out may read all of their memory, from whichever CPU this thread is on.
+        let mut going = self.loads(crew, choice, delay)?;
         let watch = self.watch(probe.cpu, &crew.cpus().union(&IdSet::one(probe.cpu)))?;
         let clock = self.clock();
         // Batches of a histogram take half of the time.
         let windows = self.burst_windows(LEAST_BURSTS * if recorder.is_some() { 2 } else { 1 });
         let (mut takes, mut spent) = (Takes::by_burst(LEAST_BURSTS as usize), Duration::ZERO);
         let (mut timing, mut deeds) = (Course::default(), Deeds::default());
-        let mut going = self.loads(crew, choice, delay)?;
         let target = self.plan.stop.relative_half_width;
         let line = self.line().0 as f64;
         loop {
@@ -215,5 +222,26 @@ impl Session<'_> {
         let distribution = recorder.and_then(Recorder::finish);
         let (latency, bandwidth) = (takes.conclude(LATENCY, target), takes.conclude(BANDWIDTH, target));
         Ok((Point { latency, bandwidth, evidence, deeds, distribution }, chase))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adaptive_curve_ends_where_a_delay_gives_no_point() {
+        for starved in 0..6 {
+            let (mut points, mut tried) = (Vec::new(), Vec::new());
+            while let Some(delay_cycles) = adaptive(&points, 20, |delay| tried.contains(&delay)) {
+                assert!(!tried.contains(&delay_cycles) && tried.len() < 20, "{delay_cycles} after {tried:?}");
+                if tried.len() != starved {
+                    let bandwidth_gbs = 100.0 / (1.0 + f64::from(delay_cycles) / 50.0);
+                    points.push(CurvePoint { delay_cycles, bandwidth_gbs, latency_ns: 100.0 + bandwidth_gbs });
+                }
+                tried.push(delay_cycles);
+            }
+            assert_eq!(tried.len(), starved + 1, "{tried:?}");
+        }
     }
 }

@@ -67,7 +67,6 @@ pub(crate) enum CellError {
 
 /// Observation of the machine around a cell.
 pub(crate) struct Watch {
-    probe: NoiseProbe,
     cpu: u32,
     ghz_before: Option<f64>,
 }
@@ -107,6 +106,8 @@ pub(crate) struct Session<'a> {
     cut: bool,
     /// Hardware counters, where they were asked for.
     pub(crate) bench: Option<Bench>,
+    /// The noise counters of the cell, or the part of it, that is watched.
+    noise: Option<NoiseProbe>,
 }
 
 impl<'a> Session<'a> {
@@ -138,6 +139,7 @@ impl<'a> Session<'a> {
                 let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
                 Bench::new(setting, cpus.unwrap_or(0))
             }),
+            noise: None,
         }
     }
 
@@ -193,6 +195,8 @@ impl<'a> Session<'a> {
         let late = self.time_left() == Some(Duration::ZERO) && !self.setting.stop.load(Ordering::Relaxed);
         let done = if late && matches!(done, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { done };
         self.end_of_cell();
+        // A cell that failed may have left it.
+        self.noise = None;
         if let Some(Ok(signal)) = &self.signal {
             signal.done();
         }
@@ -203,7 +207,9 @@ impl<'a> Session<'a> {
     fn await_start(&self) -> Result<(), CellError> {
         match &self.signal {
             Some(Err(why)) => Err(CellError::Cannot(why.to_string())),
-            Some(Ok(signal)) if !signal.wait(self.setting.stop) => Err(CellError::Interrupted),
+            Some(Ok(signal)) if !signal.wait(|| self.interrupted()) => {
+                Err(if self.setting.stop.load(Ordering::Relaxed) { CellError::Interrupted } else { CellError::OutOfTime })
+            }
             _ => Ok(()),
         }
     }
@@ -336,7 +342,16 @@ impl<'a> Session<'a> {
         let ghz = self.team.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.stages.warming += begun.elapsed();
         self.core_ghz.insert(cpu, ghz);
-        Ok(Watch { probe: NoiseProbe::start(&self.setting.root, cpus), cpu, ghz_before: Some(ghz) })
+        self.noise = Some(NoiseProbe::start(&self.setting.root, cpus));
+        Ok(Watch { cpu, ghz_before: Some(ghz) })
+    }
+
+    /// Sets up something meanwhile: it runs on other CPUs than those watched as well, and what befalls them then does not count.
+    pub(crate) fn aside<T>(&mut self, set_up: impl FnOnce(&mut Self) -> T) -> T {
+        self.noise.iter_mut().for_each(NoiseProbe::set_aside);
+        let done = set_up(self);
+        self.noise.iter_mut().for_each(NoiseProbe::go_on);
+        done
     }
 
     /// Notes that these CPUs have just worked: their clocks need no time to settle.
@@ -347,7 +362,7 @@ impl<'a> Session<'a> {
 
     /// Ends watching.
     pub(crate) fn unwatch(&mut self, watch: Watch, disturbance: &Disturbance) -> Noise {
-        let mut noise = watch.probe.finish(disturbance.switches);
+        let mut noise = self.noise.take().map(|probe| probe.finish(disturbance.switches)).unwrap_or_default();
         noise.migrations = Some(disturbance.migrations);
         noise.waited = disturbance.waited();
         noise.ghz_before = watch.ghz_before;
@@ -490,4 +505,40 @@ fn place(at: &Coordinates) -> String {
     add("memory node", at.memory_node.map(|n| n.to_string()));
     add("files in", at.memory_dir.clone());
     parts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use memgauge_core::findings::LEFT_OUT;
+    use memgauge_core::plan::Step;
+    use memgauge_core::spec::{LatencyShape, Spec, Task};
+
+    use super::*;
+
+    #[test]
+    fn a_start_signal_that_does_not_come_is_waited_for_until_the_deadline() {
+        struct Nobody;
+        impl Observer for Nobody {
+            fn cell(&mut self, _: &Step, _: &Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let mut plan = memgauge_core::plan::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
+        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
+        let setting = Setting { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let outcome = Session::new(&plan, &setting, &mut Nobody).run();
+        assert!(!outcome.complete && !outcome.results.is_empty());
+        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)), "{:?}", outcome.results[0].estimate);
+        stop.store(true, Ordering::Relaxed);
+        let setting = Setting { deadline: None, ..setting };
+        let outcome = Session::new(&plan, &setting, &mut Nobody).run();
+        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref().is_some_and(|why| why.starts_with("interrupted"))));
+    }
 }

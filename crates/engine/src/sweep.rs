@@ -71,7 +71,7 @@ impl Session<'_> {
             }
             self.within(i as f64 / sweep.sizes.len() as f64);
             let range = sweep.range(size, self.line());
-            let (layout, window) = self.prefix_chain(sweep, range, &buffer, &mut exits)?;
+            let (layout, window) = self.aside(|session| session.prefix_chain(sweep, range, &buffer, &mut exits))?;
             let clock = self.clock();
             let mut chase = Chase::new(buffer.clone(), layout.start());
             if layout.slots() as u64 <= MOST_TOUCHED {
@@ -172,7 +172,7 @@ impl Session<'_> {
                 }
             };
             let chosen = chosen.clone();
-            let mut loads = self.prefix_loads(&crew, |index| chosen.kernels[index], size)?;
+            let mut loads = self.aside(|session| session.prefix_loads(&crew, |index| chosen.kernels[index], size))?;
             let (mut groups, begun) = (Vec::new(), Instant::now());
             let (mut course, mut deeds) = (Course::default(), Deeds::default());
             let windows = self.point_windows();

@@ -15,8 +15,14 @@ const SHORTEST: Duration = Duration::from_millis(200);
 pub struct NoiseProbe {
     root: PathBuf,
     cpus: IdSet,
+    /// Later by as long as was set aside.
     started: Instant,
+    /// Higher by what was counted in what was set aside.
     counters: Counters,
+    /// When something was set aside, and the counters then.
+    aside: Option<(Instant, Counters)>,
+    /// Stretches of time that were not set aside: each has its own error of cutting.
+    stretches: u32,
 }
 
 /// The kernel's counters at one moment; `None`: this kernel does not have it.
@@ -54,9 +60,25 @@ impl NoiseProbe {
     /// Reads the counters; some ten small files, and one line of `/proc/stat` per CPU of the machine.
     ///
     /// `root` is the root of `/proc` and `/sys`. `cpus` are all the CPUs that this process keeps busy meanwhile, those kept awake
-    /// included: its own time on CPUs that are not named would be taken for its time on those that are.
+    /// included: its own time on CPUs that are not named would be taken for its time on those that are, and hide as much of others'.
+    /// What must run on more CPUs is [set aside](Self::set_aside).
     pub fn start(root: &Path, cpus: &IdSet) -> Self {
-        Self { counters: Counters::read(root, cpus), root: root.to_owned(), cpus: cpus.clone(), started: Instant::now() }
+        let counters = Counters::read(root, cpus);
+        Self { counters, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), aside: None, stretches: 1 }
+    }
+
+    /// What happens from here on does not count, until [`Self::go_on`]: the process works on other CPUs as well.
+    pub fn set_aside(&mut self) {
+        self.aside = Some((Instant::now(), Counters::read(&self.root, &self.cpus)));
+    }
+
+    /// What happens from here on counts again.
+    pub fn go_on(&mut self) {
+        if let Some((since, before)) = self.aside.take() {
+            self.counters.add(&before, &Counters::read(&self.root, &self.cpus));
+            self.started += since.elapsed();
+            self.stretches += 1;
+        }
     }
 
     /// Reads them again and returns the differences. Shares of CPU time need at least 0.2 s and are `None` in less.
@@ -66,7 +88,7 @@ impl NoiseProbe {
     pub fn finish(self, involuntary_switches: Option<u64>) -> Noise {
         let elapsed = self.started.elapsed();
         let after = Counters::read(&self.root, &self.cpus);
-        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz()) }
+        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz(), self.stretches) }
     }
 }
 
@@ -90,8 +112,31 @@ impl Counters {
         }
     }
 
-    /// The differences from `before` to now, as shares of `elapsed`.
-    fn since(&self, before: &Self, elapsed: Duration, user_hz: f64) -> Noise {
+    /// Adds the differences between two other moments.
+    fn add(&mut self, from: &Self, to: &Self) {
+        let sum = |at: Option<u64>, from: Option<u64>, to: Option<u64>| Some(at? + to?.saturating_sub(from?));
+        self.stat = match (self.stat, from.stat, to.stat) {
+            (Some(at), Some(from), Some(to)) if at.cpus == from.cpus && at.cpus == to.cpus => Some(CpuTime {
+                cpus: at.cpus,
+                busy: at.busy + to.busy.saturating_sub(from.busy),
+                steal: at.steal + to.steal.saturating_sub(from.steal),
+            }),
+            _ => None,
+        };
+        self.own_s = self.own_s.zip(from.own_s).zip(to.own_s).map(|((at, from), to)| at + (to - from));
+        let (at, from_events, to_events) = (self.vmstat, from.vmstat, to.vmstat);
+        self.vmstat = Vmstat {
+            migrated: sum(at.migrated, from_events.migrated, to_events.migrated),
+            hint_faults: sum(at.hint_faults, from_events.hint_faults, to_events.hint_faults),
+            collapsed: sum(at.collapsed, from_events.collapsed, to_events.collapsed),
+        };
+        self.cpu_pressure = sum(self.cpu_pressure, from.cpu_pressure, to.cpu_pressure);
+        self.memory_pressure = sum(self.memory_pressure, from.memory_pressure, to.memory_pressure);
+        self.memory_errors = sum(self.memory_errors, from.memory_errors, to.memory_errors);
+    }
+
+    /// The differences from `before` to now, as shares of `elapsed`, which is the sum of so many stretches.
+    fn since(&self, before: &Self, elapsed: Duration, user_hz: f64, stretches: u32) -> Noise {
         let seconds = elapsed.as_secs_f64();
         let long_enough = elapsed >= SHORTEST;
         let (mut steal, mut others) = (None, None);
@@ -99,9 +144,9 @@ impl Counters {
             && long_enough
             && now.cpus == then.cpus
         {
-            // Each CPU's count is cut to whole ticks. The error of a sum of n differences is about 0.4 sqrt(n) ticks; twice that is
+            // Each CPU's count is cut to whole ticks in each stretch. The error of a sum of n differences is about 0.4 sqrt(n) ticks; twice that is
             // taken off, so that cutting never looks like noise.
-            let cut = (now.cpus as f64).sqrt();
+            let cut = (now.cpus as f64 * f64::from(stretches)).sqrt();
             let all = seconds * user_hz * now.cpus as f64;
             let ticks = |now: u64, then: u64| (now.saturating_sub(then) as f64 - cut).max(0.0);
             steal = Some((ticks(now.steal, then.steal) / all).min(1.0));
@@ -262,18 +307,18 @@ mod tests {
     fn shares_of_cpu_time() {
         let second = Duration::from_secs(1);
         // 400 ticks in all. Two are the error of cutting.
-        let noise = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), second, 100.0);
+        let noise = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), second, 100.0, 1);
         assert_eq!(noise.steal, Some(0.1));
         assert!((noise.others.unwrap() - (298.0 - 100.0) / 400.0).abs() < 1e-9, "{noise:?}");
-        let alone = at(1400, 2, 14.0).since(&at(1000, 0, 10.0), second, 100.0);
+        let alone = at(1400, 2, 14.0).since(&at(1000, 0, 10.0), second, 100.0, 1);
         assert_eq!((alone.steal, alone.others), (Some(0.0), Some(0.0)));
     }
 
     #[test]
     fn too_short_to_tell_and_absent_counters_are_none() {
-        let short = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), Duration::from_millis(199), 100.0);
+        let short = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), Duration::from_millis(199), 100.0, 1);
         assert_eq!((short.steal, short.others), (None, None));
-        let none = Counters::default().since(&Counters::default(), Duration::from_secs(1), 100.0);
+        let none = Counters::default().since(&Counters::default(), Duration::from_secs(1), 100.0, 1);
         assert_eq!(none, Noise::default());
     }
 
@@ -285,7 +330,7 @@ mod tests {
             memory_errors: Some(3 * n),
             ..Counters::default()
         };
-        let noise = counters(110).since(&counters(10), Duration::from_millis(500), 100.0);
+        let noise = counters(110).since(&counters(10), Duration::from_millis(500), 100.0, 1);
         assert_eq!((noise.pages_migrated, noise.numa_hint_faults, noise.thp_collapsed), (Some(100), Some(200), None));
         assert_eq!((noise.cpu_pressure, noise.memory_pressure, noise.memory_errors), (Some(0.2), None, Some(300)));
     }
@@ -307,6 +352,52 @@ mod tests {
         assert_eq!(read.memory_errors, Some(9));
         assert_eq!(read.stat.unwrap().busy, 153);
         assert_eq!((read.cpu_pressure, read.vmstat), (None, Vmstat::default()));
+    }
+
+    #[test]
+    fn what_is_set_aside_does_not_count() {
+        let root = std::env::temp_dir().join(format!("memgauge-aside-{}", std::process::id()));
+        let (controller, vmstat) = (root.join("sys/devices/system/edac/mc/mc0"), root.join("proc/vmstat"));
+        fs::create_dir_all(&controller).unwrap();
+        fs::create_dir_all(root.join("proc")).unwrap();
+        let show = |n: u64| {
+            fs::write(root.join("proc/stat"), format!("cpu0 {} 0 0 0 0 0 0 {} 0 0\n", 100 * n, 10 * n)).unwrap();
+            fs::write(controller.join("ce_count"), format!("{n}\n")).unwrap();
+            fs::write(&vmstat, format!("numa_hint_faults {}\n", 2 * n)).unwrap();
+        };
+        let working = || {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(60) {
+                std::hint::spin_loop();
+            }
+        };
+        show(10);
+        let mut probe = NoiseProbe::start(&root, &IdSet::one(0));
+        let (started, own_s) = (probe.started, probe.counters.own_s.unwrap());
+        show(11);
+        probe.set_aside();
+        show(16);
+        working();
+        probe.go_on();
+        assert_eq!(probe.counters.stat, Some(CpuTime { cpus: 1, busy: 1500, steal: 150 }), "five of six are set aside");
+        assert!(probe.counters.own_s.unwrap() > own_s + 0.01 && probe.started >= started + Duration::from_millis(60));
+        show(18);
+        let noise = probe.finish(None);
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!((noise.memory_errors, noise.numa_hint_faults, noise.pages_migrated), (Some(3), Some(6), None));
+    }
+
+    #[test]
+    fn our_work_elsewhere_would_hide_that_of_others() {
+        // Four CPUs do what is ours for a second; then 3 s of ours are on others; in the last second a quarter of the four is not ours.
+        let (start, before, after, end) = (at(0, 0, 0.0), at(400, 0, 4.0), at(400, 0, 7.0), at(800, 0, 10.0));
+        let second = Duration::from_secs(1);
+        assert_eq!(end.since(&start, 3 * second, 100.0, 1).others, Some(0.0), "hidden");
+        let mut moved = start;
+        moved.add(&before, &after);
+        let seen = end.since(&moved, 2 * second, 100.0, 2).others.unwrap();
+        // Less the error of cutting four CPUs' counts in two stretches.
+        assert!((seen - (100.0 - 8f64.sqrt()) / 800.0).abs() < 1e-9, "{seen}");
     }
 
     #[test]

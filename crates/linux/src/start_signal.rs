@@ -7,7 +7,7 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Nobody has asked yet; what the word is when it is made.
@@ -92,10 +92,10 @@ impl StartSignal {
         unsafe { &*self.word }
     }
 
-    /// Waits until the word is [`START`] and makes it [`MEASURING`]; false when `stop` was set first.
-    pub fn wait(&self, stop: &AtomicBool) -> bool {
+    /// Waits until the word is [`START`] and makes it [`MEASURING`]; false when `given_up` said so first. It is asked every millisecond.
+    pub fn wait(&self, given_up: impl Fn() -> bool) -> bool {
         while self.word().compare_exchange(START, MEASURING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            if stop.load(Ordering::Relaxed) {
+            if given_up() {
                 return false;
             }
             std::thread::sleep(BETWEEN_LOOKS);
@@ -150,7 +150,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
-            assert!(signal.wait(&AtomicBool::new(false)));
+            assert!(signal.wait(|| false));
             assert_eq!(signal.word().load(Ordering::Acquire), MEASURING);
             signal.done();
             other.join().unwrap();
@@ -163,7 +163,10 @@ mod tests {
     #[test]
     fn waiting_can_be_given_up() {
         let signal = StartSignal::open(&name("stop")).unwrap();
-        assert!(!signal.wait(&AtomicBool::new(true)));
+        let looks = std::cell::Cell::new(0);
+        let third = || looks.replace(looks.get() + 1) == 2;
+        assert!(!signal.wait(third), "asked again and again");
+        assert_eq!(looks.get(), 3);
         assert_eq!(signal.word().load(Ordering::Acquire), IDLE);
     }
 
@@ -172,7 +175,7 @@ mod tests {
         let name = name("others");
         std::fs::write(file(&name), START.to_ne_bytes()).unwrap();
         let signal = StartSignal::open(&name).unwrap();
-        assert!(signal.wait(&AtomicBool::new(false)), "it was to start before anybody waited");
+        assert!(signal.wait(|| false), "it was to start before anybody waited");
         drop(signal);
         assert_eq!(std::fs::read(file(&name)).unwrap(), MEASURING.to_ne_bytes());
         std::fs::remove_file(file(&name)).unwrap();
