@@ -140,10 +140,11 @@ impl Track {
         let mut samples = Vec::with_capacity(1 << 14);
         while self.baton.await_turn(turn, &self.clock) {
             self.push();
-            let from = self.clock.now();
+            // Fenced at both ends: otherwise the second reading would not wait for the hops that are still on their way.
+            let from = self.clock.stamp();
             // SAFETY: as in `hold`; it is the reader's turn.
             at = unsafe { kernels::chase_exact(at, self.hops) };
-            let ticks = self.clock.now().saturating_sub(from);
+            let ticks = self.clock.stamp().saturating_sub(from);
             samples.push(self.clock.ns(ticks) / self.hops as f64);
             self.baton.pass(turn);
             turn += self.parties;
@@ -167,18 +168,20 @@ impl Session<'_> {
             let buffer = self.chase_buffer(&plan.buffer, made)?;
             pages.push(buffer.pages().clone());
             let start = self.chain_start(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(made))?;
+            let (reads, pushes) = (self.other_buffer(plan, plan.reader_pushes)?, self.other_buffer(plan, plan.holder_pushes)?);
             let track = Track {
                 parties: parties.len() as u64,
-                other: self.other_buffer(plan, plan.reader_pushes)?,
+                other: reads,
                 buffer: buffer.clone(),
                 start,
                 hops: (plan.window.0 / plan.stride.0) as usize,
                 clock,
+                // Set once everything is allocated, so that none of the run is lost to it.
                 end: clock.now() + clock.ticks_of(run),
                 baton: Baton::new(),
             };
             let (sharer, state) = (Track { other: None, ..track.clone() }, plan.state);
-            let holder = Track { other: self.other_buffer(plan, plan.holder_pushes)?, ..track.clone() };
+            let holder = Track { other: pushes, ..track.clone() };
             let mut jobs: Vec<(u32, Job<Vec<f64>>)> = vec![
                 (plan.reader, Box::new(move || track.read())),
                 (
