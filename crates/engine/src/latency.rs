@@ -69,6 +69,21 @@ fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
     (units > 0).then(|| clock.ns(ticks) / (units * kernels::CHASE_UNROLL as u64) as f64)
 }
 
+/// Doubles a size until the plateau is reached, and returns the last one that was measured, with what was seen there. `measure` says what it
+/// saw and whether there is room for twice the size; `None` where the size cannot be had.
+fn doubled<E>(from: Bytes, mut measure: impl FnMut(Bytes) -> Result<Option<(Plateau, bool)>, E>) -> Result<(Bytes, Option<Plateau>), E> {
+    let (mut bytes, mut found) = (from, None);
+    for doublings in 0..=MOST_DOUBLINGS {
+        let next = Bytes(from.0 << doublings);
+        let Some((plateau, room)) = measure(next)? else { break };
+        (bytes, found) = (next, Some(plateau));
+        if plateau.reached || !room {
+            break;
+        }
+    }
+    Ok((bytes, found))
+}
+
 /// A chase alone, as the plan says it.
 pub(crate) struct Idle<'a> {
     pub(crate) probe: &'a Probe,
@@ -299,30 +314,24 @@ impl Session<'_> {
     /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
     /// description of its caches is wrong, as it is in many virtual machines.
     fn find_plateau(&mut self, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
-        let mut found = None;
-        for _ in 0..=MOST_DOUBLINGS {
-            let half = Bytes(probe.buffer.bytes.0 / 2);
-            if half < probe.window {
-                return Ok(None);
-            }
+        if probe.buffer.bytes.0 / 2 < probe.window.0 {
+            return Ok(None);
+        }
+        let asked = probe.buffer.bytes;
+        let (bytes, found) = doubled::<CellError>(asked, |bytes| {
+            probe.buffer.bytes = bytes;
             let buffer = match self.chase_buffer(&probe.buffer, 0) {
                 // A pool or a node may not hold the larger buffer; the one before is the best there is.
-                Err(_) if found.is_some() => {
-                    probe.buffer.bytes = half;
-                    break;
-                }
+                Err(_) if bytes > asked => return Ok(None),
                 buffer => buffer?,
             };
-            let half_ns = self.glance(probe, half, ChaseOrder::WindowLocal, &buffer)?;
-            let whole_ns = self.glance(probe, probe.buffer.bytes, ChaseOrder::WindowLocal, &buffer)?;
+            let half_ns = self.glance(probe, Bytes(bytes.0 / 2), ChaseOrder::WindowLocal, &buffer)?;
+            let whole_ns = self.glance(probe, bytes, ChaseOrder::WindowLocal, &buffer)?;
             let reached = whole_ns <= half_ns * (1.0 + PLATEAU_TOLERANCE);
-            found = Some(Plateau { half_ns, whole_ns, reached });
-            let larger = Bytes(probe.buffer.bytes.0 * 2);
-            if reached || self.interrupted() || !self.fits(&probe.buffer, larger) {
-                break;
-            }
-            probe.buffer.bytes = larger;
-        }
+            let room = !self.interrupted() && self.fits(&probe.buffer, Bytes(bytes.0 * 2));
+            Ok(Some((Plateau { half_ns, whole_ns, reached }, room)))
+        })?;
+        probe.buffer.bytes = bytes;
         Ok(found)
     }
 
@@ -332,5 +341,33 @@ impl Session<'_> {
         let directory = self.plan.directory_of(plan);
         let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
         directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes measured and the one that is left, where the plateau is reached at `reached`, twice `last` has no room and `refused` cannot be had.
+    fn search(reached: u64, last: u64, refused: u64) -> (Vec<u64>, u64, Option<bool>) {
+        let mut measured = Vec::new();
+        let (bytes, found) = doubled::<()>(Bytes(100), |bytes| {
+            if bytes.0 == refused {
+                return Ok(None);
+            }
+            measured.push(bytes.0);
+            Ok(Some((Plateau { half_ns: 1.0, whole_ns: 2.0, reached: bytes.0 >= reached }, bytes.0 < last)))
+        })
+        .unwrap();
+        (measured, bytes.0, found.map(|p| p.reached))
+    }
+
+    #[test]
+    fn the_size_that_is_left_was_measured() {
+        assert_eq!(search(100, 9999, 0), (vec![100], 100, Some(true)));
+        assert_eq!(search(400, 9999, 0), (vec![100, 200, 400], 400, Some(true)));
+        assert_eq!(search(9999, 9999, 0), (vec![100, 200, 400, 800], 800, Some(false)), "three doublings and no more");
+        assert_eq!(search(9999, 200, 0), (vec![100, 200], 200, Some(false)));
+        assert_eq!(search(9999, 9999, 400), (vec![100, 200], 200, Some(false)), "the one before");
     }
 }
