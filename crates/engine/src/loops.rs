@@ -22,13 +22,16 @@ use crate::chain::{self, Order};
 use crate::counting::{Stretch, certain};
 use crate::session::CellError;
 
+/// What a stream is summed up in; less cannot be read.
+const LEAST_STREAM: Bytes = Bytes(8);
+
 /// Why a loop could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
     /// The memory could not be had as asked.
     #[error("{0}")]
     Memory(String),
-    /// The CPU is not there, or the order does not fit the buffer.
+    /// The CPU is not there, the order does not fit the buffer, or the size is too small.
     #[error("{0}")]
     Request(String),
 }
@@ -58,6 +61,12 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, 
         cpu::pin_to(cpu).map_err(|e| {
             LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
         })?;
+    }
+    if spec.kind == LoopKind::Stream && spec.bytes < LEAST_STREAM {
+        return Err(LoopError::Request(format!(
+            "a stream of {} has not one word of {LEAST_STREAM} to read; give a larger size",
+            spec.bytes
+        )));
     }
     let buffer = Arc::new(memory(spec, setting)?);
     let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), setting.clock.now());
@@ -145,6 +154,8 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut
         unsafe { words.add(index).write(word) };
     }
     let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
+    // A buffer of less than a step has no use for it.
+    let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
     let laps = loops::stream_laps(Bytes(bytes as u64));
     let mut samples = Vec::new();
     let (mut sum, mut mismatches) = (0, 0);
@@ -169,10 +180,11 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut
     (samples, proof, Evidence { kernel, ..Evidence::default() })
 }
 
-/// Reads the buffer so many times; the exclusive or of all words read.
+/// Reads `bytes`, which are whole words, `laps` times; the exclusive or of all words read.
 fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u64) -> u64 {
     let step = kernel.map_or(usize::MAX, |k| k.streams[0].advance());
     let (steps, start) = (bytes / step, buffer.as_ptr());
+    let done = steps * step;
     let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
     let mut rest = 0;
     for _ in 0..laps {
@@ -182,11 +194,11 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
             // only reads it, and is one of those available on this CPU.
             unsafe { kernel.walk(&mut walk, steps, None) };
         }
-        if steps == 0 || steps * step < bytes {
-            let from = steps.saturating_mul(step).min(bytes);
-            let from = if steps == 0 { 0 } else { from };
-            // SAFETY: the rest of the buffer, likewise.
-            rest ^= unsafe { kernels::checksum_xor(start.add(from), bytes - from) };
+        // Less than a step, word by word: looking for a kernel anew would take longer than reading it.
+        for at in (done..bytes).step_by(8) {
+            // SAFETY: a word of the rest of the buffer, likewise; the buffer begins at a page, and a step is whole lines. Volatile, because
+            // every lap is to read it.
+            rest ^= unsafe { start.add(at).cast::<u64>().read_volatile() };
         }
     }
     walk.sum.xor_of_words() ^ rest
@@ -248,17 +260,22 @@ mod tests {
     use super::*;
 
     fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
+        let (measured, note) = try_to_run(kind, bytes, seed).unwrap();
+        // Either every event counted, or one note says what did not.
+        let missing = measured.counters.as_ref().is_some_and(|c| c.reason.is_some() || !c.gaps().is_empty());
+        assert_eq!(note.is_some(), missing, "{note:?}");
+        measured
+    }
+
+    fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
         let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
         let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
-        let (measured, note) = run_loop(&spec, &setting).unwrap();
-        assert_eq!(measured.counters.is_some(), spec.counters);
-        // Either every event counted, or one note says what did not.
-        let missing = measured.counters.as_ref().is_some_and(|c| c.reason.is_some() || !c.gaps().is_empty());
-        assert_eq!(note.is_some(), missing, "{note:?}");
-        measured
+        let done = run_loop(&spec, &setting)?;
+        assert_eq!(done.0.counters.is_some(), spec.counters);
+        Ok(done)
     }
 
     /// The seed of loops that are counted.
@@ -283,13 +300,23 @@ mod tests {
 
     #[test]
     fn a_stream_reads_what_the_formula_says() {
-        for bytes in [64, 1000, 4096 + 8, 1 << 20] {
-            let proof = run(LoopKind::Stream, Bytes(bytes), 3).evidence.proof.unwrap();
+        for bytes in [8, 64, 250, 256, 1000, 4096 + 8, (1 << 20) - 1] {
+            let m = run(LoopKind::Stream, Bytes(bytes), 3);
+            assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.001), "{bytes} bytes: {:?}", m.estimate);
+            let proof = m.evidence.proof.unwrap();
             assert_eq!(proof.checksum.unwrap(), format!("{:016x}", loops::checksum(3, bytes)), "{bytes} bytes");
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);
         assert!(m.estimate.n == 7 && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+    }
+
+    #[test]
+    fn a_stream_without_a_word_is_refused() {
+        for bytes in [1, 7] {
+            let refused = try_to_run(LoopKind::Stream, Bytes(bytes), 3);
+            assert!(matches!(&refused, Err(LoopError::Request(why)) if why.contains("larger size")), "{refused:?}");
+        }
     }
 
     #[test]
