@@ -381,18 +381,25 @@ impl Session<'_> {
         let keepers = self.keepers(&busy);
         let threads = busy.len() + keepers.len();
         self.open_counters(&busy)?;
-        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == busy.first())?)));
+        // What memory did belongs to the bandwidth, where there is one.
+        let for_system = loads.first().map(|(cpu, _)| *cpu).or(chase.as_ref().map(|(cpu, _)| *cpu));
+        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.bench.as_ref()?.of(cpu, Some(cpu) == for_system)?)));
         let mut counters: BTreeMap<u32, _> = counters.collect();
         let clock = self.clock();
         let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
         let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
         let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows, counters: None };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
+        // A chase that touches begins late, and so ends after the schedule.
+        let (ended, told) = Ended::new();
+        let late = chase.as_ref().is_some_and(|(_, chase)| chase.touched.is_some());
         if let Some((cpu, chase)) = chase {
             let counters = counters.remove(&cpu);
             jobs.push((
                 cpu,
                 Box::new(move || {
+                    // Told of when this job ends, or is dropped because it cannot run.
+                    let _ended = ended;
                     let switches = counters.as_ref().map(|(own, system)| Switches { own, system: system.as_deref() });
                     let (trace, chase) = chase.run(&Schedule { counters: switches, ..schedule });
                     Left::Chased(Box::new((trace, chase)))
@@ -411,10 +418,12 @@ impl Session<'_> {
             ));
         }
         for cpu in keepers.iter() {
+            let told = late.then(|| told.clone());
             jobs.push((
                 cpu,
                 Box::new(move || {
                     keep_awake(&schedule);
+                    told.iter().for_each(|told| keep_awake_until(told));
                     Left::Kept
                 }),
             ));
@@ -461,4 +470,19 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     let last_start = spans.iter().map(|s| s.0).max()?;
     let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
     Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::team::{Team, TeamError};
+
+    #[test]
+    fn who_is_awake_for_a_thread_that_cannot_run_ends() {
+        let cpu = memgauge_linux::cpu::current_cpu().unwrap();
+        let (ended, told) = Ended::new();
+        let jobs: Vec<(u32, Job<()>)> = vec![(1_000_000, Box::new(move || drop(ended))), (cpu, Box::new(move || keep_awake_until(&told)))];
+        let result = Team::default().run(jobs, Duration::from_secs(20));
+        assert!(matches!(result, Err(TeamError::Pin { cpu: 1_000_000, .. })), "and not one that did not finish");
+    }
 }

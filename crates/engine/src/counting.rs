@@ -1,8 +1,8 @@
 //! Hardware counters of the workers, around exactly the windows that count.
 //!
 //! Each worker opens its events on itself once, while nothing is measured, and switches them on where the first counted window begins and
-//! off where the burst ends ([`crate::burst::keep_count`]). Memory controllers are the whole machine's: the burst's first worker switches
-//! those as well.
+//! off where the burst ends ([`crate::burst::keep_count`]). Memory controllers are the whole machine's: the burst's first loader, or the chase
+//! where it is alone, switches those as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use memgauge_linux::clock::Clock;
 use memgauge_linux::perf::{self, Catalogue, Counting, EventSet, PerfError, Reading};
 
 use crate::Setting;
-use crate::burst::Loaded;
-use crate::burst::Trace;
+use crate::burst::{Loaded, Trace};
 use crate::session::{CellError, Session};
 
 /// The counters that one worker switches.
@@ -91,14 +90,19 @@ impl Bench {
         self.set.is_ok()
     }
 
+    /// These CPUs have lost their workers, and with them what those had opened: new ones open their own.
+    pub(crate) fn forget(&mut self, cpus: &[u32]) {
+        self.workers.retain(|cpu, _| !cpus.contains(cpu));
+    }
+
     /// The worker of this CPU has opened its events.
     pub(crate) fn opened(&mut self, cpu: u32, counting: Counting) {
         self.workers.insert(cpu, Arc::new(counting));
     }
 
-    /// The counters of a burst's worker; the first one has the machine's too.
-    pub(crate) fn of(&self, cpu: u32, first: bool) -> Option<(Arc<Counting>, Option<Arc<Counting>>)> {
-        Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| first)))
+    /// The counters of a burst's worker; one of a burst has the machine's too.
+    pub(crate) fn of(&self, cpu: u32, system: bool) -> Option<(Arc<Counting>, Option<Arc<Counting>>)> {
+        Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
     }
 
     /// Says once what cannot be counted, and why.
@@ -241,6 +245,9 @@ pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) ->
 impl Session<'_> {
     /// Lets workers that have not done so open their hardware counters, where they were asked for.
     pub(crate) fn open_counters(&mut self, cpus: &IdSet) -> Result<(), CellError> {
+        if let Some(bench) = &mut self.bench {
+            bench.forget(&self.team.take_lost());
+        }
         for cpu in cpus.iter() {
             let Some(set) = self.bench.as_ref().and_then(|b| b.to_open(cpu)) else { continue };
             let counting = self.team.run_on(cpu, move || Counting::of_this_thread(&set))?;

@@ -19,7 +19,7 @@ use memgauge_linux::memory::{Buffer, Scarcity};
 
 use self::integrity::{Check, Found, PATTERNS};
 use self::sweep::Sweep;
-use crate::burst::coverage;
+use crate::burst::{self, coverage};
 use crate::crew::{TRIAL_ROUNDS, winner};
 use crate::session::{CellError, LEAD, LEAD_PER_THREAD, PATIENCE, Session};
 use crate::takes::{Mark, Takes};
@@ -183,16 +183,26 @@ impl Session<'_> {
         let clock = self.clock();
         let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * (plan.cpus.len() + keepers.len()) as u32);
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::new();
+        // Told of when the last reader's job ends, or is dropped because it cannot run.
+        let (ended, told) = burst::Ended::new();
+        let ended = Arc::new(ended);
         for cpu in plan.cpus.iter() {
-            let sweep = sweep.clone();
-            jobs.push((cpu, Box::new(move || Left::Read(sweep.join(&clock, start)))));
-        }
-        for cpu in keepers.iter() {
-            let sweep = sweep.clone();
+            let (sweep, ended) = (sweep.clone(), ended.clone());
             jobs.push((
                 cpu,
                 Box::new(move || {
-                    sweep.keep_awake();
+                    let _ended = ended;
+                    Left::Read(sweep.join(&clock, start))
+                }),
+            ));
+        }
+        drop(ended);
+        for cpu in keepers.iter() {
+            let told = told.clone();
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    burst::keep_awake_until(&told);
                     Left::Kept
                 }),
             ));

@@ -91,6 +91,8 @@ struct Member {
 #[derive(Default)]
 pub(crate) struct Team {
     members: BTreeMap<u32, Member>,
+    /// CPUs whose thread was given up or has ended.
+    lost: Vec<u32>,
 }
 
 impl Team {
@@ -100,7 +102,8 @@ impl Team {
         self.run_most(jobs, needed, patience)
     }
 
-    /// The same, where only the first `needed` jobs must be done: the others are left out when their CPU may not be used any more.
+    /// The same, where only the first `needed` jobs must be done: the others are left out when their CPU may not be used any more, or no
+    /// thread can be had for it.
     pub(crate) fn run_most<T: Send + 'static>(
         &mut self,
         jobs: Vec<(u32, Job<T>)>,
@@ -109,6 +112,7 @@ impl Team {
     ) -> Result<Vec<Done<T>>, TeamError> {
         let (sender, receiver) = mpsc::channel();
         let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
+        let mut results: Vec<Option<Result<Done<T>, TeamError>>> = cpus.iter().map(|_| None).collect();
         for (index, (cpu, job)) in jobs.into_iter().enumerate() {
             let sender = sender.clone();
             let errand: Errand = Box::new(move || {
@@ -117,24 +121,40 @@ impl Team {
                 // The receiver is gone only when the caller gave up waiting.
                 let _ = sender.send((index, result));
             });
-            self.member(cpu)?.errands.send(errand).map_err(|_| TeamError::Lost { cpu })?;
+            match self.member(cpu) {
+                Ok(member) => member.errands.send(errand).map_err(|_| TeamError::Lost { cpu })?,
+                Err(error) if dispensable(index, needed, &error) => results[index] = Some(Err(error)),
+                Err(error) => return Err(error),
+            }
         }
         drop(sender);
-        let mut results: Vec<Option<Result<Done<T>, TeamError>>> = cpus.iter().map(|_| None).collect();
-        for _ in 0..cpus.len() {
+        let waiting = results.iter().filter(|r| r.is_none()).count();
+        for _ in 0..waiting {
             match receiver.recv_timeout(patience) {
                 Ok((index, result)) => results[index] = Some(result),
                 Err(error) => {
-                    let cpu = cpus.iter().zip(&results).find(|(_, r)| r.is_none()).map_or(0, |(cpu, _)| *cpu);
-                    self.members.remove(&cpu);
+                    // Whoever has not answered may never do so; nobody waits for them again, at the end neither.
+                    let silent: Vec<u32> = cpus.iter().zip(&results).filter(|(_, r)| r.is_none()).map(|(cpu, _)| *cpu).collect();
+                    silent.iter().for_each(|cpu| self.remove(*cpu));
+                    let cpu = silent.first().copied().unwrap_or(0);
                     return Err(if error == RecvTimeoutError::Timeout { TeamError::TimedOut { cpu } } else { TeamError::Lost { cpu } });
                 }
             }
         }
-        let dispensable =
-            |index: usize, result: &Result<Done<T>, TeamError>| index >= needed && matches!(result, Err(TeamError::Pin { .. }));
         let results = results.into_iter().flatten().enumerate();
-        results.filter(|(index, result)| !dispensable(*index, result)).map(|(_, result)| result).collect()
+        let left_out = |index, result: &Result<_, TeamError>| result.as_ref().is_err_and(|error| dispensable(index, needed, error));
+        results.filter(|(index, result)| !left_out(*index, result)).map(|(_, result)| result).collect()
+    }
+
+    /// CPUs whose thread was given up or has ended since this was last asked: what belonged to it, such as its counters, is gone as well.
+    pub(crate) fn take_lost(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.lost)
+    }
+
+    fn remove(&mut self, cpu: u32) {
+        if self.members.remove(&cpu).is_some() {
+            self.lost.push(cpu);
+        }
     }
 
     /// Runs one job on one CPU.
@@ -145,13 +165,18 @@ impl Team {
 
     fn member(&mut self, cpu: u32) -> Result<&Member, TeamError> {
         if self.members.get(&cpu).is_some_and(|m| m.thread.is_finished()) {
-            self.members.remove(&cpu);
+            self.remove(cpu);
         }
         Ok(match self.members.entry(cpu) {
             Entry::Occupied(member) => member.into_mut(),
             Entry::Vacant(place) => place.insert(Member::start(cpu)?),
         })
     }
+}
+
+/// Whether a job is done without, where only the first `needed` must be done.
+const fn dispensable(index: usize, needed: usize, error: &TeamError) -> bool {
+    index >= needed && matches!(error, TeamError::Pin { .. } | TeamError::Start { .. })
 }
 
 impl Member {
@@ -216,7 +241,39 @@ mod tests {
         let lost = team.run_on(cpu, || panic!("on purpose"));
         std::panic::set_hook(hook);
         assert!(matches!(lost, Err(TeamError::Lost { .. })), "{lost:?}");
+        assert_eq!(team.take_lost(), [cpu], "what belonged to it is gone");
         assert_eq!(team.run_on(cpu, || 7).unwrap(), 7);
+        assert!(team.take_lost().is_empty());
+    }
+
+    #[test]
+    fn only_cpus_that_cannot_be_had_are_done_without() {
+        let (start, lost) = (TeamError::Start { cpu: 1, why: String::new() }, TeamError::Lost { cpu: 1 });
+        assert!(dispensable(1, 1, &start) && !dispensable(0, 1, &start) && !dispensable(1, 1, &lost));
+    }
+
+    #[test]
+    fn all_that_hang_are_given_up_and_the_team_ends() {
+        let mut team = Team::default();
+        // Threads are started before they are pinned, so that CPUs which do not exist hang as well as others; one CPU may be all there is.
+        let cpu = a_cpu();
+        let (releases, jobs): (Vec<_>, Vec<(u32, Job<()>)>) = [cpu, cpu + 1]
+            .into_iter()
+            .map(|member| {
+                let (release, wait) = mpsc::channel::<()>();
+                let errand: Errand = Box::new(move || {
+                    let _ = wait.recv();
+                });
+                team.member(member).unwrap().errands.send(errand).unwrap();
+                (release, (member, Box::new(|| ()) as Job<()>))
+            })
+            .unzip();
+        let result = team.run(jobs, Duration::from_millis(20));
+        assert!(matches!(result, Err(TeamError::TimedOut { cpu: named }) if named == cpu));
+        assert_eq!(team.take_lost(), [cpu, cpu + 1]);
+        // Would wait for a thread that hangs.
+        drop(team);
+        drop(releases);
     }
 
     #[test]

@@ -16,8 +16,6 @@ const PORTIONS_PER_THREAD: usize = 32;
 const MOST: usize = 2 << 20;
 /// And no smaller: taking one costs a miss to a contended line, some 100 ns, against 5 us of reading.
 const LEAST: usize = 64 << 10;
-/// Adds between two looks at whether a pass is over, of a thread that only keeps its package awake: about a microsecond.
-const ADDS: u64 = 4000;
 
 /// Parts of a region that threads take until none is left.
 pub(super) struct Portions {
@@ -37,11 +35,6 @@ impl Portions {
     pub(super) fn take(&self) -> Option<Range<usize>> {
         let start = self.next.fetch_add(self.portion, Ordering::Relaxed);
         (start < self.len).then(|| start..self.len.min(start + self.portion))
-    }
-
-    /// Whether all are taken.
-    pub(super) fn gone(&self) -> bool {
-        self.next.load(Ordering::Relaxed) >= self.len
     }
 }
 
@@ -86,13 +79,6 @@ impl Sweep {
         }
         (began, clock.now())
     }
-
-    /// Keeps a CPU busy without touching memory until the pass is over.
-    pub(super) fn keep_awake(&self) {
-        while !self.portions.gone() {
-            kernels::dependent_adds(ADDS);
-        }
-    }
 }
 
 fn step_bytes(kernel: &Kernel) -> usize {
@@ -114,7 +100,7 @@ mod tests {
                 end = portion.end;
             }
             assert_eq!(end, len);
-            assert!(portions.gone() && portions.take().is_none());
+            assert!(portions.take().is_none(), "and no more");
         }
     }
 
