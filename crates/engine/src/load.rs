@@ -17,6 +17,8 @@ const PAGE: usize = 4096;
 /// Steps on one buffer before the next turn of a thread with two: some 100 to 300 lines, long enough for prefetchers to follow, short
 /// enough that both buffers' memory is busy at once.
 const STEPS_A_TURN: usize = 8;
+/// The same for kernels that wait for their stores at the end of every run: that takes as long as some ten steps.
+const FENCED_STEPS_A_TURN: usize = 64;
 
 /// What one CPU does in bursts; goes on where it stopped.
 #[derive(Clone)]
@@ -117,19 +119,25 @@ impl Load {
     /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
     pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
         let kernel = self.lane.kernel;
-        // The delay that was asked for is between bursts of four lines.
-        let delay = (self.delay > 0).then_some(self.delay * kernel.burst_lines / 4);
+        let delay = self.burst_delay();
         let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
         let trace = keep_count(schedule, block_ns, |units| self.turns(units, delay));
         (trace, self)
     }
 
+    /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
+    fn burst_delay(&self) -> Option<u32> {
+        let cycles = u64::from(self.delay) * u64::from(self.lane.kernel.burst_lines) / 4;
+        (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
+    }
+
     /// So many steps, some of them on the second buffer.
     fn turns(&mut self, units: usize, delay: Option<u32>) {
         let Some((second, percent)) = &mut self.second else { return self.lane.run(units, delay) };
+        let turn = if self.lane.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
         let mut left = units;
         while left > 0 {
-            let steps = left.min(STEPS_A_TURN);
+            let steps = left.min(turn);
             self.due += *percent;
             if self.due >= 100 {
                 self.due -= 100;
@@ -194,6 +202,11 @@ impl Lane {
         let check = (kernel.form.line == LineUse::Checked).then(|| Check::new(bases[0], steps * advance[0]));
         let next = next as usize % (steps * windows);
         Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
+    }
+
+    /// Whether every run of the kernel may end with a fence.
+    fn fences(&self) -> bool {
+        self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack
     }
 
     /// The same way through another buffer of the same size.
@@ -345,15 +358,30 @@ mod tests {
 
     #[test]
     fn a_second_buffer_gets_its_part() {
-        let buffers = [buffer(1 << 20), buffer(1 << 20)];
-        let plain = kernel(Mix::R1W1, Access::Sequential, LineUse::Whole);
         let content = LineContent([7; 64]);
-        let load = Load::new(plain, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
-        let mut load = load.with_second(&buffers[1], 25);
-        load.turns(load.lane.steps / 2, None);
-        let [first, second] = [stored(&buffers[0]), stored(&buffers[1])];
-        let share = second as f64 / (first + second) as f64;
-        assert!((0.23..0.27).contains(&share), "{first} {second}");
+        for mix in [Mix::R1W1, Mix::NtWrite] {
+            let Some(kernel) = kernels::available().find(|k| k.mix == mix && k.form.is_plain()) else { continue };
+            let buffers = [buffer(1 << 20), buffer(1 << 20)];
+            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
+            let mut load = load.with_second(&buffers[1], 25);
+            assert_eq!(load.lane.fences(), mix == Mix::NtWrite);
+            // In blocks, as a burst does it.
+            (0..load.lane.steps / 64).for_each(|_| load.turns(64, None));
+            let [first, second] = [stored(&buffers[0]), stored(&buffers[1])];
+            let share = second as f64 / (first + second) as f64;
+            assert!((0.23..0.27).contains(&share), "{mix}: {first} {second}");
+        }
+    }
+
+    #[test]
+    fn the_longest_delay_is_no_shorter_for_long_bursts() {
+        let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
+        let buffer = buffer(1 << 18);
+        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None).unwrap();
+        assert!(long.burst_lines > 4);
+        assert_eq!(load.clone().with_delay(100).burst_delay(), Some(25 * long.burst_lines));
+        assert_eq!(load.clone().with_delay(u32::MAX).burst_delay(), Some(u32::MAX));
+        assert_eq!(load.burst_delay(), None);
     }
 
     #[test]
