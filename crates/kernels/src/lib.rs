@@ -22,11 +22,13 @@
 //! write back lines that were zero and are overwritten with zeros, and memory or links may compress zeros. It comes from registers that
 //! hold one line, so storing a pattern costs what storing a constant does.
 //!
-//! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. The head of each loop is 64-byte aligned,
-//! so that its fetching and decoding do not vary from build to build.
+//! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. On x86-64 and aarch64 the heads of kernels'
+//! loops, of [`chase`], of [`chase_timed`]'s batches and of [`dependent_adds`] are 64-byte aligned, so that their fetching and decoding do not
+//! vary from build to build. [`chase_exact`] and [`chase_store`] are a load and a branch, which wait for the load wherever they lie.
 //!
-//! **Non-temporal stores and write-backs are fenced** once, at the end of a run, so that the time of a run includes the last of them
-//! and another thread that sees the run's end sees its data.
+//! **Non-temporal stores and write-backs are fenced** once, at the end of a run, where they are not ordered like other stores, so that the
+//! time of a run includes the last of them and another thread that sees the run's end sees its data. Non-temporal pairs of aarch64 are
+//! ordered like any store and need no fence.
 //!
 //! Other crates have no `cfg(target_arch)`: it is here, once.
 
@@ -196,7 +198,7 @@ pub unsafe fn checksum_xor(start: *const u8, bytes: usize) -> u64 {
 }
 
 /// Writes this line back to memory if modified and drops it from every cache; done for certain only after a [`fence`].
-/// Does nothing where [`can_flush`] is false.
+/// Does nothing on riscv64, where programs may flush only with an extension (Zicbom) that nothing here asks for.
 ///
 /// # Safety
 ///
@@ -207,22 +209,10 @@ pub unsafe fn flush(line: *const u8) {
     unsafe { arch::flush(line) }
 }
 
-/// Whether [`flush`] does something on this instruction set.
-pub const fn can_flush() -> bool {
-    arch::CAN_FLUSH
-}
-
 /// Waits until every earlier load, store and flush of this thread is done.
 #[inline(always)]
 pub fn fence() {
     arch::fence();
-}
-
-/// The CPU that this thread is on, by a register that the kernel sets, modulo 4096; cheap enough to detect a migration around a
-/// measurement.
-#[inline]
-pub fn current_cpu_hint() -> Option<u32> {
-    arch::current_cpu_hint()
 }
 
 /// Whether the CPU announces AMD's register of prefetchers (CPUID 8000_0021h EAX bit 13).

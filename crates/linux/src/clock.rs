@@ -115,7 +115,8 @@ impl Clock {
         }
     }
 
-    /// Ticks now, read after everything before it has been done and before anything behind it begins.
+    /// Ticks now, read after every load before it has its data and before anything behind it begins. Stores may still be on their way: put a
+    /// [`memgauge_kernels::fence`] before where they must not be.
     #[inline]
     pub fn stamp(&self) -> u64 {
         match self.source {
@@ -139,11 +140,6 @@ impl Clock {
     /// Whether a tick of this clock is one of the CPU's counter, which timed loops read themselves.
     pub fn is_counter(&self) -> bool {
         matches!(self.source, Source::Counter(_))
-    }
-
-    /// Ticks a second.
-    pub fn hz(&self) -> f64 {
-        self.hz
     }
 
     /// What a reader should know of it.
