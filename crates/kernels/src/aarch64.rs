@@ -12,7 +12,6 @@ use std::arch::asm;
 use crate::kernel::{Kernel, joined};
 
 pub(crate) const ISA: &str = "aarch64";
-pub(crate) const CAN_FLUSH: bool = true;
 
 pub(crate) const KERNELS: &[Kernel] = &{
     const COUNT: usize = stream::KERNELS.len() + strided::KERNELS.len() + random::KERNELS.len() + line_use::KERNELS.len();
@@ -202,12 +201,6 @@ pub(crate) unsafe fn flush(line: *const u8) {
 pub(crate) fn fence() {
     // SAFETY: orders memory accesses and does nothing else.
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) };
-}
-
-/// No register that programs can read has it.
-#[inline(always)]
-pub(crate) fn current_cpu_hint() -> Option<u32> {
-    None
 }
 
 pub(crate) const fn has_prefetch_control() -> bool {

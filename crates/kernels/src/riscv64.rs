@@ -12,8 +12,6 @@ use std::arch::asm;
 use crate::kernel::{Kernel, joined};
 
 pub(crate) const ISA: &str = "riscv64";
-/// Programs may flush lines only with the Zicbom extension, which nothing here asks for.
-pub(crate) const CAN_FLUSH: bool = false;
 
 pub(crate) const KERNELS: &[Kernel] = &{
     const COUNT: usize = stream::KERNELS.len() + strided::KERNELS.len() + random::KERNELS.len() + line_use::KERNELS.len();
@@ -189,12 +187,6 @@ pub(crate) unsafe fn flush(_line: *const u8) {}
 pub(crate) fn fence() {
     // SAFETY: orders memory accesses and does nothing else.
     unsafe { asm!("fence rw, rw", options(nostack, preserves_flags)) };
-}
-
-/// No register that programs can read has it.
-#[inline(always)]
-pub(crate) fn current_cpu_hint() -> Option<u32> {
-    None
 }
 
 pub(crate) const fn has_prefetch_control() -> bool {

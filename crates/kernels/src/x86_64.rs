@@ -12,10 +12,9 @@ use std::arch::asm;
 
 use crate::kernel::{Kernel, joined};
 
-pub(crate) use cpu::{counter_frequency, current_cpu_hint, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
+pub(crate) use cpu::{counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
 pub(crate) const ISA: &str = "x86_64";
-pub(crate) const CAN_FLUSH: bool = true;
 
 pub(crate) const KERNELS: &[Kernel] = &{
     const COUNT: usize = 3 * (stream::PER_WIDTH + strided::PER_WIDTH + random::PER_WIDTH + line_use::PER_WIDTH) + 2;

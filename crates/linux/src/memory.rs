@@ -209,11 +209,6 @@ impl Buffer {
         self.len
     }
 
-    /// Bytes taken: [`Self::len`] rounded up to whole pages of the kind that backs the buffer.
-    pub fn mapped(&self) -> Bytes {
-        Bytes(self.mapping.len() as u64)
-    }
-
     /// The pages that back it, read back after they were touched.
     pub fn pages(&self) -> &PageEvidence {
         &self.pages

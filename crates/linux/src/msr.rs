@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use memgauge_core::units::IdSet;
 
@@ -226,11 +226,6 @@ impl Msr {
             }
         }
         Fault::Refused { cpu, register, access }
-    }
-
-    /// The folder with a folder for each CPU.
-    pub fn devices(&self) -> &Path {
-        &self.devices
     }
 }
 

@@ -8,14 +8,12 @@ use std::sync::LazyLock;
 struct Features {
     clflush_optimized: bool,
     clwb: bool,
-    rdtscp: bool,
     invariant_tsc: bool,
 }
 
 static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
     clflush_optimized: leaf(7).is_some_and(|r| r.ebx & (1 << 23) != 0),
     clwb: leaf(7).is_some_and(|r| r.ebx & (1 << 24) != 0),
-    rdtscp: leaf(0x8000_0001).is_some_and(|r| r.edx & (1 << 27) != 0),
     invariant_tsc: leaf(0x8000_0007).is_some_and(|r| r.edx & (1 << 8) != 0),
 });
 
@@ -106,18 +104,6 @@ pub(crate) unsafe fn flush(line: *const u8) {
 pub(crate) fn fence() {
     // SAFETY: orders memory accesses and does nothing else.
     unsafe { asm!("mfence", options(nostack, preserves_flags)) };
-}
-
-#[inline]
-pub(crate) fn current_cpu_hint() -> Option<u32> {
-    if !FEATURES.rdtscp {
-        return None;
-    }
-    let aux: u32;
-    // SAFETY: reads registers that Linux leaves open to programs; the CPU has the instruction.
-    unsafe { asm!("rdtscp", out("eax") _, out("edx") _, out("ecx") aux, options(nomem, nostack, preserves_flags)) };
-    // Linux puts the CPU into bits 0 to 11 and its node above.
-    Some(aux & 0xFFF)
 }
 
 /// CPUID 8000_0021h EAX bit 13, `PrefetchCtlMsr`: MSR C000_0108h is there (AMD Zen 3 and later). The leaf is AMD's own; other makers'

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::PageKind;
 use memgauge_core::units::Bytes;
@@ -44,21 +43,6 @@ pub enum MemoryErrorKind {
 }
 
 impl MemoryError {
-    /// The same as a note, with the stable code `memory-size`, `memory-node`, `memory-pages`, `memory-space`, `memory-placement`,
-    /// `memory-file` or `memory-system`.
-    pub fn note(&self) -> Note {
-        let code = match self.kind {
-            MemoryErrorKind::Size => "memory-size",
-            MemoryErrorKind::Node => "memory-node",
-            MemoryErrorKind::Pages => "memory-pages",
-            MemoryErrorKind::Space => "memory-space",
-            MemoryErrorKind::Placement => "memory-placement",
-            MemoryErrorKind::File => "memory-file",
-            MemoryErrorKind::System => "memory-system",
-        };
-        Note::error(code, self.to_string()).advise(self.advice.clone())
-    }
-
     fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
         let what = match &plan.directory {
             Some(directory) => format!("cannot have {} in a file in {directory}", plan.bytes),

@@ -117,7 +117,7 @@ fn auto_takes_the_best_that_there_is_and_says_why_not_better() {
 fn a_small_buffer_of_huge_pages_is_rounded_up_and_its_length_is_not() {
     let buffer = Buffer::allocate(&plan(Bytes::kib(16), PageRequest::Auto), root()).unwrap();
     assert_eq!(buffer.len(), 16 << 10);
-    assert!(buffer.mapped() >= Bytes::kib(16) && buffer.mapped() <= Bytes::mib(2));
+    assert!((16 << 10..=2 << 20).contains(&buffer.mapping.len()));
     assert_eq!(buffer.placement().status, PlacementStatus::Verified);
 }
 
@@ -126,7 +126,7 @@ fn guards_lie_around_it_and_nothing_remains() {
     for pages in [PageRequest::Base, PageRequest::Auto] {
         let buffer = Buffer::allocate(&plan(Bytes::mib(6), pages), root()).unwrap();
         let (page, start) = (map::base_page(), buffer.as_ptr() as usize);
-        let end = start + buffer.mapped().0 as usize;
+        let end = start + buffer.mapping.len();
         let around = maps(start - page, end + page);
         assert!(around.iter().any(|(low, high, _)| *low == start && *high == end), "{around:x?}");
         for guard in [start - 1, end] {
@@ -145,7 +145,7 @@ fn neighbouring_buffers_are_told_apart() {
     let two = Buffer::allocate(&plan(Bytes::mib(8), PageRequest::Auto), root()).unwrap();
     let three = Buffer::allocate(&plan(Bytes::mib(8), PageRequest::Base), root()).unwrap();
     assert_eq!(one.mapping.read_pages().unwrap().mapped, 8 << 20);
-    assert_eq!(two.mapping.read_pages().unwrap().mapped, two.mapped().0);
+    assert_eq!(two.mapping.read_pages().unwrap().mapped, two.mapping.len() as u64);
     assert_eq!(three.pages().share, Some(1.0));
 }
 
@@ -191,7 +191,7 @@ fn impossible_sizes_and_nodes_are_named() {
     assert!(e.to_string().contains("node 1000"), "{e}");
     let e = Buffer::allocate(&plan(Bytes::gib(1 << 15), PageRequest::Base), root()).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space);
-    assert!(e.note().advice.is_some());
+    assert!(!e.advice.is_empty());
 }
 
 #[test]
