@@ -220,12 +220,10 @@ impl Session<'_> {
         which: impl Fn(&Member) -> bool,
         delay: u32,
     ) -> Result<Vec<(u32, Load)>, CellError> {
-        let stored = self.plan.contents.first();
         let members = crew.members.iter().enumerate().filter(|(_, m)| which(m));
         members
             .map(|(index, m)| {
-                let load = Load::new(kernel(index), &m.traffic, &m.buffer, m.bytes.0 as usize, index, stored);
-                let load = load.map_err(|why| CellError::Cannot(format!("CPU {}: {why}", m.cpu)))?;
+                let load = self.lay_out(index, (m.cpu, &m.buffer, m.bytes), kernel(index), &m.traffic)?;
                 let load = load.with_delay(m.delay.unwrap_or(delay));
                 Ok((m.cpu, if let Some((buffer, percent)) = &m.second { load.with_second(buffer, *percent) } else { load }))
             })
@@ -239,14 +237,20 @@ impl Session<'_> {
         kernel: impl Fn(usize) -> &'static Kernel,
         bytes: Bytes,
     ) -> Result<Vec<(u32, Load)>, CellError> {
-        let stored = self.plan.contents.first();
         let members = crew.members.iter().enumerate();
-        members
-            .map(|(index, m)| {
-                let load = Load::new(kernel(index), &m.traffic, &m.buffer, bytes.0 as usize, index, stored);
-                Ok((m.cpu, load.map_err(|why| CellError::Cannot(format!("CPU {}: {why}", m.cpu)))?))
-            })
-            .collect()
+        members.map(|(index, m)| Ok((m.cpu, self.lay_out(index, (m.cpu, &m.buffer, bytes), kernel(index), &m.traffic)?))).collect()
+    }
+
+    /// A kernel over so many bytes of a buffer, for the member of this index on this CPU.
+    pub(crate) fn lay_out(
+        &self,
+        index: usize,
+        (cpu, buffer, bytes): (u32, &Arc<Buffer>, Bytes),
+        kernel: &'static Kernel,
+        traffic: &Traffic,
+    ) -> Result<Load, CellError> {
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.plan.contents.first());
+        load.map_err(|why| CellError::Cannot(format!("CPU {cpu}: {why}")))
     }
 
     /// Fresh loads of all members.

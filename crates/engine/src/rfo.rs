@@ -5,7 +5,6 @@
 //! as slow as parts are read first, and whole lines that are as fast as non-temporal ones are not (Intel's SpecI2M, Arm's write streaming;
 //! Laukemann and others, arXiv 2409.08108).
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use memgauge_core::limit;
@@ -98,14 +97,7 @@ impl Session<'_> {
 
     fn stores(&self, crew: &Crew, kernel: &'static Kernel) -> Result<Vec<(u32, Load)>, CellError> {
         let traffic = Traffic { mix: kernel.mix, kernels: vec![kernel.name.into()], form: kernel.form, ..Traffic::default() };
-        let stored = self.plan.contents.first();
-        let members = crew.memory().enumerate();
-        members
-            .map(|(index, (cpu, buffer, bytes))| {
-                let load = Load::new(kernel, &traffic, &Arc::clone(buffer), bytes.0 as usize, index, stored);
-                Ok((cpu, load.map_err(|why| CellError::Cannot(format!("CPU {cpu}: {why}")))?))
-            })
-            .collect()
+        crew.memory().enumerate().map(|(index, memory)| Ok((memory.0, self.lay_out(index, memory, kernel, &traffic)?))).collect()
     }
 }
 

@@ -38,8 +38,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         core_ghz: BTreeMap::new(),
         // 1 balances; 2 promotes between memory tiers. Both migrate pages.
         numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
-        thp: chosen(tree, "sys/kernel/mm/transparent_hugepage/enabled"),
-        thp_defrag: chosen(tree, "sys/kernel/mm/transparent_hugepage/defrag"),
+        thp: tree.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),
         turbo: turbo(tree),
         limits: Vec::new(),
         rfo: None,
@@ -57,13 +57,6 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     ]
     .concat();
     environment
-}
-
-/// The bracketed word of `always [madvise] never`.
-fn chosen(tree: Tree<'_>, file: &str) -> Option<String> {
-    let text = tree.text(file)?;
-    let (_, rest) = text.split_once('[')?;
-    Some(rest.split_once(']')?.0.to_owned())
 }
 
 fn turbo(tree: Tree<'_>) -> Option<bool> {

@@ -9,6 +9,8 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::error::{self, MemoryError};
 use super::map::base_page;
+use crate::sysfs::nodes::pools;
+use crate::sysfs::tree::Tree;
 
 /// What bears on one allocation, read just before it.
 #[derive(Debug)]
@@ -78,7 +80,7 @@ impl System {
             huge_page: huge_page(root) as usize,
             root: root.to_owned(),
         };
-        system.pools = pools(&system.pool_folder(node));
+        system.pools = pools(Tree::new(root), &system.pool_folder(node));
         Ok(system)
     }
 
@@ -112,12 +114,11 @@ impl System {
 
     /// The file that sets the size of the node's pool of `page` bytes, as people type it.
     pub(super) fn pool_file(&self, node: u32, page: u64) -> PathBuf {
-        self.pool_folder(node).join(folder_name(page)).join("nr_hugepages")
+        self.root.join(self.pool_folder(node)).join(folder_name(page)).join("nr_hugepages")
     }
 
-    fn pool_folder(&self, node: u32) -> PathBuf {
-        let part = if self.numa { format!("sys/devices/system/node/node{node}/hugepages") } else { "sys/kernel/mm/hugepages".to_owned() };
-        self.root.join(part)
+    fn pool_folder(&self, node: u32) -> String {
+        if self.numa { format!("sys/devices/system/node/node{node}/hugepages") } else { "sys/kernel/mm/hugepages".to_owned() }
     }
 
     /// Whether the node can hold the buffer now: beyond that, a bound allocation is not refused, it gets the process killed.
@@ -130,24 +131,6 @@ impl System {
             _ => Ok(()),
         }
     }
-}
-
-/// Pools below a folder of `hugepages-2048kB` and the like, by page size.
-pub(super) fn pools(folder: &Path) -> Vec<PagePool> {
-    let mut pools: Vec<PagePool> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let kib: u64 = name.to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
-            let path = entry.path();
-            let page = Bytes(kib.checked_mul(1024)?);
-            Some(PagePool { page, total: number(&path.join("nr_hugepages"))?, free: number(&path.join("free_hugepages"))? })
-        })
-        .collect();
-    pools.sort_by_key(|p| p.page);
-    pools
 }
 
 fn folder_name(page: u64) -> String {
@@ -179,17 +162,13 @@ fn huge_page(root: &Path) -> u64 {
 
 /// Whether transparent huge pages can be had by madvise, and the setting in a word.
 pub(super) fn thp(root: &Path) -> (ThpMode, String) {
-    let folder = root.join("sys/kernel/mm/transparent_hugepage");
-    let chosen = |path: PathBuf| {
-        let text = fs::read_to_string(path).ok()?;
-        text.split_ascii_whitespace().find_map(|w| Some(w.strip_prefix('[')?.strip_suffix(']')?.to_owned()))
-    };
-    let Some(global) = chosen(folder.join("enabled")) else {
+    let (tree, folder) = (Tree::new(root), "sys/kernel/mm/transparent_hugepage");
+    let Some(global) = tree.chosen(&format!("{folder}/enabled")) else {
         return (ThpMode::Off("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
     };
     let page = huge_page(root);
     // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
-    let setting = match chosen(folder.join(folder_name(page)).join("enabled")) {
+    let setting = match tree.chosen(&format!("{folder}/{}/enabled", folder_name(page))) {
         Some(own) if own != "inherit" => own,
         _ => global,
     };

@@ -128,7 +128,7 @@ fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {
 }
 
 /// The pools in a folder of `hugepages-2048kB` and the like, smallest pages first.
-fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
+pub(crate) fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
     let read = |name: &String| {
         let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
         let page = Bytes(kib.checked_mul(1024).filter(|&n| n > 0)?);

@@ -60,6 +60,13 @@ impl<'a> Tree<'a> {
         self.text(relative)?.parse().ok()
     }
 
+    /// The bracketed word of `always [madvise] never`.
+    pub(crate) fn chosen(&self, relative: &str) -> Option<String> {
+        let text = self.text(relative)?;
+        let (_, rest) = text.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
+    }
+
     /// An id that sysfs gives as a signed number: -1 means that it is not known.
     pub(crate) fn id(&self, relative: &str) -> Option<u32> {
         self.parsed::<i64>(relative).and_then(|n| u32::try_from(n).ok())
