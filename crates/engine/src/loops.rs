@@ -63,10 +63,7 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, 
         })?;
     }
     if spec.kind == LoopKind::Stream && spec.bytes < LEAST_STREAM {
-        return Err(LoopError::Request(format!(
-            "a stream of {} has not one word of {LEAST_STREAM} to read; give a larger size",
-            spec.bytes
-        )));
+        return Err(LoopError::Request(format!("a stream of {} is less than a word of {LEAST_STREAM}; give a larger size", spec.bytes)));
     }
     let buffer = Arc::new(memory(spec, setting)?);
     let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), setting.clock.now());
