@@ -563,7 +563,10 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
         assert_eq!((m.experiment, m.metric, m.at.memory_node), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
         let gbs = m.estimate.value.unwrap();
         assert!(gbs > 0.05 && gbs < 5000.0, "{gbs} GB/s");
-        assert_eq!((m.estimate.n, m.evidence.buffer.0), (7, 16 << 20));
+        // Passes that other work disturbed are repeated once, and left out where enough others are there.
+        let passes = m.evidence.noise.bursts.unwrap();
+        assert!((7..=8).contains(&passes), "{passes}");
+        assert_eq!((m.estimate.n, m.evidence.buffer.0), (passes - m.evidence.noise.bursts_left_out.unwrap(), 16 << 20));
         assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
         assert!(m.evidence.pages.obtained.is_some() && m.verdict.limit.is_some());
         let integrity = m.evidence.integrity.as_ref().unwrap();

@@ -278,6 +278,7 @@ impl CounterMetric {
         use MetricUnit as U;
         use Role as R;
         const TMA: &str = "Intel perfmon, TMA metrics";
+        const OWN: &str = "the metric above, converted";
         const EVENTS: &str = "the vendors' lists of events";
         const RECIPES: &str = "perf recipes on the web";
         const fn of(
@@ -345,7 +346,7 @@ impl CounterMetric {
                 "MLP at L1, average",
                 "l1-outstanding / cycles",
                 "the same over all cycles, idle ones included",
-                TMA,
+                OWN,
                 U::Number,
                 &[R::L1Outstanding, R::Cycles],
             ),
@@ -385,7 +386,7 @@ impl CounterMetric {
                 "latency beyond L2",
                 "demand-outstanding / demand-requests / (cycles / time)",
                 "the same in nanoseconds, by the frequency that the counters show",
-                TMA,
+                OWN,
                 U::Nanoseconds,
                 &[R::DemandOutstanding, R::DemandRequests, R::Cycles],
             ),

@@ -141,6 +141,16 @@ pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
     Some(Interval { pooled, between })
 }
 
+/// Whether half of the width of the samples' [`interval`] is at most `relative_half_width` of their median.
+pub fn converged(groups: &[Vec<f64>], relative_half_width: f64) -> bool {
+    let value = quantile(&sorted(&groups.concat()), 0.5);
+    value.zip(interval(groups)).is_some_and(|(value, interval)| narrow(interval.hull(), value, relative_half_width))
+}
+
+fn narrow((low, high): (f64, f64), value: f64, relative_half_width: f64) -> bool {
+    (high - low) / 2.0 <= relative_half_width * value.abs()
+}
+
 /// Sums up samples grouped by fresh allocation: the median of all samples with the interval of [`interval`], converged when half of its
 /// width is at most `relative_half_width` of the median.
 pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
@@ -158,7 +168,7 @@ pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
         mad: mad(&values),
         ci95_low: ends.map(|e| e.0),
         ci95_high: ends.map(|e| e.1),
-        converged: ends.is_some_and(|(low, high)| (high - low) / 2.0 <= relative_half_width * value.abs()),
+        converged: ends.is_some_and(|ends| narrow(ends, value, relative_half_width)),
         modes: modes(&values),
         outliers: outliers(&values),
         drift: None,

@@ -42,7 +42,7 @@ impl Session<'_> {
             takes.add(0, vec![window_gbs(&burst, |t| clock.ns(t), windows)], mark);
             loads = burst.take_loads();
             spent += WINDOW * windows as u32;
-            let converged = takes.settled() && takes.estimate(0, target).converged;
+            let converged = takes.settled() && takes.converged(0, target);
             if self.interrupted() || (takes.len() >= LEAST_BURSTS as usize && self.enough(spent, takes.sampled(), converged)) {
                 break;
             }

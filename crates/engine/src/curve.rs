@@ -192,7 +192,7 @@ impl Session<'_> {
                 chase = self.record(timed, recorder).ok_or_else(|| CellError::Cannot("the chase left no trace".into()))?;
                 spent += WINDOW * windows as u32;
             }
-            let converged = takes.settled() && [LATENCY, BANDWIDTH].into_iter().all(|of| takes.estimate(of, target).converged);
+            let converged = takes.settled() && [LATENCY, BANDWIDTH].into_iter().all(|of| takes.converged(of, target));
             let sampled = takes.sampled();
             let enough = match most_hops {
                 // A chase that gets no time at all is given up like any other.

@@ -218,7 +218,7 @@ impl Session<'_> {
             self.spent(run);
             self.worked(&parties);
             // A disturbed run is repeated over the next allocation, while there is time.
-            let converged = takes.settled() && takes.estimate(0, target).converged;
+            let converged = takes.settled() && takes.converged(0, target);
             if self.interrupted() || (made >= LEAST_ALLOCATIONS && self.enough(spent, takes.sampled(), converged)) {
                 break;
             }

@@ -174,7 +174,7 @@ impl Session<'_> {
             let shares = if self.plan.stop.fixed_time { 1 } else { taken.len() as u32 };
             spent += std::mem::take(&mut repeating) + WINDOW * windows as u32 * shares * if idle.histogram.is_some() { 2 } else { 1 };
             made += 1;
-            let converged = taken.iter().all(|t| t.takes.estimate(0, target).converged);
+            let converged = taken.iter().all(|t| t.takes.converged(0, target));
             let sampled = taken.iter().any(|t| t.takes.sampled());
             let enough = hops.is_some() || self.enough(spent, sampled, converged);
             if self.interrupted() || (made >= idle.allocations && enough) {

@@ -240,7 +240,7 @@ impl Session<'_> {
 
     /// Whether a point has enough bursts. Its budget is time that passed, with what surrounds its windows.
     fn point_done(&self, groups: &[Vec<f64>], begun: Instant) -> bool {
-        let converged = stats::estimate(groups, self.plan.stop.relative_half_width).converged;
+        let converged = stats::converged(groups, self.plan.stop.relative_half_width);
         self.interrupted()
             || (groups.len() >= POINT_BURSTS && self.enough(begun.elapsed(), groups.iter().any(|g| !g.is_empty()), converged))
     }

@@ -204,9 +204,9 @@ impl Takes {
         groups.into_values().collect()
     }
 
-    /// A quantity's estimate while it is being measured.
-    pub(crate) fn estimate(&self, quantity: usize, relative_half_width: f64) -> Estimate {
-        stats::estimate(&self.groups(quantity), relative_half_width)
+    /// Whether a quantity's interval is narrow enough.
+    pub(crate) fn converged(&self, quantity: usize, relative_half_width: f64) -> bool {
+        stats::converged(&self.groups(quantity), relative_half_width)
     }
 
     /// A quantity's estimate at the end, with its drift.

@@ -58,7 +58,7 @@ impl Leg {
 
     /// Median of all runs.
     fn median(&self) -> Option<f64> {
-        self.takes.estimate(0, 0.0).value
+        stats::median(&self.takes.groups(0).concat())
     }
 }
 
@@ -149,7 +149,7 @@ impl Session<'_> {
             // With a tenth of a run to spare: lengths of runs do not add up exactly.
             let over = spent + run.as_secs_f64() / 10.0 >= transfers.each_s;
             // Where a run was disturbed there is another one, while there is time.
-            let narrow = || legs.iter().all(|l| l.takes.settled() && l.takes.estimate(0, target).converged);
+            let narrow = || legs.iter().all(|l| l.takes.settled() && l.takes.converged(0, target));
             if self.interrupted() || (runs >= LEAST_RUNS && (over || (!fixed && narrow()))) {
                 break;
             }

@@ -2,6 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
+#[path = "recorded.rs"]
+mod recorded;
+
 /// One second of one thread at 2 GHz. Numbers are small and round, so that every expected value below can be computed by hand.
 fn counts() -> BTreeMap<Role, f64> {
     use Role as R;

@@ -102,7 +102,7 @@ impl WorkingSet {
         };
         let mut words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
         let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
-        if shown().filter(drawn).any(|v| v < y.low || v > y.high) {
+        if shown().any(|v| v < y.low || v > y.high) {
             words.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
         }
         let mut chart = Chart::new(words, x, y);

@@ -46,6 +46,8 @@ pub(super) fn duration(plan: &Plan) -> String {
     if plan.most_s > NOTABLE * plan.estimated_s { format!("about {about}, at most {most}") } else { format!("about {about}") }
 }
 
+/// Budgets below this are shorter than a burst.
+const LEAST_SHOWN_S: f64 = 0.05;
 /// A plan whose longest time is so many times its estimate says both.
 const NOTABLE: f64 = 1.2;
 
@@ -58,7 +60,10 @@ fn rules(plan: &Plan) -> Vec<String> {
     } else if stop.fixed_time {
         format!("each cell for {}", seconds(stop.budget_s))
     } else {
-        format!("each cell until its 95 % interval is within ±{width}, at most {}", seconds(stop.budget_s))
+        // A run that is to end soon may leave cells no more than the fewest bursts.
+        let most =
+            if stop.budget_s < LEAST_SHOWN_S { "or the fewest bursts".into() } else { format!("at most {}", seconds(stop.budget_s)) };
+        format!("each cell until its 95 % interval is within ±{width}, {most}")
     };
     let works = || plan.steps.iter().flat_map(|s| &s.cells).map(|c| &c.work);
     let rule = match works().next() {
