@@ -178,7 +178,7 @@ struct Stop {
     /// Measure each cell for exactly this long: 2s, 500ms
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// The most time to measure one cell [default: 4s; suite and quick 0.5s, large matrices 1s, sweep 0.25s]
+    /// The most time to measure one cell [default: 4s; suite 0.48s, quick 0.5s, large matrices 1s, sweep 0.25s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
     budget: Option<Duration>,
     /// End the whole run after this time; cells get less, and what is not measured by then is left out [default: none, quick: 45s]

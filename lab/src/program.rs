@@ -116,9 +116,9 @@ impl Memgauge {
     /// # Errors
     /// When it plans nothing.
     pub fn plan(mut self) -> Result<Plan> {
-        let output = self.command.args(["--plan", "--format", "json"]).stdout(Stdio::piped()).output()?;
+        let output = self.command.arg("--plan").output()?;
         ensure!(output.status.success(), "no plan: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(serde_json::from_slice(&fs::read(&self.json)?)?)
     }
 
     /// Starts it.
