@@ -264,7 +264,7 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
     let steps: Vec<Bytes> = points.iter().map(|p| p.0).collect();
     for level in levels.iter_mut() {
         let Some(knee) = &mut level.knee else {
-            level.name = last_name(level, caches, largest, &left);
+            level.name = last_name(level, largest, &left, points.last().map(|p| p.0).unwrap_or_default());
             continue;
         };
         if let Some(cache) = chosen.get(knees).copied().flatten().and_then(|i| caches.get(i)) {
@@ -284,11 +284,12 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
 }
 
 /// What the last plateau is: memory beyond the caches, or the cache that the sweep ends in.
-fn last_name(level: &Level, caches: &[CacheSize], largest: Option<Bytes>, left: &[CacheSize]) -> String {
+fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], swept: Bytes) -> String {
     match largest {
-        // A plateau that goes on beyond twice the last cache is none of the caches'.
-        Some(largest) if level.to.0 >= 2 * largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
-        Some(_) => caches.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
+        // Where a sweep goes on beyond twice the last cache without another step, the plateau is none of the caches'.
+        Some(largest) if swept.0 / 2 >= largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
+        // Of those that have no level yet.
+        Some(_) => left.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
         None => "?".into(),
     }
 }

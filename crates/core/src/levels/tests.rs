@@ -132,6 +132,19 @@ fn a_plateau_that_begins_where_a_cache_is_used_up_is_not_that_cache() {
 }
 
 #[test]
+fn the_last_plateau_is_a_cache_that_has_none_yet_or_memory() {
+    // Swept to 4 MiB, an eighth of the L3, with an L2 of which half is left: the last plateau begins within the L2's size.
+    let of = |steps: &[(u64, f64)], last, most: u64| {
+        let points: Vec<Point> = staircase_of(steps, last, 0.0).into_iter().filter(|p| p.0.0 <= most).collect();
+        let (levels, unseen) = find(&points, true, &three());
+        (names(&levels).into_iter().map(str::to_owned).collect::<Vec<_>>(), unseen.len())
+    };
+    assert_eq!(of(&[(48 * KIB, 1.1), (640 * KIB, 3.9)], 14.0, 4 * MIB).0, ["L1d", "L2", "L3"]);
+    // Neighbours that leave nothing of the L3, and a sweep that ends at twice its size.
+    assert_eq!(of(&[(48 * KIB, 1.1), (MIB, 3.9)], 140.0, 64 * MIB), (vec!["L1d".into(), "L2".into(), "memory".into()], 1));
+}
+
+#[test]
 fn a_victim_cache_adds_to_the_one_before() {
     // Exclusive: what one core can keep is L2 and L3 together; within one step of the sweep for usual sizes.
     let points = staircase_of(&[(32 * KIB, 1.1), (512 * KIB, 3.9), (16 * MIB + MIB / 2, 13.0)], 95.0, 0.0);
