@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is the failure report of its test")]
 #![allow(dead_code, reason = "no test program needs all of it")]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,4 +32,19 @@ pub(crate) fn report(line: &str) -> Report {
     let output = run(&format!("{line} --format json"));
     assert!(output.status.success(), "{line}: {}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What the program says on standard error when it ends with this status and prints nothing else.
+pub(crate) fn refused(line: &str, code: i32) -> String {
+    let output = run(line);
+    assert_eq!(output.status.code(), Some(code), "{line}: {}", text(&output.stderr));
+    assert!(output.stdout.is_empty(), "{line} prints nothing on standard output");
+    text(&output.stderr).to_owned()
+}
+
+/// A folder of this test's own.
+pub(crate) fn temporary(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
 }

@@ -58,7 +58,8 @@ pub struct Plan {
     pub directories: Vec<MemoryDir>,
     /// Estimate of the whole run in seconds: intervals of most cells are narrow before their budget is spent.
     pub estimated_s: f64,
-    /// The same with all budgets spent, as on a machine that is never quiet. Of a health check the time after which it ends.
+    /// The same with all budgets spent, as on a machine that is never quiet. Of a health check the time after which it ends. 0 in files
+    /// of versions that did not say it.
     #[serde(default)]
     pub most_s: f64,
     /// Seconds after which the run ends, whatever is measured by then, where that was asked for.

@@ -67,6 +67,14 @@ pub fn corrupted(m: &Measurement) -> bool {
     m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0) || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
 }
 
+/// Planned passes for which there is one more, where some over a region were disturbed.
+const ONE_MORE_IN: u32 = 5;
+
+/// Passes over a region beyond those planned, at most: where so many were disturbed that others are wanted.
+pub fn more_passes(planned: u32) -> u32 {
+    (planned / ONE_MORE_IN).max(1)
+}
+
 /// The order in which pass number `pass` reads so many regions. Each pass has its own: what drifts while it goes on then falls on other
 /// regions the next time, and no region always follows the same one.
 pub fn pass_order(regions: usize, pass: u32, seed: u64) -> Vec<usize> {

@@ -29,8 +29,6 @@ use crate::team::{Disturbance, Done, Job};
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Growing stops when less than this share of the plan's margin would stay: the plan leaves all of it, by counters that are estimates.
 const MARGIN_SHARE: u64 = 2;
-/// Passes over a region of which some were disturbed: one more for so many that were planned, and one at least.
-const MORE_PASSES_ONE_IN: u32 = 5;
 /// Parts of a scan's time that growing, reading and checking take, for the progress bar.
 const GROWN: f64 = 0.25;
 
@@ -155,8 +153,7 @@ impl Session<'_> {
     fn read(&mut self, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result<(), CellError> {
         let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
         let mut done = 0u64;
-        let more = (plan.passes / MORE_PASSES_ONE_IN).max(1);
-        for pass in 0..plan.passes + more {
+        for pass in 0..plan.passes.saturating_add(scan::more_passes(plan.passes)) {
             for index in scan::pass_order(regions.len(), pass, self.plan.seed) {
                 if self.interrupted() {
                     return Err(CellError::Interrupted);

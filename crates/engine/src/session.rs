@@ -421,12 +421,11 @@ impl<'a> Session<'a> {
         self.observer.progress(self.share());
     }
 
-    pub(crate) fn push(&mut self, experiment: Experiment, at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) {
+    pub(crate) fn push(&mut self, experiment: Experiment, at: Coordinates, metric: Metric, estimate: Estimate, mut evidence: Evidence) {
         let unit = match metric {
             Metric::Latency => Unit::Nanoseconds,
             Metric::Bandwidth => Unit::GigabytesPerSecond,
         };
-        let mut evidence = evidence;
         if metric == Metric::Bandwidth {
             evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
         }

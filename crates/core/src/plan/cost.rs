@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::decide::chase;
 use super::{BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Probe, Scan, Step, StopRule, Traffic, Transfers, Work};
+use crate::scan;
 use crate::spec::Hops;
 use crate::traffic::Mix;
 use crate::units::Bytes;
@@ -56,8 +57,6 @@ const TOUCH_BYTES_S: f64 = 3e9;
 const MEET_S: f64 = 1e-3;
 /// Times that an integrity check goes over memory: two patterns, each written and compared; scalar loops, about as fast as first touch.
 const INTEGRITY_PASSES: f64 = 4.0;
-/// Passes of a scan beyond those planned, at most, where some were disturbed: one in so many.
-const MORE_PASSES_ONE_IN: f64 = 5.0;
 /// Bytes a second at which the buffers of a core-to-core matrix are allocated and their chains written, and what its calibration takes.
 const MATRIX_BYTES_S: f64 = 2e9;
 const CALIBRATION_S: f64 = 1.5;
@@ -269,7 +268,7 @@ impl<'a> Costs<'a> {
         let bytes = scan.bytes().0 as f64;
         let check = if scan.integrity { INTEGRITY_PASSES * bytes / TOUCH_BYTES_S } else { 0.0 };
         let passes = f64::from(scan.passes);
-        let more = if self.share < 1.0 { 0.0 } else { (passes / MORE_PASSES_ONE_IN).floor().max(1.0) };
+        let more = if self.share < 1.0 { 0.0 } else { f64::from(scan::more_passes(scan.passes)) };
         bytes / TOUCH_BYTES_S + (passes + more) * (bytes / READ_BYTES_S + f64::from(scan.regions) * MEET_S) + check
     }
 }

@@ -103,6 +103,11 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     })
 }
 
+/// Why there is no full-random chase over so large a buffer: links number lines by 32 bits.
+fn too_long(buffer: Bytes) -> String {
+    format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)")
+}
+
 /// Says when more CPUs work at once than this process's control group may use.
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
@@ -318,8 +323,9 @@ impl<'a> Planner<'a> {
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
             let mut orders = orders.clone();
-            if self.sizes.too_long(probe.buffer.bytes) {
-                orders = self.without_full_random(orders, probe.buffer.bytes)?;
+            if orders.is_empty() && self.sizes.too_long(probe.buffer.bytes) {
+                self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
+                orders.push(ChaseOrder::WindowLocal);
             }
             let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
             let at = Coordinates {
@@ -335,21 +341,14 @@ impl<'a> Planner<'a> {
         Ok(self.step(title, Experiment::IdleLatency, cells))
     }
 
-    /// The orders but for full-random, whose links number lines by 32 bits.
-    fn without_full_random(&mut self, orders: Vec<ChaseOrder>, buffer: Bytes) -> Result<Vec<ChaseOrder>, PlanError> {
-        let why = format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)");
-        if orders.contains(&ChaseOrder::FullRandom) {
-            return Err(PlanError::Request(format!("{why}; give a smaller --size or another --order")));
-        }
-        self.notes.push(Note::info("no-full-random", format!("{why}: the chase is window-local only")));
-        Ok(if orders.is_empty() { vec![ChaseOrder::WindowLocal] } else { orders })
-    }
-
     pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
         let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
+        }
+        if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
+            return Err(PlanError::Request(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes))));
         }
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })

@@ -165,3 +165,29 @@ fn a_node_matrix_has_a_near_pair_and_both_homes_of_every_two_nodes() {
     assert_eq!(near("0,4"), Some((0, 4)), "the nearest there is");
     assert_eq!(near("0-1,3"), Some((0, 3)), "another core before the same");
 }
+
+#[test]
+fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
+    let over = |task, orders: &[ChaseOrder]| {
+        let mut machine = machine();
+        machine.allowed.memory = Bytes::gib(2048);
+        machine.allowed.node_memory.insert(0, Bytes::gib(1024));
+        let mut spec = Spec::new(task);
+        (spec.size, spec.chase.orders) = (Some(Bytes::gib(512)), orders.to_vec());
+        plan(&spec, &machine, &kernels())
+    };
+    let latency = Task::Latency(LatencyShape::One);
+    let orders = |plan: &Plan| match &plan.steps[0].cells[0].work {
+        Work::Latency { orders, .. } => orders.clone(),
+        other => panic!("{other:?}"),
+    };
+    let noted = |plan: &Plan| plan.notes.iter().any(|n| n.code == "no-full-random");
+    let local = over(latency, &[]).unwrap();
+    assert!(orders(&local) == [ChaseOrder::WindowLocal] && noted(&local));
+    let sequential = over(latency, &[ChaseOrder::Sequential]).unwrap();
+    assert!(orders(&sequential) == [ChaseOrder::Sequential] && !noted(&sequential), "what was asked is no news");
+    for task in [latency, Task::Loaded] {
+        let refused = over(task, &[ChaseOrder::FullRandom]).unwrap_err().to_string();
+        assert!(refused.contains("2^32") && refused.contains("--order"), "{refused}");
+    }
+}

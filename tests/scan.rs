@@ -1,0 +1,82 @@
+//! Memory scans as a black box: every region, what memory keeps, and what is refused.
+// A panic in a helper is the failure report of its test.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::Read;
+use std::process::Stdio;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use memgauge_core::result::{Experiment, Metric, PlacementStatus, Report};
+
+use support::{MEASURING, program, refused, report, run, temporary, text};
+
+#[test]
+fn a_scan_measures_every_region_and_checks_what_it_keeps() {
+    let report = report("scan --size 64M --region 16M --passes 7 --node 0 --integrity --bucket 0.5");
+    assert!(report.complete);
+    let numbers: Vec<u32> = report.results.iter().map(|m| m.at.region.unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3]);
+    let mut addresses = Vec::new();
+    for m in &report.results {
+        assert_eq!((m.experiment, m.metric, m.at.memory_node), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
+        let gbs = m.estimate.value.unwrap();
+        assert!(gbs > 0.05 && gbs < 5000.0, "{gbs} GB/s");
+        // Passes that other work disturbed are repeated once, and left out where enough others are there.
+        let passes = m.evidence.noise.bursts.unwrap();
+        assert!((7..=8).contains(&passes), "{passes}");
+        assert_eq!((m.estimate.n, m.evidence.buffer.0), (passes - m.evidence.noise.bursts_left_out.unwrap(), 16 << 20));
+        assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
+        assert!(m.evidence.pages.obtained.is_some() && m.verdict.limit.is_some());
+        let integrity = m.evidence.integrity.as_ref().unwrap();
+        assert_eq!((integrity.patterns, integrity.mismatches), (2, 0));
+        let physical = m.evidence.physical.as_ref().unwrap();
+        assert_eq!(physical.first.is_some(), physical.reason.is_none());
+        addresses.extend(physical.first);
+    }
+    addresses.sort_unstable();
+    assert!(addresses.windows(2).all(|w| w[0] < w[1]), "two regions share a page: {addresses:x?}");
+    let hidden = report.notes.iter().any(|n| n.code == "scan-no-addresses");
+    assert_eq!(hidden, addresses.is_empty());
+    // A saved result shows the same text as the run.
+    let folder = temporary("scan");
+    let file = folder.join("scan.json");
+    std::fs::write(&file, serde_json::to_string(&report).unwrap()).unwrap();
+    let shown = run(&format!("render {}", file.display()));
+    assert!(text(&shown.stdout).contains("Memory scan") && text(&shown.stdout).contains("4 regions of 16 MiB"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = program()
+        .args(["scan", "--size", "64M", "--region", "16M", "--passes", "10000", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let sent = Instant::now();
+    let mut out = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(sent.elapsed() < Duration::from_secs(20), "it ends after the pass in progress");
+    let report: Report = serde_json::from_slice(&out).unwrap();
+    assert!(!report.complete && report.incomplete_reason.as_ref().unwrap().contains("SIGINT"));
+    let nodes = report.plan.as_ref().unwrap().steps[0].cells.len();
+    let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
+    assert!((4..=4 * nodes).contains(&measured), "{measured} regions measured");
+    assert!(report.results.iter().filter(|m| m.estimate.value.is_some()).all(|m| m.estimate.n < 10_000));
+}
+
+#[test]
+fn a_scan_that_cannot_be_is_refused() {
+    assert!(refused("scan --size 900T", 4).contains("--size"));
+    assert!(refused("scan --region 3K", 64).contains("region"));
+    assert!(refused("scan --size 1M --region 16M", 4).contains("no room for a region of 16 MiB"));
+}
