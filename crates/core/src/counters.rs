@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::estimate::Estimate;
 use crate::metrics::{self, CounterMetric, MetricUnit, Role};
-use crate::result::Estimate;
 
 /// Below this many instructions a count of nothing proves nothing.
 const ENOUGH_INSTRUCTIONS: f64 = 100_000.0;

@@ -1,31 +1,30 @@
-//! Pure data and arithmetic: what was asked ([`spec`]), what the machine is ([`topology`]), what will be
-//! done ([`plan`]), what came out ([`result`]).
+//! Pure data and arithmetic, from the bottom up:
+//!
+//! 1. the words that everything shares: [`units`], [`traffic`], [`topology`], [`experiment`], [`estimate`], [`note`];
+//! 2. what was asked ([`spec`]), what will be done ([`plan`], made by [`planner`]), what came out ([`result`]);
+//! 3. what the results mean ([`conclusions`]).
 //!
 //! Nothing here does I/O, reads a clock or is `unsafe`; every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]
 
-pub mod advise;
+pub mod conclusions;
 pub mod counters;
-pub mod curve;
 pub mod directory;
 pub mod distribution;
-pub mod findings;
+pub mod estimate;
+pub mod experiment;
 pub mod installed;
-pub mod judge;
-pub mod levels;
-pub mod limit;
-pub mod loops;
 pub mod metrics;
+pub mod microbench;
 pub mod note;
+pub mod pairing;
 pub mod pattern;
 pub mod plan;
+pub mod planner;
 pub mod prefetchers;
 pub mod result;
-pub mod rounds;
-pub mod scan;
 pub mod spec;
 pub mod stats;
 pub mod topology;
 pub mod traffic;
-pub mod trend;
 pub mod units;

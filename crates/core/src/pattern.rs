@@ -14,7 +14,7 @@ use std::ops::Range;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::result::ChaseOrder;
+use crate::experiment::ChaseOrder;
 use crate::units::Bytes;
 
 /// Why a chase cannot be laid out, and what would do.

@@ -3,20 +3,17 @@
 //! The tables hold documented registers only. A model that is not in them is left alone: a bit that means nothing there may mean something
 //! else on the next one.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
+use crate::experiment::PrefetchRequest;
 use crate::note::Note;
-use crate::result::{ChaseOrder, Experiment, Measurement};
 use crate::topology::Machine;
-use crate::units::{Bytes, IdSet};
+use crate::units::IdSet;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;
 /// AMD's Prefetch Control (AMD PPR of families 19h and 1Ah). 1 in a bit switches off.
 pub const AMD_REGISTER: u32 = 0xC000_0108;
-
 /// Where bits 4 to 7 of servers and of Meteor Lake are written.
 const INTEL_ZONE: &str = "Intel, optimization-zone: hardware prefetch controls";
 
@@ -51,7 +48,6 @@ const GOLDMONT: [Prefetcher; 2] = [p(0, "l2-streamer"), p(2, "l1-streamer")];
 const KNIGHTS: [Prefetcher; 2] = [p(0, "l1-streamer"), p(1, "l2-streamer")];
 /// Zen 3 and later, where CPUID announces the register.
 const ZEN: [Prefetcher; 5] = [p(0, "l1-stream"), p(1, "l1-stride"), p(2, "l1-region"), p(3, "l2-stream"), p(5, "l2-up-down")];
-
 const CORE_MODELS: [u32; 34] = [
     0x1A, 0x1E, 0x1F, 0x2E, 0x25, 0x2C, 0x2F, // Nehalem, Westmere
     0x2A, 0x2D, 0x3A, 0x3E, // Sandy and Ivy Bridge
@@ -194,30 +190,6 @@ pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Cont
     machine.topology.cpus.iter().map(|cpu| (cpu.id, control(&Processor { kind: cpu.kind.as_deref(), ..all }))).collect()
 }
 
-/// What to do with prefetchers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrefetchRequest {
-    /// Nothing: no register is looked at.
-    #[default]
-    Leave,
-    /// Switch all documented ones on.
-    On,
-    /// Switch all documented ones off.
-    Off,
-}
-
-impl PrefetchRequest {
-    /// The word on the command line and in texts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Leave => "leave",
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
 /// State of the prefetchers of all CPUs, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrefetchState {
@@ -320,31 +292,6 @@ pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchStat
             })
             .collect(),
     }
-}
-
-/// Ratio of random to sequential latency above which prefetchers are at work whatever registers say. Without any, open DRAM pages and
-/// adjacent lines make ascending order at most so much faster.
-pub const AT_WORK: f64 = 1.5;
-/// Buffers below this may be in a cache, where order matters little.
-const LARGE: Bytes = Bytes::mib(16);
-/// Code of [`contradicted`]'s note.
-pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
-
-/// Whether latencies contradict registers that say that prefetchers are off; of `results` measured in that state.
-pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> Option<Note> {
-    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.experiment == Experiment::IdleLatency).collect();
-    let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
-    let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
-    let highest = ratios.fold(0.0, f64::max);
-    (highest > AT_WORK).then(|| {
-        Note::warning(
-            NOT_EFFECTIVE,
-            format!(
-                "registers say that prefetchers are off, but random order is {highest:.2} times as slow as sequential: a prefetcher is at work, so nothing here holds for prefetchers off"
-            ),
-        )
-        .advise("a hypervisor may keep the write to itself, or firmware controls further prefetchers: look for them in the BIOS set-up")
-    })
 }
 
 /// What to tell before a register is written.

@@ -1,17 +1,10 @@
 //! What the user asked, before any default is decided.
 
-use std::fmt;
-use std::str::FromStr;
-use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
-
 use crate::directory::MemoryDir;
-use crate::plan::LineState;
-use crate::prefetchers::PrefetchRequest;
-use crate::result::{ChaseOrder, Metric};
-use crate::traffic::{Access, LineUse, Mix, Width};
-use crate::units::{Bytes, IdSet, ParseError};
+use crate::experiment::{ChaseOrder, Hops, LineState, Metric, PageRequest, PrefetchRequest};
+use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
+use crate::units::{Bytes, IdSet};
+use std::time::Duration;
 
 /// What was asked. `None` and empty lists mean "not said": the plan decides.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,16 +158,6 @@ pub struct ChaseSpec {
     pub histogram: Option<u32>,
 }
 
-/// How far to chase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Hops {
-    /// So many hops.
-    Count(u64),
-    /// Every line of the buffer once.
-    OnePass,
-}
-
 /// What was asked of loaders' traffic.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrafficSpec {
@@ -192,46 +175,6 @@ pub struct TrafficSpec {
     pub contents: Vec<LineContent>,
     /// What single CPUs do; where any is named the others do nothing.
     pub threads: Vec<ThreadSpec>,
-}
-
-/// The content of one 64-byte line, written as 128 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct LineContent(pub [u8; 64]);
-
-impl FromStr for LineContent {
-    type Err = ParseError;
-    fn from_str(text: &str) -> Result<Self, ParseError> {
-        let error = || ParseError::new(text, "128 hexadecimal digits, the content of one 64-byte line");
-        if text.len() != 128 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(error());
-        }
-        let mut line = [0; 64];
-        for (i, byte) in line.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| error())?;
-        }
-        Ok(Self(line))
-    }
-}
-
-impl fmt::Display for LineContent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl TryFrom<String> for LineContent {
-    type Error = ParseError;
-    fn try_from(text: String) -> Result<Self, ParseError> {
-        text.parse()
-    }
-}
-
-impl From<LineContent> for String {
-    fn from(line: LineContent) -> Self {
-        line.to_string()
-    }
 }
 
 /// What some CPUs do, each with a buffer of its own.
@@ -349,42 +292,6 @@ impl Spec {
             seed: None,
             peak_gbs: None,
             prefetch: PrefetchRequest::Leave,
-        }
-    }
-}
-
-/// Which pages to back buffers with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum PageRequest {
-    /// Free 2 MiB pages of an existing pool, else transparent huge pages, else base pages.
-    #[default]
-    Auto,
-    /// Base pages; transparent huge pages refused for the buffer. 4 KiB on x86-64, the kernel's base page elsewhere.
-    #[serde(rename = "4k")]
-    Base,
-    /// Transparent huge pages.
-    Thp,
-    /// 2 MiB pages of the pool.
-    #[serde(rename = "2m")]
-    Huge2M,
-    /// 1 GiB pages of the pool.
-    #[serde(rename = "1g")]
-    Huge1G,
-}
-
-impl PageRequest {
-    /// Every request.
-    pub const ALL: [Self; 5] = [Self::Auto, Self::Base, Self::Thp, Self::Huge2M, Self::Huge1G];
-
-    /// The name used on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Base => "4k",
-            Self::Thp => "thp",
-            Self::Huge2M => "2m",
-            Self::Huge1G => "1g",
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::result::{Estimate, Mode};
+use crate::estimate::{Estimate, Mode};
 
 /// The finite values, ascending.
 pub fn sorted(samples: &[f64]) -> Vec<f64> {

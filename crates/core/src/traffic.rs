@@ -284,3 +284,43 @@ pub enum Rfo {
     /// Not established on this machine.
     Unknown,
 }
+
+/// The content of one 64-byte line, written as 128 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct LineContent(pub [u8; 64]);
+
+impl FromStr for LineContent {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let error = || ParseError::new(text, "128 hexadecimal digits, the content of one 64-byte line");
+        if text.len() != 128 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(error());
+        }
+        let mut line = [0; 64];
+        for (i, byte) in line.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| error())?;
+        }
+        Ok(Self(line))
+    }
+}
+
+impl fmt::Display for LineContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl TryFrom<String> for LineContent {
+    type Error = ParseError;
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        text.parse()
+    }
+}
+
+impl From<LineContent> for String {
+    fn from(line: LineContent) -> Self {
+        line.to_string()
+    }
+}

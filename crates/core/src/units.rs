@@ -253,3 +253,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| fail())?;
     if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }
 }
+
+/// Whether a number that is left out of files where it is 0 is to be left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(crate) const fn is_zero(n: &u32) -> bool {
+    *n == 0
+}

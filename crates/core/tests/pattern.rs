@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
-use memgauge_core::result::ChaseOrder;
 use memgauge_core::units::Bytes;
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Kinds of memory devices: how many bits each transfers at a time, and how fast its kind is at most.
 
-use super::MemoryDevice;
+use crate::installed::MemoryDevice;
 
 /// What the devices of a machine are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Installed, MemoryDevice};
+use crate::installed::{Installed, MemoryDevice};
 use crate::units::Bytes;
 
 /// A channel's devices.

@@ -1,19 +1,47 @@
-//! Transfers between every two CPUs as one piece of work: what each CPU needs is written once, not once a pair, so that a plan for a thousand
-//! CPUs, which have a million ordered pairs, is as small as its list of CPUs.
+//! Cache-to-cache transfers: one pair, or every pair.
 
+use crate::experiment::{ChaseOrder, Coordinates, LineState, Table};
+use crate::plan::BufferPlan;
+use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPlan, Handoff, LineState};
-use crate::result::{ChaseOrder, Coordinates, Table};
-use crate::units::Bytes;
+/// A transfer from one CPU's cache to another's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Handoff {
+    /// The CPU that holds the lines.
+    pub holder: u32,
+    /// The CPU that reads them.
+    pub reader: u32,
+    /// Whether the holder modified them.
+    pub state: LineState,
+    /// The buffer; its node is the lines' home.
+    pub buffer: BufferPlan,
+    /// Bytes handed over at a time; at most half of the holder's L2.
+    pub window: Bytes,
+    /// Distance between lines.
+    pub stride: Bytes,
+    /// Order of the chase.
+    #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+    pub order: ChaseOrder,
+    /// A CPU that loads the lines in between, so that they are shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharer: Option<u32>,
+    /// Bytes that the holder reads elsewhere, in a buffer like this one, after taking the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub holder_pushes: Bytes,
+    /// Bytes that the reader reads elsewhere before it reads the lines.
+    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    pub reader_pushes: Bytes,
+}
 
 /// Seconds of the three runs that a transfer takes at least.
-pub(super) const LEAST_S: f64 = 0.15;
+pub(crate) const LEAST_S: f64 = 0.15;
+
 /// Seconds to start them and to look at the machine.
-const START_S: f64 = 0.01;
+pub(crate) const START_S: f64 = 0.01;
 
 /// Transfers between every two of some CPUs, in both directions: in rounds of pairs that have no core in common
-/// ([`Rounds`](crate::rounds::Rounds)), a round's pairs at once where they do not disturb each other.
+/// ([`Rounds`](crate::pairing::Rounds)), a round's pairs at once where they do not disturb each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Transfers {
     /// The CPUs.
@@ -76,17 +104,17 @@ impl Transfers {
     }
 
     /// Seconds of one transfer, at most.
-    pub(super) const fn one_s(&self) -> f64 {
+    pub(crate) const fn one_s(&self) -> f64 {
         self.one_s_within(f64::INFINITY)
     }
 
     /// The same with no more than `budget_s` of measuring, the fewest runs aside.
-    pub(super) const fn one_s_within(&self, budget_s: f64) -> f64 {
+    pub(crate) const fn one_s_within(&self, budget_s: f64) -> f64 {
         self.each_s.min(budget_s).max(LEAST_S) + START_S
     }
 
     /// Seconds of all rounds, a round's pairs at once, in both directions.
-    pub(super) fn together_s(&self) -> f64 {
+    pub(crate) fn together_s(&self) -> f64 {
         2.0 * self.rounds as f64 * (self.states.len() * self.homes()) as f64 * self.one_s()
     }
 

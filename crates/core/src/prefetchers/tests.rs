@@ -1,5 +1,7 @@
 use super::*;
-use crate::result::{Coordinates, Estimate, Evidence, Metric, PrefetchEvidence, Quality, Unit, Verdict};
+use crate::estimate::Estimate;
+use crate::experiment::{Coordinates, Metric, Unit};
+use crate::result::{Evidence, PrefetchEvidence, Quality, Verdict};
 
 fn intel(model: u32) -> Processor<'static> {
     Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(model), ..Processor::default() }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
-use crate::spec::PageRequest;
+use crate::experiment::PageRequest;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
@@ -77,7 +77,7 @@ pub struct Evidence {
     pub bytes_per_cycle: Option<f64>,
     /// What proves that a loop did what it says; for `memgauge stream` and `memgauge chase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<crate::loops::LoopProof>,
+    pub proof: Option<crate::microbench::LoopProof>,
     /// What disturbed.
     pub noise: Noise,
 }

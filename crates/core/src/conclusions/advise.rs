@@ -1,0 +1,153 @@
+//! What the results together tell a reader, in words: notes that no single number shows.
+
+use crate::conclusions::scan;
+use crate::estimate::Estimate;
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PageRequest};
+use crate::note::Note;
+use crate::result::{Measurement, PageKind};
+use crate::topology::Machine;
+use crate::units::Bytes;
+
+/// Below this ratio of random to sequential latency prefetchers do not seem to help a sequential chase at all.
+const PREFETCH_VISIBLE: f64 = 1.3;
+/// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
+const IDLE_AGREEMENT: f64 = 0.05;
+
+/// Notes on `results` as a whole.
+pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
+    let mut notes = Vec::new();
+    notes.extend(small_pages(results, machine));
+    notes.extend(prefetchers(results));
+    notes.extend(plateau(results));
+    notes.extend(lowest_load(results));
+    notes.extend(scan::notes(results));
+    notes
+}
+
+/// What of a full-random latency is address translation: its excess over the window-local one; 0 where their intervals do not tell them
+/// apart, `None` where one was not measured.
+pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
+    let (short, long) = (local.value?, full.value?);
+    let apart = full.ci95_low.unwrap_or(long) > local.ci95_high.unwrap_or(short);
+    Some(if apart { long - short } else { 0.0 })
+}
+
+/// Translation in the first cell that has both orders; `None` where it cannot be told.
+fn translation(results: &[Measurement]) -> Option<f64> {
+    let idle = |order| results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
+    let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
+        let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
+        Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
+    })?;
+    translation_ns(local, full).filter(|ns| *ns > 0.0)
+}
+
+fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
+    // A region of a scan is read in order: few of its loads wait for a translation.
+    let small = |m: &&Measurement| {
+        m.experiment != Experiment::MemoryScan && m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2)
+    };
+    let first = results.iter().find(small)?;
+    if first.evidence.pages.requested == PageRequest::Base {
+        return None;
+    }
+    let page = first.evidence.pages.page.map_or_else(|| "the base size".into(), |p| p.to_string());
+    let cost = match translation(results) {
+        Some(ns) => format!("full-random latency includes about {ns:.0} ns of translation (TLB misses)"),
+        None => "latency over large buffers includes translation (TLB misses)".into(),
+    };
+    let node = first.at.memory_node.or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
+    let pages = first.evidence.buffer.0.div_ceil(2 << 20);
+    Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(format!(
+        "as root, reserve 2 MiB pages: echo {pages} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
+    )))
+}
+
+fn prefetchers(results: &[Measurement]) -> Option<Note> {
+    let idle = results
+        .iter()
+        .find(|m| m.experiment == Experiment::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
+    let ratio = idle.evidence.prefetch?.random_over_sequential;
+    (ratio < PREFETCH_VISIBLE).then(|| {
+        Note::info(
+            "prefetch-not-seen",
+            format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or help little here"),
+        )
+    })
+}
+
+fn plateau(results: &[Measurement]) -> Option<Note> {
+    let m = results.iter().find(|m| m.evidence.plateau.is_some_and(|p| !p.reached))?;
+    let p = m.evidence.plateau?;
+    Some(
+        Note::warning(
+            "plateau-not-reached",
+            format!(
+                "latency still grows with the buffer: {:.1} ns over half of {}, {:.1} ns over all of it; part of it may be a cache",
+                p.half_ns, m.evidence.buffer, p.whole_ns
+            ),
+        )
+        .advise("give a larger --size"),
+    )
+}
+
+fn lowest_load(results: &[Measurement]) -> Option<Note> {
+    let lowest = results
+        .iter()
+        .filter(|m| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
+        .max_by_key(|m| m.at.delay_cycles)?;
+    let idle = results.iter().find(|m| {
+        m.experiment == Experiment::IdleLatency
+            && m.at.order == Some(ChaseOrder::WindowLocal)
+            && m.at.cpu == lowest.at.cpu
+            && m.at.memory_node == lowest.at.memory_node
+            && m.evidence.window == lowest.evidence.window
+    })?;
+    let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);
+    ((loaded - idle).abs() > IDLE_AGREEMENT * idle).then(|| {
+        Note::warning(
+            "lowest-load-differs-from-idle",
+            format!("latency at the lowest load is {loaded:.1} ns, idle latency {idle:.1} ns: more than 5 % apart, so the machine changed in between"),
+        )
+        .advise("run again on a quieter machine, or give more --budget")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Unit;
+    use crate::result::{Evidence, Quality, Verdict};
+
+    fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
+        Measurement {
+            distribution: None,
+            counters: None,
+            lines_in_flight: None,
+            experiment: Experiment::IdleLatency,
+            at: Coordinates { cpu: Some(0), memory_node: Some(1), order: Some(order), ..Coordinates::default() },
+            metric: Metric::Latency,
+            unit: Unit::Nanoseconds,
+            firmware: None,
+            estimate: Estimate {
+                value: Some(value),
+                ci95_low: Some(value - half_interval),
+                ci95_high: Some(value + half_interval),
+                ..Estimate::default()
+            },
+            evidence: Evidence::default(),
+            quality: Quality::default(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    #[test]
+    fn translation_costs_something_only_where_the_intervals_tell_the_orders_apart() {
+        let both = |local: f64, full: f64, half| [idle(ChaseOrder::WindowLocal, local, half), idle(ChaseOrder::FullRandom, full, half)];
+        assert_eq!(translation(&both(90.0, 112.0, 2.0)), Some(22.0));
+        assert_eq!(translation(&both(90.0, 92.0, 2.0)), None);
+        // A guest on a busy host: 435 ns and then 285 ns. No note may speak of -151 ns of translation.
+        assert_eq!(translation(&both(435.3, 284.7, 2.0)), None);
+        assert_eq!(translation(&both(90.0, 112.0, 2.0)[..1]), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! Loaded-latency curves: what a curve says, and where to measure its next point.
+//!
+//! Words as in P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24: unloaded
+//! latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
+
+use crate::experiment::Coordinates;
+use crate::result::{CurvePoint, CurveSummary};
+
+mod share;
+pub use share::{MOST_TRIES, at_share, next_for_share};
+
+/// The largest injection delay that an adaptive curve uses: so long that loads of the probe hardly ever meet other traffic.
+pub const IDLE_DELAY_CYCLES: u32 = 20_000;
+
+/// A curve whose latency grows by less than this factor is flat: its loaders do not make requests queue, and it has no knee. Published
+/// curves of machines that were saturated grow by 1.7 or more.
+const SATURATED_GROWTH: f64 = 1.3;
+/// How far, at least, a knee lies off the straight line from the unloaded point to the saturated one, both axes scaled to 1: a curve as
+/// straight as that has no point that divides it.
+const KNEE_DISTANCE: f64 = 0.2;
+/// By how much bandwidth falls below its peak at least to be over-saturation and not noise.
+const FALL: f64 = 0.03;
+
+/// Sums up the points of one curve, in any order; `at` are the coordinates that they share. Points whose numbers are not finite and
+/// positive are left out.
+///
+/// The knee is the point furthest below the straight line from the unloaded point to the saturated one when both axes are scaled to 1
+/// (V. Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011): before it latency grows slower than bandwidth, in shares of the whole
+/// range, after it faster. It is never one of the ends, and `None` for fewer than three points, a flat curve or a straight one.
+pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
+    summarise_within(at, points, |_| None)
+}
+
+/// The same, with the 95 % interval of the bandwidth at a delay where there is one: a curve is over-saturated only if the intervals of the
+/// peak and of the point that fell below it do not touch.
+pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
+    let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
+    let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(is_sane).collect();
+    by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
+    let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
+    CurveSummary {
+        at,
+        unloaded_ns: by_load.first().map(|p| p.latency_ns),
+        knee: knee(&by_load),
+        saturated_ns: by_load.last().map(|p| p.latency_ns),
+        peak_gbs: peak.map(|p| p.bandwidth_gbs),
+        shares: Vec::new(),
+        over_saturated: peak.is_some_and(|peak| {
+            by_load.iter().any(|p| {
+                p.delay_cycles < peak.delay_cycles
+                    && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs
+                    && ends(p).1 < ends(&peak).0
+                    && p.latency_ns > peak.latency_ns
+            })
+        }),
+    }
+}
+
+fn is_sane(p: &CurvePoint) -> bool {
+    p.bandwidth_gbs.is_finite() && p.bandwidth_gbs > 0.0 && p.latency_ns.is_finite() && p.latency_ns > 0.0
+}
+
+/// The knee of points in order of ascending load.
+fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
+    let [first, inner @ .., _] = by_load else { return None };
+    let largest = |f: fn(&CurvePoint) -> f64| by_load.iter().map(f).fold(f64::MIN, f64::max);
+    let (bandwidth, latency) = (largest(|p| p.bandwidth_gbs), largest(|p| p.latency_ns));
+    if latency < SATURATED_GROWTH * first.latency_ns || bandwidth <= first.bandwidth_gbs {
+        return None;
+    }
+    // Latencies below the unloaded one are noise and make no point better.
+    let below_line = |p: &CurvePoint| {
+        let x = (p.bandwidth_gbs - first.bandwidth_gbs) / (bandwidth - first.bandwidth_gbs);
+        let y = (p.latency_ns - first.latency_ns).max(0.0) / (latency - first.latency_ns);
+        x - y
+    };
+    inner.iter().copied().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)
+}
+
+/// The injection delay to measure next, so that points are evenly spread in bandwidth: within the widest gap between neighbours in delay
+/// that exceeds `largest_gap_fraction` of the highest bandwidth. First delay 0 and [`IDLE_DELAY_CYCLES`] (unless points at least as far
+/// out are there). Never a delay that was measured; `None` when there are `max_points` points or no gap is left to divide.
+///
+/// Within a gap it aims at its middle in bandwidth. A loader that waits longest for its own delay has bandwidth c / (t + delay), so
+/// 1 / bandwidth is interpolated linearly.
+pub fn next_delay(points: &[CurvePoint], max_points: u32, largest_gap_fraction: f64) -> Option<u32> {
+    if points.len() >= max_points as usize {
+        return None;
+    }
+    if !points.iter().any(|p| p.delay_cycles == 0) {
+        return Some(0);
+    }
+    if !points.iter().any(|p| p.delay_cycles >= IDLE_DELAY_CYCLES) {
+        return Some(IDLE_DELAY_CYCLES);
+    }
+    let mut by_delay = points.to_vec();
+    by_delay.sort_by_key(|p| p.delay_cycles);
+    let peak = by_delay.iter().map(|p| p.bandwidth_gbs).fold(0.0, f64::max);
+    let gap = |pair: &[CurvePoint]| (pair[0].bandwidth_gbs - pair[1].bandwidth_gbs).abs();
+    let pair = by_delay
+        .windows(2)
+        .filter(|pair| pair[1].delay_cycles - pair[0].delay_cycles >= 2 && gap(pair) > largest_gap_fraction * peak)
+        .max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let (near, far) = (pair[0], pair[1]);
+    let inverse = |bandwidth: f64| 1.0 / bandwidth.max(peak * 1e-6);
+    let (from, to) = (inverse(near.bandwidth_gbs), inverse(far.bandwidth_gbs));
+    let middle = inverse((near.bandwidth_gbs + far.bandwidth_gbs) / 2.0);
+    let span = f64::from(far.delay_cycles - near.delay_cycles);
+    let delay = f64::from(near.delay_cycles) + span * (middle - from) / (to - from);
+    Some((delay.round() as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The delays of the classic list, smallest load last.
+    const DELAYS: [u32; 19] = [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000, 9000, 20000];
+
+    fn point((delay_cycles, bandwidth_gbs, latency_ns): (u32, f64, f64)) -> CurvePoint {
+        CurvePoint { delay_cycles, bandwidth_gbs, latency_ns }
+    }
+
+    fn summary(points: &[(u32, f64, f64)]) -> CurveSummary {
+        summarise(Coordinates::default(), &points.iter().copied().map(point).collect::<Vec<_>>())
+    }
+
+    /// A server with 16 channels as a model: M/D/1 queueing towards 460 GB/s, 110 ns unloaded.
+    fn queue(bandwidth: f64) -> f64 {
+        let load = bandwidth / 470.0;
+        110.0 + 1.6 * load / (1.0 - load)
+    }
+
+    #[test]
+    fn a_server_has_its_knee_where_queues_begin_to_grow() {
+        let points: Vec<_> = DELAYS
+            .iter()
+            .map(|&delay| {
+                let bandwidth = (460.0f64).min(96.0 * 4.0 * 64.0 * 2.6 / (110.0 + f64::from(delay)));
+                (delay, bandwidth, queue(bandwidth))
+            })
+            .collect();
+        let s = summary(&points);
+        let knee = s.knee.unwrap();
+        assert!(knee.bandwidth_gbs > 0.7 * 460.0 && knee.bandwidth_gbs < 0.97 * 460.0, "{knee:?}");
+        assert!(knee.latency_ns < 1.3 * 110.0, "{knee:?}");
+        assert_eq!((s.unloaded_ns, s.saturated_ns, s.peak_gbs), (Some(points[18].2), Some(points[0].2), Some(460.0)));
+        assert!(!s.over_saturated);
+    }
+
+    #[test]
+    fn a_typical_table_has_the_knee_that_people_see() {
+        // The shape of a two-channel desktop under reads.
+        let s = summary(&[
+            (0, 33.7, 260.0),
+            (8, 33.6, 251.0),
+            (50, 33.4, 230.0),
+            (100, 31.9, 168.0),
+            (200, 26.8, 112.0),
+            (300, 20.9, 100.0),
+            (500, 13.6, 94.0),
+            (1000, 7.5, 91.0),
+            (20000, 1.2, 89.0),
+        ]);
+        assert_eq!(s.knee.unwrap().delay_cycles, 200);
+    }
+
+    #[test]
+    fn noise_does_not_move_the_knee_far() {
+        for sign in [-1.0, 1.0] {
+            let noisy: Vec<_> = DELAYS
+                .iter()
+                .enumerate()
+                .map(|(i, &delay)| {
+                    let bandwidth = (460.0f64).min(96.0 * 4.0 * 64.0 * 2.6 / (110.0 + f64::from(delay)));
+                    let wobble = 1.0 + if i % 2 == 0 { 0.02 * sign } else { -0.02 * sign };
+                    (delay, bandwidth * wobble, queue(bandwidth) * wobble)
+                })
+                .collect();
+            let knee = summary(&noisy).knee.unwrap();
+            assert!(knee.bandwidth_gbs > 0.7 * 460.0 && knee.latency_ns < 1.35 * 110.0, "{knee:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_saturate_has_no_knee() {
+        assert_eq!(summary(&[(0, 12.0, 104.0), (100, 9.0, 103.0), (500, 4.0, 99.0), (20000, 0.5, 98.0)]).knee, None, "flat");
+        assert_eq!(summary(&[(0, 40.0, 200.0), (100, 30.0, 175.0), (300, 20.0, 150.0), (20000, 1.0, 100.0)]).knee, None, "straight");
+        assert_eq!(summary(&[(0, 40.0, 300.0), (20000, 1.0, 100.0)]).knee, None, "two points");
+        assert_eq!(summary(&[(0, 40.0, 300.0)]).knee, None, "one point");
+    }
+
+    #[test]
+    fn nothing_measured_says_nothing() {
+        for s in [summary(&[]), summary(&[(0, f64::NAN, 100.0), (5, 3.0, f64::INFINITY), (7, 0.0, 0.0)])] {
+            let all = (s.unloaded_ns, s.knee, s.saturated_ns, s.peak_gbs, s.over_saturated);
+            assert_eq!(all, (None, None, None, None, false));
+        }
+    }
+
+    #[test]
+    fn a_curve_that_bends_back_is_over_saturated() {
+        let wave =
+            [(0, 300.0, 420.0), (20, 330.0, 380.0), (60, 350.0, 260.0), (150, 320.0, 150.0), (400, 200.0, 120.0), (20000, 9.0, 110.0)];
+        let s = summary(&wave);
+        assert!(s.over_saturated);
+        assert_eq!((s.peak_gbs, s.saturated_ns), (Some(350.0), Some(420.0)));
+        assert_eq!(s.knee.unwrap().delay_cycles, 150);
+        let noise = [(0, 345.0, 260.0), (60, 350.0, 259.0), (150, 320.0, 150.0), (20000, 9.0, 110.0)];
+        assert!(!summary(&noise).over_saturated, "1.4 % less than the peak");
+        let points = wave.map(point);
+        let unsure = |half: f64| {
+            summarise_within(Coordinates::default(), &points, |delay| {
+                let p = points.iter().find(|p| p.delay_cycles == delay)?;
+                Some((p.bandwidth_gbs - half, p.bandwidth_gbs + half))
+            })
+        };
+        assert!(unsure(20.0).over_saturated && !unsure(30.0).over_saturated, "50 GB/s are no fall where both may be off by 30");
+        let faster = [(0, 300.0, 200.0), (60, 350.0, 259.0), (20000, 9.0, 110.0)];
+        assert!(!summary(&faster).over_saturated, "latency fell too");
+    }
+
+    #[test]
+    fn the_ends_come_first() {
+        assert_eq!(next_delay(&[], 9, 0.08), Some(0));
+        assert_eq!(next_delay(&[point((0, 30.0, 200.0))], 9, 0.08), Some(IDLE_DELAY_CYCLES));
+        let ends = [point((0, 30.0, 200.0)), point((IDLE_DELAY_CYCLES, 0.5, 90.0))];
+        assert!(next_delay(&ends, 9, 0.08).is_some());
+        assert_eq!(next_delay(&ends, 2, 0.08), None);
+    }
+
+    proptest! {
+        #[test]
+        fn points_spread_evenly_on_any_machine(
+            cap in 5.0..800.0, ratio in 0.2..8.0, own in 20.0..2000.0, fall in 0.0..0.3, noise in 0.0..0.02, limit in 0.05..0.2,
+        ) {
+            // Loaders demand `ratio` times the cap without delay; past the cap, bandwidth falls by up to `fall`.
+            let machine = |delay: u32| -> f64 {
+                let wobble = 1.0 + noise * f64::from(delay.wrapping_mul(2_654_435_761) >> 16) / 65536.0;
+                let demand: f64 = cap * ratio * own / (own + f64::from(delay));
+                let over = f64::clamp(demand / cap - 1.0, 0.0, 1.0);
+                demand.min(cap * (1.0 - fall * over)) * wobble
+            };
+            let mut points: Vec<CurvePoint> = Vec::new();
+            while let Some(delay) = next_delay(&points, 100, limit) {
+                prop_assert!(points.iter().all(|p| p.delay_cycles != delay), "{} twice", delay);
+                points.push(point((delay, machine(delay), 100.0)));
+            }
+            prop_assert!(points.len() < 100, "does not end");
+            // Twice the points that a perfect spread takes, the way down from an over-saturated start included, and the two ends.
+            prop_assert!(points.len() as f64 <= 2.0 * (1.0 + fall + noise) / limit + 4.0, "{} points for {}", points.len(), limit);
+            points.sort_by_key(|p| p.delay_cycles);
+            let peak = points.iter().map(|p| p.bandwidth_gbs).fold(0.0, f64::max);
+            for pair in points.windows(2) {
+                let adjacent = pair[1].delay_cycles == pair[0].delay_cycles + 1;
+                prop_assert!(adjacent || (pair[0].bandwidth_gbs - pair[1].bandwidth_gbs).abs() <= limit * peak);
+            }
+        }
+
+        #[test]
+        fn any_points_end(values in prop::collection::vec((0u32..50, prop::num::f64::ANY), 0..12), limit in prop::num::f64::ANY) {
+            let mut points: Vec<CurvePoint> = values.into_iter().map(|(d, b)| point((d, b, b))).collect();
+            for i in 0.. {
+                let Some(delay) = next_delay(&points, 40, limit) else { break };
+                prop_assert!(i < 40 && points.iter().all(|p| p.delay_cycles != delay));
+                points.push(point((delay, f64::from(delay % 7), 1.0)));
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The latency at a share of the peak: which delay to measure next, and which point answers.
+
+use crate::conclusions::curve::{IDLE_DELAY_CYCLES, is_sane};
+use crate::estimate::Estimate;
+use crate::result::{CurvePoint, CurveShare};
+
+/// A point this close to the bandwidth looked for, as a share of the peak, answers: bandwidths of a busy bus scatter by as much.
+const CLOSE: f64 = 0.02;
+/// The longest delay that is tried: at 4 GHz loaders make a request in 2.5 ms, and the chase alone is what is left.
+const LONGEST: u32 = 10_000_000;
+/// Delays tried for one share, at most: each divides what is left by two or more, and interpolation mostly needs two or three.
+pub const MOST_TRIES: u32 = 7;
+
+/// Points from the peak to the lightest load, by delay; and the peak. Past its peak an over-saturated curve has each bandwidth a second
+/// time, at a latency that nobody would choose.
+fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
+    let sane = || points.iter().copied().filter(is_sane);
+    let peak = sane().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs))?;
+    let mut side: Vec<CurvePoint> = sane().filter(|p| p.delay_cycles >= peak.delay_cycles).collect();
+    side.sort_by_key(|p| p.delay_cycles);
+    Some((side, peak.bandwidth_gbs))
+}
+
+/// The delay to measure next in search of `percent` of the peak bandwidth; `tried` were measured for it. `None` when a point is close
+/// enough, nothing lies between two neighbours, no load is light enough, or too many were tried.
+///
+/// A waiting loader's bandwidth is c / (t + delay), so 1 / bandwidth is a straight line of the delay, which bends only where the bus is
+/// full: the goal is looked for on the line through the two points on its light side, where there are two, else on that through the points
+/// around it; and at every second try halfway in the delay's logarithm, so that a curve that bends otherwise is divided as well.
+pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option<u32> {
+    if tried >= MOST_TRIES {
+        return None;
+    }
+    let (side, peak) = lighter_than_peak(points)?;
+    let goal = peak * f64::from(percent) / 100.0;
+    if side.iter().any(|p| (p.bandwidth_gbs - goal).abs() <= CLOSE * peak) {
+        return None;
+    }
+    let Some(at) = side.iter().position(|p| p.bandwidth_gbs < goal) else {
+        // Even the lightest load is above it.
+        let last = side.last()?.delay_cycles;
+        return if last < IDLE_DELAY_CYCLES {
+            Some(IDLE_DELAY_CYCLES)
+        } else {
+            (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST))
+        };
+    };
+    // The peak is first, and not below it.
+    let (near, far) = (side[at.checked_sub(1)?], side[at]);
+    if far.delay_cycles - near.delay_cycles < 2 {
+        return None;
+    }
+    let (from, to) = (f64::from(near.delay_cycles), f64::from(far.delay_cycles));
+    let line = |a: CurvePoint, b: CurvePoint| {
+        let part = (1.0 / goal - 1.0 / a.bandwidth_gbs) / (1.0 / b.bandwidth_gbs - 1.0 / a.bandwidth_gbs);
+        f64::from(a.delay_cycles) + (f64::from(b.delay_cycles) - f64::from(a.delay_cycles)) * part
+    };
+    let delay = if tried.is_multiple_of(2) {
+        side.get(at + 1).filter(|next| next.bandwidth_gbs < far.bandwidth_gbs).map_or_else(|| line(near, far), |next| line(far, *next))
+    } else {
+        ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
+    };
+    Some((delay.round().clamp(0.0, f64::from(LONGEST)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+}
+
+/// The point that answers for `percent` of the peak: the one closest to it in bandwidth; `estimates` are latency and bandwidth by delay.
+pub fn at_share(points: &[CurvePoint], percent: u32, estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveShare {
+    let found = lighter_than_peak(points).and_then(|(side, peak)| {
+        let goal = peak * f64::from(percent) / 100.0;
+        let off = |p: &CurvePoint| (p.bandwidth_gbs - goal).abs();
+        let point = side.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        Some((point, peak))
+    });
+    let Some((point, peak)) = found else {
+        return CurveShare { percent, reason: Some("no point of the curve was measured".into()), ..CurveShare::default() };
+    };
+    let reached = point.bandwidth_gbs / peak;
+    let missed = (reached - f64::from(percent) / 100.0).abs() > CLOSE;
+    let reason = missed.then(|| {
+        if reached > f64::from(percent) / 100.0 {
+            "no delay brought less bandwidth: the chase alone has as much, or loads step over it".into()
+        } else {
+            "no delay brought it closer: bandwidth steps over it, or was not steady".to_owned()
+        }
+    });
+    let (latency, bandwidth) = estimates(point.delay_cycles).unwrap_or_default();
+    CurveShare { percent, reached: Some(reached), delay_cycles: Some(point.delay_cycles), latency, bandwidth, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn measured(machine: &impl Fn(u32) -> (f64, f64), delay: u32) -> CurvePoint {
+        let (bandwidth_gbs, latency_ns) = machine(delay);
+        CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns }
+    }
+
+    /// What a search finds, and in how many points.
+    fn search(machine: impl Fn(u32) -> (f64, f64), start: &[u32], percent: u32) -> (CurveShare, u32) {
+        let mut points: Vec<CurvePoint> = start.iter().map(|d| measured(&machine, *d)).collect();
+        let mut tried = 0;
+        while let Some(delay) = next_for_share(&points, percent, tried) {
+            assert!(points.iter().all(|p| p.delay_cycles != delay), "{delay} twice");
+            points.push(measured(&machine, delay));
+            tried += 1;
+        }
+        let of = |delay: u32| {
+            let p = measured(&machine, delay);
+            let estimate = |value| Estimate { value: Some(value), ..Estimate::default() };
+            Some((estimate(p.latency_ns), estimate(p.bandwidth_gbs)))
+        };
+        (at_share(&points, percent, of), tried)
+    }
+
+    /// A desktop: demand c / (t + delay), capped.
+    fn desktop(delay: u32) -> (f64, f64) {
+        let demand = 40.0f64.min(12_000.0 / (150.0 + f64::from(delay)));
+        (demand, 90.0 + 4.0 * demand / (44.0 - demand))
+    }
+
+    #[test]
+    fn shares_are_found_from_the_two_ends() {
+        for percent in [50, 75, 90] {
+            let (share, tried) = search(desktop, &[0, IDLE_DELAY_CYCLES], percent);
+            assert!((share.reached.unwrap() - f64::from(percent) / 100.0).abs() <= CLOSE, "{share:?}");
+            assert!(tried <= MOST_TRIES && share.reason.is_none());
+            assert_eq!(share.latency.value, share.delay_cycles.map(|d| desktop(d).1));
+        }
+        // A point that is close needs no other.
+        assert_eq!(search(desktop, &[0, 450, IDLE_DELAY_CYCLES], 50).1, 0);
+    }
+
+    #[test]
+    fn of_an_over_saturated_curve_the_lighter_side_answers() {
+        // The wave: bandwidth falls towards delay 0, where latency is twice that of the peak.
+        let wave = |delay: u32| {
+            let d = f64::from(delay);
+            if delay < 100 { (300.0 + 0.5 * d, 420.0 - 1.6 * d) } else { (350.0 * 250.0 / (150.0 + d), 110.0 + 15_000.0 / d) }
+        };
+        let (share, _) = search(wave, &[0, 60, 100, 400, IDLE_DELAY_CYCLES], 90);
+        assert!(share.delay_cycles.unwrap() > 100 && (share.reached.unwrap() - 0.9).abs() <= CLOSE, "{share:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_reached_says_why() {
+        // One loader, and a chase that has a third of the peak by itself.
+        let (share, tried) = search(|delay| (3.0 + 6.0 * 100.0 / (100.0 + f64::from(delay)), 90.0), &[0, IDLE_DELAY_CYCLES], 10);
+        assert!(tried <= MOST_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
+        assert!(share.reason.unwrap().contains("chase alone"));
+        // Loads that are all or nothing.
+        let (share, tried) = search(|delay| (if delay < 777 { 40.0 } else { 4.0 }, 90.0), &[0, IDLE_DELAY_CYCLES], 50);
+        assert!(tried == MOST_TRIES && share.reason.is_some(), "{share:?}");
+        let nothing = at_share(&[], 50, |_| None);
+        assert_eq!((nothing.reached, nothing.latency.value), (None, None));
+        assert!(nothing.reason.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn any_smooth_machine_gives_its_shares(cap in 5.0..800.0, ratio in 1.0..8.0, own in 20.0..2000.0, percent in 20u32..=95) {
+            let machine = |delay: u32| (f64::min(cap, cap * ratio * own / (own + f64::from(delay))), 100.0);
+            let (share, _) = search(machine, &[0, IDLE_DELAY_CYCLES], percent);
+            // Two fixed ends and seven tries: bandwidths this steep are still within a twentieth.
+            prop_assert!((share.reached.unwrap() - f64::from(percent) / 100.0).abs() < 0.05, "{:?}", share);
+        }
+
+        #[test]
+        fn any_points_end(values in prop::collection::vec((0u32..5000, prop::num::f64::ANY), 0..12), percent in 1u32..100) {
+            let mut points: Vec<CurvePoint> =
+                values.into_iter().map(|(d, b)| CurvePoint { delay_cycles: d, bandwidth_gbs: b, latency_ns: b }).collect();
+            for tried in 0.. {
+                let Some(delay) = next_for_share(&points, percent, tried) else { break };
+                prop_assert!(tried < MOST_TRIES && delay <= LONGEST);
+                points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs: f64::from(delay % 97), latency_ns: 1.0 });
+            }
+        }
+    }
+}

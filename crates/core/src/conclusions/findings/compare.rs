@@ -1,0 +1,189 @@
+//! Numbers against numbers: siblings of one machine, and a machine against a baseline.
+
+use crate::conclusions::findings::rules::{References, Rules};
+use crate::conclusions::findings::suspicion::{FAIL_DIFFERENCE, LEAST_DIFFERENCE, WARN_DIFFERENCE};
+use crate::conclusions::findings::suspicion::{Suspicion, capped, first_round, name, shown, worse_by};
+use crate::conclusions::limit::disturbed;
+use crate::experiment::{Coordinates, Metric, Table};
+use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// An estimate with its interval.
+#[derive(Clone, Copy)]
+struct Interval {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    fn of(m: &Measurement) -> Option<Self> {
+        let e = &m.estimate;
+        Some(Self { value: e.value?, low: e.ci95_low?, high: e.ci95_high? })
+    }
+
+    /// By how much it is worse, where the intervals do not touch and the difference counts.
+    fn worse_than(self, reference: Self, metric: Metric) -> Option<f64> {
+        let apart = match metric {
+            Metric::Bandwidth => self.high < reference.low,
+            Metric::Latency => self.low > reference.high,
+        };
+        let by = worse_by(metric, self.value, reference.value);
+        (apart && by >= LEAST_DIFFERENCE).then_some(by)
+    }
+}
+
+fn severity(by: f64, metric: Metric) -> HealthStatus {
+    match by {
+        by if by >= FAIL_DIFFERENCE && metric == Metric::Bandwidth => HealthStatus::Failure,
+        by if by >= WARN_DIFFERENCE => HealthStatus::Warning,
+        _ => HealthStatus::Ok,
+    }
+}
+
+/// What siblings have in common, as text: they do the same work on parts of the machine that are alike.
+fn family(report: &Report, m: &Measurement) -> Option<String> {
+    let at = &m.at;
+    let topology = &report.machine.topology;
+    // Remote pairs differ by how far they are; only what is near is alike.
+    let own = at.cpu_node.is_some() && at.cpu_node == at.memory_node;
+    if !own || !matches!(at.table, Some(Table::NodeMatrix | Table::CacheDomains)) || at.memory_dir.is_some() {
+        return None;
+    }
+    let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
+    let kind = topology.cpu(first).and_then(|c| c.kind.clone());
+    let cpus = at.cpus.as_ref().map_or(1, crate::units::IdSet::len);
+    Some(format!("{:?} {:?} {:?} {:?} {:?} {:?} {cpus} {kind:?}", m.experiment, m.metric, at.table, at.mix, at.order, at.delay_cycles))
+}
+
+/// Measurements of the same family, where there are several.
+fn families(report: &Report, view: &[&Measurement]) -> Vec<Vec<usize>> {
+    let mut all: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, m) in view.iter().enumerate().filter(|(_, m)| m.estimate.value.is_some()) {
+        if let Some(family) = family(report, m) {
+            all.entry(family).or_default().push(index);
+        }
+    }
+    all.into_values().filter(|members| members.len() > 1).collect()
+}
+
+/// Parts of the machine that are slower than the others like them.
+pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    for members in families(report, view) {
+        for &index in &members {
+            let m = view[index];
+            let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
+            let intervals: Vec<Interval> = others.iter().filter_map(|&i| Interval::of(view[i])).collect();
+            let median = |of: fn(&Interval) -> f64| stats::median(&intervals.iter().map(of).collect::<Vec<_>>());
+            let (Some(own), Some(value), Some(low), Some(high)) =
+                (Interval::of(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
+            else {
+                continue;
+            };
+            let Some(by) = own.worse_than(Interval { value, low, high }, m.metric) else { continue };
+            let mut severity = capped(severity(by, m.metric), m, report);
+            // Cache domains of one node share its memory; no source says how alike they must be.
+            let shares = m.at.table == Some(Table::CacheDomains) || others.iter().any(|&i| disturbed(view[i]));
+            if severity == HealthStatus::Failure && shares {
+                severity = HealthStatus::Warning;
+            }
+            let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
+            let message =
+                format!("{}: {}, {:.0} % worse than {like} ({})", name(m), shown(m.metric, own.value), 100.0 * by, shown(m.metric, value));
+            let advice = "compare its memory devices with those of the others (memgauge info, as root), and look at the kernel's log for errors and throttling";
+            // Of two that differ either may be the one that is not as always.
+            let others = if others.len() == 1 { others } else { Vec::new() };
+            found.push(Suspicion { index, others, finding: Finding::new("slower-than-siblings", severity, message, advice) });
+        }
+    }
+    found
+}
+
+/// The baseline's measurement of the same cell, with the same pages.
+fn counterpart<'b>(m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
+    // A repeat is of the same cell.
+    let at = Coordinates { repeat: false, ..m.at.clone() };
+    let same = |b: &&Measurement| b.experiment == m.experiment && b.metric == m.metric && b.at == at;
+    baseline.results.iter().find(same).filter(|b| b.estimate.value.is_some() && b.evidence.pages.obtained == m.evidence.pages.obtained)
+}
+
+/// Why two machines cannot be compared.
+fn another_machine(report: &Report, baseline: &Report) -> Option<String> {
+    let (a, b) = (&report.machine, &baseline.machine);
+    let differs = |what: &str, a: Option<&str>, b: Option<&str>| {
+        (a != b).then(|| format!("its {what} is {}, here it is {}", b.unwrap_or("not known"), a.unwrap_or("not known")))
+    };
+    let counts = |m: &crate::topology::Machine| format!("{} CPUs and {} nodes", m.topology.cpus.len(), m.topology.nodes.len());
+    differs("CPU", a.identity.model_name.as_deref(), b.identity.model_name.as_deref())
+        .or_else(|| differs("size", Some(&counts(a)), Some(&counts(b))))
+        .or_else(|| differs("hypervisor", a.identity.hypervisor.as_deref(), b.identity.hypervisor.as_deref()))
+}
+
+/// Cells that are worse than in the baseline.
+pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report) -> Vec<Suspicion> {
+    if another_machine(report, baseline).is_some() {
+        return Vec::new();
+    }
+    let worse = view.iter().enumerate().filter_map(|(index, m)| {
+        let before = counterpart(m, baseline)?;
+        let (now, then) = (Interval::of(m)?, Interval::of(before)?);
+        let by = now.worse_than(then, m.metric)?;
+        let mut severity = capped(severity(by, m.metric), m, report);
+        if severity == HealthStatus::Failure && disturbed(before) {
+            severity = HealthStatus::Warning;
+        }
+        let message = format!(
+            "{}: {}, {:.0} % worse than in the baseline ({})",
+            name(m),
+            shown(m.metric, now.value),
+            100.0 * by,
+            shown(m.metric, then.value)
+        );
+        let advice = "look for what changed since: firmware and its settings, kernel, memory devices, power limits";
+        Some(Suspicion { index, others: Vec::new(), finding: Finding::new("worse-than-baseline", severity, message, advice) })
+    });
+    worse.collect()
+}
+
+/// What is wrong with the baseline or the rules themselves.
+pub(super) fn unlike(report: &Report, references: References<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let results = first_round(report);
+    if let Some(baseline) = references.baseline {
+        let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
+        if let Some(why) = another_machine(report, baseline) {
+            let message = format!("the baseline is of another machine: {why}");
+            found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
+        } else if !results.iter().any(|m| counterpart(m, baseline).is_some()) {
+            let message = "the baseline has none of the numbers that were measured here, or other pages backed them";
+            found.push(Finding::new("baseline-without-cells", HealthStatus::Warning, message, advice));
+        }
+    }
+    for rule in references.rules.iter().flat_map(|r| &r.rules) {
+        if !results.iter().any(|m| rule.is_for(m) && m.estimate.value.is_some()) {
+            let message = format!("nothing was measured that this rule is for: {}", rule.describe());
+            found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, "see memgauge quick --plan for what is measured"));
+        }
+    }
+    found
+}
+
+/// What numbers of this report could be compared with.
+pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
+    let judged = |m: &&&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
+    let usable =
+        |baseline: &&Report| another_machine(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
+    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.is_for(m)));
+    [
+        ("siblings", !families(report, results).is_empty()),
+        ("limit", results.iter().any(|m| judged(&m))),
+        ("baseline", references.baseline.as_ref().is_some_and(usable)),
+        ("rules", references.rules.as_ref().is_some_and(ruled)),
+    ]
+    .into_iter()
+    .filter(|(_, is)| *is)
+    .map(|(what, _)| what.to_owned())
+    .collect()
+}

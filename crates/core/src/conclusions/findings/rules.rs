@@ -1,0 +1,131 @@
+//! Bands that the user set for what is measured.
+
+use crate::conclusions::findings::suspicion::{Suspicion, capped, name, shown};
+use crate::conclusions::limit::disturbed;
+use crate::experiment::{ChaseOrder, Experiment, Metric, Table};
+use crate::result::{Finding, HealthStatus, Measurement, Report};
+use crate::traffic::Mix;
+use serde::Deserialize;
+
+/// A file of rules.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rules {
+    /// Failures count on virtual machines and without root as well: whoever set the bands knows the machines. Those of a busy machine never
+    /// do.
+    #[serde(default)]
+    pub strict: bool,
+    /// The rules.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+/// What some numbers must be. GB/s for bandwidths, ns for latencies.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rule {
+    /// What is measured.
+    pub experiment: Experiment,
+    /// The quantity; that of the experiment where it is not said, latency for latency under load.
+    pub metric: Option<Metric>,
+    /// The mix; any where it is not said.
+    pub mix: Option<Mix>,
+    /// The chase's order; window-local where it is not said.
+    pub order: Option<ChaseOrder>,
+    /// Node of the CPUs.
+    pub cpu_node: Option<u32>,
+    /// Node of the memory.
+    pub memory_node: Option<u32>,
+    /// Whether CPUs and memory are of one node; either where it is not said.
+    pub local: Option<bool>,
+    /// The table; that by node where it is not said.
+    pub table: Option<Table>,
+    /// Below this is a warning.
+    pub warn_below: Option<f64>,
+    /// Below this is a failure.
+    pub fail_below: Option<f64>,
+    /// Above this is a warning.
+    pub warn_above: Option<f64>,
+    /// Above this is a failure.
+    pub fail_above: Option<f64>,
+}
+
+impl Rule {
+    /// Whether a measurement is one that the rule is about.
+    pub(super) fn is_for(&self, m: &Measurement) -> bool {
+        let at = &m.at;
+        let is = |asked: Option<u32>, node: Option<u32>| asked.is_none() || asked == node;
+        let metric = match self.experiment {
+            Experiment::Bandwidth => Metric::Bandwidth,
+            _ => Metric::Latency,
+        };
+        let order = at.order.is_none() || at.order == Some(self.order.unwrap_or(ChaseOrder::WindowLocal));
+        let table = self.experiment == Experiment::LoadedLatency || at.table == Some(self.table.unwrap_or(Table::NodeMatrix));
+        self.experiment == m.experiment
+            && self.metric.unwrap_or(metric) == m.metric
+            && (self.mix.is_none() || self.mix == at.mix)
+            && order
+            && table
+            && is(self.cpu_node, at.cpu_node)
+            && is(self.memory_node, at.memory_node)
+            && self.local.is_none_or(|local| local == (at.cpu_node == at.memory_node))
+    }
+
+    /// What a value is by this rule, and the band that it is outside of.
+    fn judge(&self, value: f64) -> Option<(HealthStatus, String)> {
+        let below = |band: Option<f64>| band.filter(|b| value < *b).map(|b| format!("below {b}"));
+        let above = |band: Option<f64>| band.filter(|b| value > *b).map(|b| format!("above {b}"));
+        let failure = below(self.fail_below).or_else(|| above(self.fail_above)).map(|words| (HealthStatus::Failure, words));
+        failure.or_else(|| Some((HealthStatus::Warning, below(self.warn_below).or_else(|| above(self.warn_above))?)))
+    }
+
+    /// The rule in words.
+    pub(super) fn describe(&self) -> String {
+        let mut words = vec![word(&self.experiment)];
+        words.extend(self.metric.as_ref().map(word));
+        words.extend(self.table.as_ref().map(word));
+        words.extend(self.order.as_ref().map(word));
+        words.extend(self.mix.map(|m| m.to_string()));
+        words.extend(self.cpu_node.map(|n| format!("CPUs of node {n}")));
+        words.extend(self.memory_node.map(|n| format!("memory of node {n}")));
+        words.extend(self.local.map(|local| if local { "own memory".into() } else { "remote memory".to_owned() }));
+        words.join(", ")
+    }
+}
+
+/// A value as files spell it: `IdleLatency` is `idle-latency` there.
+fn word<T: std::fmt::Debug>(value: &T) -> String {
+    let mut word = String::new();
+    for c in format!("{value:?}").chars() {
+        if c.is_uppercase() && !word.is_empty() {
+            word.push('-');
+        }
+        word.extend(c.to_lowercase());
+    }
+    word
+}
+
+/// Numbers outside of their bands.
+pub(super) fn broken(report: &Report, view: &[&Measurement], rules: &Rules) -> Vec<Suspicion> {
+    let mut found = Vec::new();
+    for (index, m) in view.iter().enumerate() {
+        let Some(value) = m.estimate.value else { continue };
+        // Of several rules for one number the worst counts, so that each is flagged once.
+        let judged = rules.rules.iter().filter(|rule| rule.is_for(m)).filter_map(|rule| rule.judge(value)).max_by_key(|(s, _)| *s);
+        let Some((severity, band)) = judged else { continue };
+        let strict = rules.strict && !disturbed(m);
+        let severity = if strict { severity } else { capped(severity, m, report) };
+        let message = format!("{}: {}, {band} as the rules say", name(m), shown(m.metric, value));
+        found.push(Suspicion { index, others: Vec::new(), finding: Finding::new("rule-broken", severity, message, "") });
+    }
+    found
+}
+
+/// What else a machine is compared with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct References<'a> {
+    /// A result of an earlier run, of this machine or of one like it.
+    pub baseline: Option<&'a Report>,
+    /// Bands that the user set.
+    pub rules: Option<&'a Rules>,
+}

@@ -1,0 +1,316 @@
+use super::*;
+use crate::conclusions::limit::tests::{bandwidth, machine, report};
+use crate::experiment::PageRequest;
+use crate::plan::{BufferPlan, Cell, Loader, StopRule, Traffic, Work};
+use crate::result::{Quality, QualityLevel};
+use crate::topology::Machine;
+use crate::traffic::Mix;
+use crate::units::{Bytes, IdSet};
+
+/// A machine without SMBIOS, so that siblings are all there is.
+fn silent() -> Machine {
+    let mut machine = machine();
+    machine.identity.installed = crate::installed::Installed::unknown("not here");
+    machine
+}
+
+fn node(node: u32, gbs: f64) -> Measurement {
+    let mut m = bandwidth(if node == 0 { "0-1" } else { "2-3" }, Some(node), Mix::AllReads, gbs, Some(gbs));
+    m.at.table = Some(Table::NodeMatrix);
+    m.at.cpu_node = Some(node);
+    m
+}
+
+fn again(m: Measurement) -> Measurement {
+    let mut m = m;
+    m.at.repeat = true;
+    m
+}
+
+fn health(results: Vec<Measurement>) -> Health {
+    judge(&report(silent(), results), References::default())
+}
+
+fn codes(health: &Health) -> Vec<&str> {
+    health.findings.iter().map(|f| f.code.as_str()).collect()
+}
+
+/// The plan that these measurements came from.
+fn plan(results: &[Measurement]) -> Plan {
+    let buffer = |node| BufferPlan {
+        bytes: Bytes::mib(64),
+        node,
+        pages: PageRequest::Auto,
+        touch: IdSet::new(),
+        derived: true,
+        directory: None,
+        shared: false,
+    };
+    let cell = |m: &Measurement| {
+        let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node.unwrap()), own: None }];
+        Cell { at: m.at.clone(), work: Work::Bandwidth { loaders, traffic: Traffic::default(), delay: 0 } }
+    };
+    let step = Step {
+        title: "Bandwidth by node".into(),
+        experiment: Experiment::Bandwidth,
+        cells: results.iter().map(cell).collect(),
+        estimated_s: 2.0,
+    };
+    Plan {
+        steps: vec![step],
+        stop: StopRule { relative_half_width: 0.015, budget_s: 0.5, fixed_time: false },
+        seed: 1,
+        keep_awake: IdSet::new(),
+        keep_awake_named: false,
+        directories: vec![],
+        estimated_s: 2.0,
+        most_s: 2.0,
+        within_s: None,
+        contents: vec![],
+        start_signal: None,
+        peak_gbs: None,
+        counters: false,
+        notes: vec![],
+    }
+}
+
+#[test]
+fn equal_nodes_are_well() {
+    let health = health(vec![node(0, 60.0), node(1, 61.0)]);
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Ok, vec![]));
+    assert_eq!(health.compared_with, ["siblings"]);
+}
+
+#[test]
+fn a_slow_node_fails_after_three_measurements_and_only_then() {
+    let (slow, good) = (node(1, 50.0), node(0, 60.0));
+    let three = vec![good.clone(), slow.clone(), again(slow.clone()), again(slow.clone()), again(good.clone()), again(good.clone())];
+    let confirmed = health(three);
+    assert_eq!((confirmed.status, codes(&confirmed)), (HealthStatus::Failure, vec!["slower-than-siblings"]));
+    assert!(confirmed.findings[0].message.contains("node 1, own memory, all-reads, bandwidth: 50.0 GB/s, 17 % worse"), "{confirmed:?}");
+    assert_eq!(confirmed.measured_again, 2);
+    let once = health(vec![good.clone(), slow.clone(), again(slow.clone()), again(node(1, 59.9))]);
+    assert_eq!((once.status, codes(&once)), (HealthStatus::Ok, vec!["not-confirmed"]));
+    let hurried = health(vec![good, slow]);
+    assert_eq!(hurried.status, HealthStatus::Warning);
+    assert!(hurried.findings[0].message.contains("no time"));
+}
+
+#[test]
+fn the_mildest_of_three_measurements_counts() {
+    let health = health(vec![node(0, 60.0), node(1, 50.0), again(node(1, 56.5)), again(node(1, 50.0))]);
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
+}
+
+#[test]
+fn differences_below_three_percent_or_within_intervals_are_none() {
+    assert_eq!(codes(&health(vec![node(0, 60.0), node(1, 58.3)])), Vec::<&str>::new());
+    let mut wide = node(1, 50.0);
+    wide.estimate.ci95_high = Some(60.0);
+    assert_eq!(codes(&health(vec![node(0, 60.0), wide])), Vec::<&str>::new());
+    let small = health(vec![node(0, 60.0), node(1, 57.6), again(node(1, 57.6)), again(node(1, 57.6))]);
+    assert_eq!((small.status, codes(&small)), (HealthStatus::Ok, vec!["slower-than-siblings"]), "4 %: said, and no warning");
+}
+
+#[test]
+fn latency_siblings_warn_at_most() {
+    let idle = |n: u32, ns: f64| {
+        let mut m = node(n, ns);
+        (m.experiment, m.metric, m.at.mix, m.at.cpus) = (Experiment::IdleLatency, Metric::Latency, None, None);
+        (m.at.cpu, m.at.order) = (Some(n * 2), Some(ChaseOrder::WindowLocal));
+        m
+    };
+    let health = health(vec![idle(0, 90.0), idle(1, 130.0), again(idle(1, 130.0)), again(idle(1, 130.0))]);
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
+    assert!(health.findings[0].message.contains("CPU 2"), "the slower one is accused: {:?}", health.findings);
+}
+
+#[test]
+fn virtual_unprivileged_and_busy_machines_never_fail() {
+    let slow = || vec![node(0, 60.0), node(1, 30.0), again(node(1, 30.0)), again(node(1, 30.0))];
+    let mut guest = report(silent(), slow());
+    guest.machine.identity.hypervisor = Some("KVM".into());
+    assert_eq!(judge(&guest, References::default()).status, HealthStatus::Warning);
+    let mut unprivileged = report(silent(), slow());
+    unprivileged.environment.root = false;
+    assert_eq!(judge(&unprivileged, References::default()).status, HealthStatus::Warning);
+    let mut busy = slow();
+    for m in &mut busy {
+        m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::BusyMachine] };
+    }
+    let busy = health(busy);
+    assert_eq!(busy.status, HealthStatus::CouldNotMeasure);
+    assert!(codes(&busy).contains(&"busy-machine"));
+}
+
+#[test]
+fn one_busy_cell_is_a_warning() {
+    let mut results = vec![node(0, 60.0), node(1, 60.0), node(0, 40.0)];
+    results[2].at.mix = Some(Mix::R2W1);
+    results[2].quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::Steal] };
+    let health = health(results);
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["busy-machine"]));
+}
+
+#[test]
+fn cells_that_could_not_be_measured_are_said() {
+    let missing = |n| {
+        let mut m = node(n, 60.0);
+        m.estimate = crate::estimate::Estimate { reason: Some("no memory".into()), ..Default::default() };
+        m
+    };
+    let part = health(vec![node(0, 60.0), missing(1)]);
+    assert_eq!(part.status, HealthStatus::Warning);
+    assert!(part.findings.iter().any(|f| f.code == "not-measured" && f.message.contains("no memory")));
+    assert_eq!(health(vec![missing(0), missing(1)]).status, HealthStatus::CouldNotMeasure);
+    assert_eq!(health(vec![]).status, HealthStatus::CouldNotMeasure);
+}
+
+#[test]
+fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
+    let late = |mut m: Measurement| {
+        (m.estimate.value, m.estimate.reason) = (None, Some(LEFT_OUT.into()));
+        m
+    };
+    let some = health(vec![node(0, 100.0), node(1, 100.0), late(node(2, 100.0))]);
+    assert_eq!((some.status, codes(&some)), (HealthStatus::Unknown, vec!["left-out"]));
+    assert!(some.findings[0].message.contains("1 of 3 numbers"), "{:?}", some.findings);
+    let all = health(vec![late(node(0, 100.0)), late(node(1, 100.0))]);
+    assert_eq!(all.status, HealthStatus::CouldNotMeasure);
+}
+
+#[test]
+fn memory_errors_and_corruption_are_incidents() {
+    let mut errors = vec![node(0, 60.0), node(1, 60.0)];
+    errors[1].evidence.noise.memory_errors = Some(2);
+    assert_eq!(health(errors).status, HealthStatus::Incident);
+    let mut corrupted = vec![node(0, 60.0), node(1, 60.0)];
+    corrupted[0].evidence.checksums = Some(crate::result::Checksums { passes: 9, mismatches: 1 });
+    assert_eq!(codes(&health(corrupted)), ["memory-corrupted"]);
+}
+
+#[test]
+fn a_slow_cache_domain_warns_and_never_fails() {
+    let domain = |first: u32, gbs: f64| {
+        let mut m = bandwidth(&format!("{first}-{}", first + 1), Some(0), Mix::AllReads, gbs, Some(gbs));
+        (m.at.table, m.at.cpu_node) = (Some(Table::CacheDomains), Some(0));
+        m
+    };
+    let take = |slow: f64| vec![domain(0, 40.0), domain(2, slow), domain(4, 40.0)];
+    let thrice = |slow| {
+        let repeats = take(slow).into_iter().flat_map(|m| [again(m.clone()), again(m)]);
+        health(take(slow).into_iter().chain(repeats).collect())
+    };
+    let found = thrice(20.0);
+    assert_eq!((found.status, codes(&found)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
+    assert!(found.findings[0].message.contains("CPUs 2-3 behind one cache"), "{found:?}");
+    assert_eq!(thrice(39.5).status, HealthStatus::Ok);
+}
+
+#[test]
+fn a_node_with_less_memory_is_noticed() {
+    let mut small = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
+    small.machine.topology.nodes[1].memory = Bytes::gib(48);
+    let health = judge(&small, References::default());
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["node-memory-differs"]));
+    assert!(health.findings[0].message.contains("node 1 has 48.0 GiB"));
+}
+
+#[test]
+fn devices_that_are_not_spread_evenly_are_noticed_but_not_in_virtual_machines() {
+    let mut uneven = machine();
+    let one = uneven.identity.installed.devices[0].clone();
+    for (device, bank) in uneven.identity.installed.devices.iter_mut().zip(["P0 CHANNEL A", "P0 CHANNEL B", "P0 CHANNEL C", "P1 CHANNEL A"])
+    {
+        *device = crate::installed::MemoryDevice { bank: Some(bank.into()), size: Some(Bytes::gib(32)), ..one.clone() };
+    }
+    uneven.identity.installed.devices.truncate(4);
+    let found = judge(&report(uneven.clone(), vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(codes(&found).contains(&"unequal-population") && found.status == HealthStatus::Warning, "{found:?}");
+    uneven.identity.hypervisor = Some("kvm".into());
+    let virtual_one = judge(&report(uneven, vec![node(0, 100.0), node(1, 100.0)]), References::default());
+    assert!(!codes(&virtual_one).contains(&"unequal-population"), "{virtual_one:?}");
+}
+
+#[test]
+fn nothing_to_compare_with_is_no_praise() {
+    let alone = health(vec![node(0, 60.0)]);
+    assert_eq!((alone.status, codes(&alone)), (HealthStatus::Unknown, vec!["nothing-to-compare-with"]));
+}
+
+#[test]
+fn a_limit_that_is_missed_three_times_fails() {
+    let results = vec![node(0, 40.0), again(node(0, 40.0)), again(node(0, 40.0))];
+    let mut judged = report(machine(), results);
+    crate::conclusions::limit::attach(&mut judged);
+    let health = judge(&judged, References::default());
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Failure, vec!["below-limit"]));
+    assert_eq!(health.compared_with, ["limit"]);
+}
+
+#[test]
+fn a_baseline_of_the_same_machine_is_compared_cell_by_cell() {
+    let before = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
+    let against = |now: &Report| judge(now, References { baseline: Some(&before), rules: None });
+    // Both nodes are slower, so siblings say nothing.
+    let slow = |n| [node(n, 52.0), again(node(n, 52.0)), again(node(n, 52.0))];
+    let now = report(silent(), slow(0).into_iter().chain(slow(1)).collect());
+    assert_eq!((against(&now).status, codes(&against(&now))), (HealthStatus::Failure, vec!["worse-than-baseline"; 2]));
+    let faster = report(silent(), vec![node(0, 70.0), node(1, 70.0)]);
+    assert_eq!(against(&faster).status, HealthStatus::Ok);
+    let mut another = now.clone();
+    another.machine.identity.model_name = Some("another".into());
+    assert_eq!(codes(&against(&another)), ["baseline-of-another-machine"]);
+    let mut pages = now;
+    pages.results.iter_mut().for_each(|m| m.evidence.pages.obtained = Some(crate::result::PageKind::Thp));
+    assert_eq!(codes(&against(&pages)), ["baseline-without-cells"]);
+}
+
+#[test]
+fn rules_are_the_users_word() {
+    let rules = |strict: bool| Rules {
+        strict,
+        rules: vec![Rule {
+            experiment: Experiment::Bandwidth,
+            metric: None,
+            mix: Some(Mix::AllReads),
+            order: None,
+            cpu_node: None,
+            memory_node: None,
+            local: Some(true),
+            table: None,
+            warn_below: Some(58.0),
+            fail_below: Some(50.0),
+            warn_above: None,
+            fail_above: None,
+        }],
+    };
+    let status = |gbs: f64, strict: bool, guest: bool| {
+        let mut now = report(silent(), vec![node(0, gbs), again(node(0, gbs)), again(node(0, gbs))]);
+        now.machine.identity.hypervisor = guest.then(|| "KVM".into());
+        judge(&now, References { baseline: None, rules: Some(&rules(strict)) }).status
+    };
+    assert_eq!(status(60.0, false, false), HealthStatus::Ok);
+    assert_eq!(status(55.0, false, false), HealthStatus::Warning);
+    assert_eq!(status(45.0, false, false), HealthStatus::Failure);
+    assert_eq!(status(45.0, false, true), HealthStatus::Warning);
+    assert_eq!(status(45.0, true, true), HealthStatus::Failure);
+    let none = report(silent(), vec![]);
+    assert!(codes(&judge(&none, References { baseline: None, rules: Some(&rules(false)) })).contains(&"rule-without-cell"));
+}
+
+#[test]
+fn suspicious_cells_are_planned_twice_within_the_time() {
+    let results = vec![node(0, 60.0), node(1, 50.0)];
+    let (plan, now) = (plan(&results), report(silent(), results));
+    let again = confirm(&now, References::default(), &plan, 14.0).unwrap();
+    let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node).collect();
+    assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
+    assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.at.repeat));
+    assert!(again.estimated_s <= 14.0);
+    let hurried = confirm(&now, References::default(), &plan, 3.0).unwrap();
+    assert_eq!(hurried.steps.len(), 2, "the worst first");
+    assert_eq!(confirm(&now, References::default(), &plan, 0.5), None);
+    let well = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
+    assert_eq!(confirm(&well, References::default(), &plan, 14.0), None);
+}

@@ -1,0 +1,145 @@
+//! What is suspicious in a first round, and what is confirmed in the next two.
+
+use crate::conclusions::findings::machine::general;
+use crate::conclusions::findings::rules::References;
+use crate::conclusions::findings::suspicion::{Suspicion, first_round, name};
+use crate::conclusions::findings::{compare, rules};
+use crate::experiment::{Coordinates, Experiment};
+use crate::plan::{Plan, Step};
+use crate::planner::quick::cell_seconds;
+use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
+
+/// Takes of a cell that must agree.
+const MEASUREMENTS: usize = 3;
+
+/// Cells of `plan` that look wrong and should be measured twice more, as a plan of its own that measurements at most `seconds`; `None` when there
+/// are none, or no time. The worst come first.
+pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
+    let results = first_round(report);
+    let mut suspicions = examine(report, &results, references);
+    suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);
+    suspicions.sort_by_key(|a| std::cmp::Reverse(a.finding.severity));
+    let suspects = suspicions.iter().flat_map(|a| [a.index].into_iter().chain(a.others.iter().copied()));
+    let (mut cells, mut spent) = (Vec::new(), 0.0);
+    for suspect in suspects {
+        let m = results[suspect];
+        let place = cell_of(m);
+        let of = |s: &&Step| s.experiment == m.experiment;
+        let Some(cell) = plan.steps.iter().filter(of).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
+        let cost = 2.0 * cell_seconds(cell, plan.stop.budget_s);
+        if cells.iter().any(|(e, c)| *e == m.experiment && c == cell) || spent + cost > seconds {
+            continue;
+        }
+        spent += cost;
+        cells.push((m.experiment, cell.clone()));
+    }
+    if cells.is_empty() {
+        return None;
+    }
+    let mut steps = Vec::new();
+    for title in ["Suspicious cells again", "Suspicious cells once more"] {
+        for (experiment, cell) in &cells {
+            let estimated_s = cell_seconds(cell, plan.stop.budget_s);
+            let mut cell = cell.clone();
+            cell.at.repeat = true;
+            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![cell], estimated_s });
+        }
+    }
+    Some(Plan { estimated_s: steps.iter().map(|s| s.estimated_s).sum(), steps, ..plan.clone() })
+}
+
+/// The verdict on everything that was measured, repeats included.
+pub fn judge(report: &Report, references: References<'_>) -> Health {
+    let results = first_round(report);
+    let measurements: Vec<Vec<&Measurement>> = results.iter().map(|m| repeats(report, m)).collect();
+    let rounds: Vec<Vec<Suspicion>> = (0..MEASUREMENTS)
+        .map(|round| {
+            let view: Vec<&Measurement> = measurements.iter().map(|of| of[round.min(of.len() - 1)]).collect();
+            examine(report, &view, references)
+        })
+        .collect();
+    let mut findings = Vec::new();
+    for suspicion in &rounds[0] {
+        let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
+        let Some(again) = again.collect::<Option<Vec<_>>>() else {
+            findings.push(Finding::new(
+                "not-confirmed",
+                HealthStatus::Ok,
+                format!("{}; not so when it was measured again", suspicion.finding.message),
+                "",
+            ));
+            continue;
+        };
+        // The mildest of the three is what all of them say.
+        let mildest = again.into_iter().chain([suspicion]).min_by_key(|a| a.finding.severity).unwrap_or(suspicion);
+        let mut finding = mildest.finding.clone();
+        if measurements[suspicion.index].len() < MEASUREMENTS && finding.severity > HealthStatus::Warning {
+            finding.severity = HealthStatus::Warning;
+            finding.message.push_str("; there was no time to measure it again");
+        }
+        findings.push(finding);
+    }
+    let compared_with = compare::compared_with(report, &results, references);
+    findings.extend(general(report, &results));
+    findings.extend(compare::unlike(report, references));
+    if compared_with.is_empty() {
+        findings.push(Finding::new(
+            "nothing-to-compare-with",
+            HealthStatus::Unknown,
+            "this machine has no parts to compare with each other, and its limit is not known",
+            "give the limit (--limit GB/s), a result to compare with (--against FILE.json) or rules (--rules FILE.toml)",
+        ));
+    }
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings.dedup();
+    let again = measurements.iter().filter(|of| of.len() > 1).count() as u32;
+    let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
+    Health { status, findings, compared_with, measured_again: again }
+}
+
+fn same(a: &Suspicion, b: &Suspicion) -> bool {
+    a.index == b.index && a.finding.code == b.finding.code
+}
+
+/// A measurement and its repeats that have a value.
+fn repeats<'a>(report: &'a Report, first: &'a Measurement) -> Vec<&'a Measurement> {
+    let at = Coordinates { repeat: true, ..first.at.clone() };
+    let same = |m: &&Measurement| m.at == at && m.experiment == first.experiment && m.metric == first.metric && m.estimate.value.is_some();
+    [first].into_iter().chain(report.results.iter().filter(same)).collect()
+}
+
+/// The coordinates that the plan has for a measurement: a cell has results of several orders, or of several delays.
+fn cell_of(m: &Measurement) -> Coordinates {
+    let delay_cycles = m.at.delay_cycles.filter(|_| m.experiment != Experiment::LoadedLatency);
+    Coordinates { order: None, delay_cycles, repeat: false, ..m.at.clone() }
+}
+
+/// What looks wrong in one round.
+fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -> Vec<Suspicion> {
+    let mut found = compare::siblings(report, view);
+    found.extend(below_limit(view));
+    found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
+    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken(report, view, rules)));
+    found
+}
+
+/// Bandwidths that the machine's limit says are too low.
+fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
+    let low = view.iter().enumerate().filter_map(|(index, m)| {
+        let severity = match m.verdict.status {
+            VerdictStatus::Failure => HealthStatus::Failure,
+            VerdictStatus::Warning => HealthStatus::Warning,
+            VerdictStatus::Ok | VerdictStatus::Unknown => return None,
+        };
+        let (value, limit) = (m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).or(m.estimate.value)?, m.verdict.limit?);
+        let message = format!(
+            "{}: {value:.1} GB/s, {:.0} % of the {limit:.1} GB/s that its memory could transfer ({})",
+            name(m),
+            100.0 * value / limit,
+            m.verdict.limit_source.as_deref().unwrap_or("source not stated")
+        );
+        let advice = "look at which channels are populated and how fast they run (memgauge info, as root), and at power limits";
+        Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })
+    });
+    low.collect()
+}

@@ -1,0 +1,369 @@
+//! Whether to trust a number, and how it stands against the machine's limit.
+
+use crate::estimate::Estimate;
+use crate::experiment::{Coordinates, Metric};
+use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
+
+/// Share of CPU time given to others by the hypervisor above which samples are suspect.
+const STEAL: f64 = 0.005;
+/// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
+const OTHERS: f64 = 0.05;
+/// Relative change of core frequency from before to after; caches and the core's part of a latency follow it.
+const FREQUENCY_DRIFT: f64 = 0.02;
+/// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
+const COVERAGE: f64 = 0.95;
+/// Share of the threads' time without their CPUs above which samples are suspect; as for steal.
+const WAITED: f64 = 0.005;
+/// Switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
+const SWITCHES: f64 = 2.0;
+/// Share of samples that switches may have hit, per thread. A median of which a tenth is spoilt in one direction moves by a twentieth of
+/// the distribution at most, which is within the interval of up to 300 samples.
+const SWITCHES_PER_SAMPLE: f64 = 0.1;
+/// Share of a buffer's base pages that may have been migrated, or made to fault by NUMA balancing, system-wide.
+const MOVED_PAGES: f64 = 0.01;
+/// Share of bursts that may be disturbed and be replaced by others. With more, the others are not undisturbed but luckier.
+const DISTURBED_BURSTS: f64 = 0.25;
+/// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
+const BASE_PAGE: u64 = 4096;
+
+/// Judges a number by what was seen while it was measured: no value, no trust; any reason at all degrades it. Evidence that this kernel
+/// does not give (`None`) counts neither way. Reasons come in the order of [`QualityReason`].
+///
+/// [`QualityReason::Drift`] between two measurements of a cell is left to [`drifted`].
+pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
+    use QualityReason as R;
+    if estimate.value.is_none() {
+        return Quality { level: QualityLevel::None, reasons: Vec::new() };
+    }
+    let noise = &evidence.noise;
+    let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
+    let found = [
+        (R::Steal, above(noise.steal, STEAL)),
+        (R::BusyMachine, above(noise.others, OTHERS)),
+        (R::InvoluntarySwitches, taken_off(estimate, evidence)),
+        (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
+        (R::FrequencyDrift, frequency_drifted(noise)),
+        (R::Coverage, evidence.coverage.is_some_and(|share| share < COVERAGE)),
+        (R::NotConverged, !estimate.converged),
+        (R::SeveralModes, estimate.modes.len() > 1),
+        (R::PlacementWrong, evidence.placement.status == PlacementStatus::Wrong),
+        (R::PlacementUnverified, evidence.placement.status == PlacementStatus::Unverified),
+        (R::PlateauNotReached, evidence.plateau.is_some_and(|plateau| !plateau.reached)),
+        (R::Drift, estimate.drift.is_some()),
+        (R::MemoryErrors, noise.memory_errors.is_some_and(|n| n > 0)),
+        (R::PagesMigrated, pages_moved(evidence)),
+        (R::BurstsDisturbed, bursts_disturbed(noise)),
+        (R::AboveCore, above(evidence.bytes_per_cycle, CORE_BYTES_PER_CYCLE)),
+    ];
+    let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
+    let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
+    Quality { level, reasons }
+}
+
+/// Two loads and one store of 64 B: the most that a core of today does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that moved.
+const CORE_BYTES_PER_CYCLE: f64 = 192.0 * IMPOSSIBLE;
+
+/// Bytes that each of `threads` loaded and stored in a cycle of a core that runs at the mean of the frequencies seen; `None` where none was.
+pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
+    let seen: Vec<f64> = [noise.ghz_before, noise.ghz_after].into_iter().flatten().filter(|ghz| *ghz > 0.0).collect();
+    let ghz = seen.iter().sum::<f64>() / seen.len() as f64;
+    (threads > 0 && !seen.is_empty()).then(|| gbs / (f64::from(threads) * ghz))
+}
+
+/// Whether measuring threads lost their CPUs for long; where the kernel does not tell how long, often.
+fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
+    let noise = &evidence.noise;
+    match (noise.waited, noise.involuntary_switches) {
+        (Some(share), _) => share > WAITED,
+        (None, switches) => switches.is_some_and(|n| n as f64 > normal_switches(estimate, evidence)),
+    }
+}
+
+/// How many involuntary switches of all threads together are no reason for doubt.
+fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
+    f64::from(evidence.threads.max(1)) * SWITCHES.max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
+}
+
+fn bursts_disturbed(noise: &Noise) -> bool {
+    matches!((noise.bursts_disturbed, noise.bursts), (Some(some), Some(all)) if f64::from(some) > DISTURBED_BURSTS * f64::from(all))
+}
+
+fn frequency_drifted(noise: &Noise) -> bool {
+    matches!((noise.ghz_before, noise.ghz_after), (Some(before), Some(after)) if (after - before).abs() > FREQUENCY_DRIFT * before)
+}
+
+fn pages_moved(evidence: &Evidence) -> bool {
+    let allowed = MOVED_PAGES * (evidence.buffer.0 / BASE_PAGE) as f64;
+    [evidence.noise.pages_migrated, evidence.noise.numa_hint_faults].into_iter().flatten().any(|n| n as f64 > allowed)
+}
+
+/// Whether a cell measured again at the end differs from the first time by more than both intervals allow: they do not overlap. `false`
+/// when either has none.
+pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
+    match (first.ci95_low, first.ci95_high, again.ci95_low, again.ci95_high) {
+        (Some(low), Some(high), Some(again_low), Some(again_high)) => again_low > high || again_high < low,
+        _ => false,
+    }
+}
+
+/// Relative difference below which two measurements of a cell agree, whatever their intervals.
+const LEAST_DRIFT: f64 = 0.03;
+
+/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
+pub fn mark_drift(results: &mut [Measurement]) {
+    let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
+    for again in repeats {
+        let at = Coordinates { repeat: false, ..results[again].at.clone() };
+        let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
+        let (a, b) = (&results[first].estimate, &results[again].estimate);
+        let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
+        if drifted(a, b) && relative > LEAST_DRIFT {
+            for index in [first, again] {
+                let quality = &mut results[index].quality;
+                quality.level = QualityLevel::Degraded;
+                quality.reasons.push(QualityReason::Drift);
+                quality.reasons.sort_unstable();
+                quality.reasons.dedup();
+            }
+        }
+    }
+}
+
+/// A number further above a limit than clocks and rounding explain says that the limit is wrong.
+const IMPOSSIBLE: f64 = 1.02;
+
+/// From which shares of the limit a bandwidth is as it should be, and only low.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    /// As it should be from here on.
+    ok: f64,
+    /// Only low from here on.
+    low: f64,
+    /// Reasons for the two.
+    words: (&'static str, &'static str),
+}
+
+impl Band {
+    /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
+    pub const READS: Self = Self { ok: 0.80, low: 0.70, words: ("below-80-percent", "below-70-percent") };
+    /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
+    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, words: ("below-68-percent", "below-58-percent") };
+}
+
+/// What the machine could do at most, and who says so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// In the result's unit.
+    pub value: f64,
+    /// Such as `hmat` or `user`.
+    pub source: String,
+}
+
+/// What a verdict takes into account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// What is compared with the limit: bytes that crossed the bus, where they are known.
+    pub value: Option<f64>,
+    /// The limit; `None` where it is not known.
+    pub limit: Option<Limit>,
+    /// The shares that are expected of it, or the word for why none are.
+    pub band: Result<Band, &'static str>,
+    /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
+    pub may_fail: bool,
+}
+
+/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because what a memory's latency may
+/// be no source says.
+pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
+    let reason = match (metric, estimate.value) {
+        (_, None) => "not-measured",
+        (Metric::Latency, _) => "not-judged",
+        (Metric::Bandwidth, _) => "limit-unknown",
+    };
+    Verdict { reason: reason.to_owned(), ..Verdict::default() }
+}
+
+/// Judges a bandwidth against the machine's limit.
+///
+/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure, or warning where it may not be one), and with
+/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the word of a band that
+/// is none.
+pub fn verdict(judged: &Judged) -> Verdict {
+    use VerdictStatus as S;
+    let limit = judged.limit.as_ref().filter(|l| l.value.is_finite() && l.value > 0.0);
+    let (status, reason) = match (judged.value, limit, judged.band) {
+        (None, ..) => (S::Unknown, "not-measured"),
+        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, "above-limit"),
+        (_, _, Err(word)) => (S::Unknown, word),
+        (_, None, _) => (S::Unknown, "limit-unknown"),
+        (Some(value), Some(limit), Ok(band)) => match value / limit.value {
+            share if share >= band.ok => (S::Ok, "within-limit"),
+            share if share >= band.low => (S::Warning, band.words.0),
+            _ if judged.may_fail => (S::Failure, band.words.1),
+            _ => (S::Warning, band.words.1),
+        },
+    };
+    Verdict { status, reason: reason.to_owned(), limit: limit.map(|l| l.value), limit_source: limit.map(|l| l.source.clone()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Drift, Mode};
+    use crate::result::{Placement, Plateau};
+    use crate::units::Bytes;
+
+    fn estimate() -> Estimate {
+        Estimate { value: Some(90.0), n: 40, ci95_low: Some(89.5), ci95_high: Some(90.5), converged: true, ..Estimate::default() }
+    }
+
+    fn evidence() -> Evidence {
+        Evidence {
+            threads: 4,
+            buffer: Bytes::mib(64),
+            coverage: Some(0.99),
+            placement: Placement { status: PlacementStatus::Verified, ..Placement::default() },
+            ..Evidence::default()
+        }
+    }
+
+    fn reasons(change: impl FnOnce(&mut Estimate, &mut Evidence)) -> Vec<QualityReason> {
+        let (mut estimate, mut evidence) = (estimate(), evidence());
+        change(&mut estimate, &mut evidence);
+        let quality = quality(&estimate, &evidence);
+        assert_eq!(quality.level == QualityLevel::Good, quality.reasons.is_empty());
+        quality.reasons
+    }
+
+    #[test]
+    fn no_core_moves_more_than_it_can() {
+        let noise = Noise { ghz_before: Some(3.9), ghz_after: Some(4.1), ..Noise::default() };
+        assert_eq!(bytes_per_cycle(1024.0, 2, &noise), Some(128.0));
+        assert_eq!(bytes_per_cycle(1024.0, 2, &Noise::default()), None);
+        assert_eq!(reasons(|_, e| e.bytes_per_cycle = Some(192.0)), []);
+        assert_eq!(reasons(|_, e| e.bytes_per_cycle = Some(200.0)), [QualityReason::AboveCore]);
+    }
+
+    #[test]
+    fn undisturbed_is_good() {
+        assert_eq!(quality(&estimate(), &evidence()), Quality { level: QualityLevel::Good, reasons: vec![] });
+    }
+
+    #[test]
+    fn every_disturbance_has_its_word() {
+        use QualityReason as R;
+        assert_eq!(reasons(|_, e| e.noise.steal = Some(0.006)), [R::Steal]);
+        assert_eq!(reasons(|_, e| e.noise.others = Some(0.06)), [R::BusyMachine]);
+        assert_eq!(reasons(|_, e| e.noise.involuntary_switches = Some(17)), [R::InvoluntarySwitches]);
+        assert_eq!(reasons(|_, e| e.noise.migrations = Some(1)), [R::Migrated]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.9))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.9), Some(3.0))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| e.coverage = Some(0.94)), [R::Coverage]);
+        assert_eq!(reasons(|m, _| m.converged = false), [R::NotConverged]);
+        assert_eq!(reasons(|m, _| m.modes = vec![Mode { value: 90.0, share: 0.5 }; 2]), [R::SeveralModes]);
+        assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Wrong), [R::PlacementWrong]);
+        assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Unverified), [R::PlacementUnverified]);
+        let plateau = |reached| Some(Plateau { half_ns: 60.0, whole_ns: 90.0, reached });
+        assert_eq!(reasons(|_, e| e.plateau = plateau(false)), [R::PlateauNotReached]);
+        assert_eq!(reasons(|_, e| e.noise.memory_errors = Some(1)), [R::MemoryErrors]);
+        assert_eq!(reasons(|m, _| m.drift = Some(Drift { change: 0.03, tau: 1.0 })), [R::Drift]);
+        assert_eq!(reasons(|_, e| (e.noise.bursts, e.noise.bursts_disturbed) = (Some(12), Some(4))), [R::BurstsDisturbed]);
+        assert_eq!(reasons(|_, e| (e.noise.bursts, e.noise.bursts_disturbed) = (Some(12), Some(3))), []);
+        assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
+        assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
+        assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);
+    }
+
+    #[test]
+    fn what_is_normal_or_not_told_is_no_reason() {
+        let calm = |_: &mut Estimate, e: &mut Evidence| {
+            e.coverage = None;
+            e.plateau = Some(Plateau { half_ns: 90.0, whole_ns: 90.0, reached: true });
+            e.noise = Noise {
+                steal: Some(0.005),
+                others: Some(0.05),
+                involuntary_switches: Some(16),
+                migrations: Some(0),
+                ghz_before: Some(3.0),
+                ghz_after: Some(2.95),
+                pages_migrated: Some(163),
+                numa_hint_faults: Some(163),
+                memory_errors: Some(0),
+                ..Noise::default()
+            };
+        };
+        assert_eq!(reasons(calm), []);
+        assert_eq!(reasons(|_, e| e.noise.ghz_before = Some(3.0)), []);
+        // Where the kernel tells for how long, their number does not matter.
+        assert_eq!(reasons(|_, e| (e.noise.waited, e.noise.involuntary_switches) = (Some(0.004), Some(99))), []);
+        assert_eq!(reasons(|_, e| e.noise.waited = Some(0.006)), [QualityReason::InvoluntarySwitches]);
+        // Few samples: two switches a thread.
+        assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(8))), []);
+        assert_eq!(reasons(|m, e| (m.n, e.noise.involuntary_switches) = (6, Some(9))), [QualityReason::InvoluntarySwitches]);
+    }
+
+    #[test]
+    fn without_a_value_nothing_is_trusted() {
+        let mut evidence = evidence();
+        evidence.noise.steal = Some(0.5);
+        let none = quality(&Estimate { reason: Some("refused".to_owned()), ..Estimate::default() }, &evidence);
+        assert_eq!(none, Quality { level: QualityLevel::None, reasons: vec![] });
+    }
+
+    #[test]
+    fn drift_is_intervals_apart() {
+        let again = |low, high| Estimate { ci95_low: Some(low), ci95_high: Some(high), ..estimate() };
+        assert!(!drifted(&estimate(), &again(90.5, 92.0)));
+        assert!(drifted(&estimate(), &again(90.6, 92.0)));
+        assert!(drifted(&estimate(), &again(88.0, 89.4)));
+        assert!(!drifted(&estimate(), &Estimate { ci95_low: None, ..again(95.0, 96.0) }));
+    }
+
+    fn judged(value: f64, limit: f64) -> Judged {
+        let limit = Some(Limit { value: limit, source: "user".into() });
+        Judged { value: Some(value), limit, band: Ok(Band::READS), may_fail: true }
+    }
+
+    #[test]
+    fn bandwidth_is_judged_by_its_share_of_the_limit() {
+        let of = |value, limit| {
+            let verdict = verdict(&judged(value, limit));
+            (verdict.status, verdict.reason)
+        };
+        for (value, status, reason) in [
+            (103.0, VerdictStatus::Unknown, "above-limit"),
+            (101.0, VerdictStatus::Ok, "within-limit"),
+            (80.0, VerdictStatus::Ok, "within-limit"),
+            (79.9, VerdictStatus::Warning, "below-80-percent"),
+            (70.0, VerdictStatus::Warning, "below-80-percent"),
+            (69.9, VerdictStatus::Failure, "below-70-percent"),
+        ] {
+            assert_eq!(of(value, 100.0), (status, reason.to_owned()), "{value}");
+        }
+        assert_eq!(of(80.0, f64::NAN).1, "limit-unknown");
+        assert_eq!(of(80.0, 0.0).1, "limit-unknown");
+    }
+
+    #[test]
+    fn stores_cost_points_and_doubts_make_warnings() {
+        let mixed = |value| verdict(&Judged { band: Ok(Band::MIXED), ..judged(value, 100.0) });
+        assert_eq!(mixed(69.0).status, VerdictStatus::Ok);
+        assert_eq!((mixed(60.0).status, mixed(60.0).reason.as_str()), (VerdictStatus::Warning, "below-68-percent"));
+        assert_eq!(mixed(50.0).status, VerdictStatus::Failure);
+        let doubtful = verdict(&Judged { may_fail: false, ..judged(20.0, 100.0) });
+        assert_eq!((doubtful.status, doubtful.reason.as_str()), (VerdictStatus::Warning, "below-70-percent"));
+    }
+
+    #[test]
+    fn what_cannot_be_judged_says_why() {
+        let none = verdict(&Judged { band: Err("not-all-cores"), ..judged(20.0, 100.0) });
+        assert_eq!((none.status, none.reason.as_str()), (VerdictStatus::Unknown, "not-all-cores"));
+        assert_eq!((none.limit, none.limit_source.as_deref()), (Some(100.0), Some("user")));
+        assert_eq!(verdict(&Judged { band: Err("not-all-cores"), ..judged(120.0, 100.0) }).reason, "above-limit");
+        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, "limit-unknown");
+        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, "not-measured");
+        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, "not-judged");
+        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, "limit-unknown");
+        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, "not-measured");
+    }
+}

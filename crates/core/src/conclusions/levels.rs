@@ -1,0 +1,291 @@
+//! Levels of the memory hierarchy in a curve over the working set: plateaus, the knees between them, and which of the machine's caches
+//! they are. Pure arithmetic, the same for latency and bandwidth.
+//!
+//! A curve of latency is a staircase: flat while the working set fits a cache, rising where it does not, flat again at the next level.
+//! How it is taken apart:
+//!
+//! 1. Logarithms of the values, median of three neighbours (one disturbed point is gone), then the nearest staircase that never falls
+//!    (of bandwidth: never rises), by pooling adjacent violators with medians, so that few disturbed points move nothing
+//!    (R. Barlow et al., "Statistical Inference under Order Restrictions", 1972).
+//! 2. Plateaus are the widest runs of that staircase that change by less than [`FLAT`] and are at least [`LEAST_OCTAVES`] wide, widest
+//!    first; neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] together are one. What is left between two plateaus is a knee.
+//! 3. A level's size is where the curve leaves its plateau: the last size before it has gone [`DEPARTED`] of the way to the next plateau,
+//!    and the size after it. Under LRU a cyclic walk leaves sharply, with any other replacement gradually.
+//! 4. Knees are matched with caches in order, so that the distances between their sizes are least together.
+
+use crate::experiment::{Coordinates, Metric, Table};
+use crate::result::{CacheSize, Knee, Level, LevelSummary, Measurement, Point};
+use crate::stats;
+use crate::topology::{Machine, Topology};
+use crate::units::Bytes;
+
+/// A plateau changes by less than this from end to end: levels differ by 40 % at least, a level's own slope (more TLB misses, more sets
+/// in use) and noise stay below.
+const FLAT: f64 = 0.10;
+/// A plateau is at least this wide, in doublings: less is the foot of a step.
+const LEAST_OCTAVES: f64 = 0.74;
+/// And has at least so many points.
+const LEAST_POINTS: usize = 3;
+/// Neighbouring plateaus of latency whose values differ by less than this factor are one level: the second-level TLB adds some 10 to 20 %,
+/// memory half of which stays in a cache that others use too is a third faster, the next cache takes at least twice as long.
+const SAME_LATENCY: f64 = 1.5;
+/// The same of bandwidth, of which prefetchers leave less of a step.
+const SAME_BANDWIDTH: f64 = 1.3;
+/// Share of the way from one plateau to the next at which the curve has left the first: above noise and slope, and early on the rise.
+const DEPARTED: f64 = 0.15;
+/// A knee and a cache further apart than this, in doublings, are not the same where others could be; a hypervisor shows a cache's whole
+/// size to guests that have a part of it.
+const FAR: f64 = 3.0;
+/// Share of the time in which a measuring thread was ready to run and did not, in the median point, from which on the fastest samples are
+/// taken instead of medians: what else runs on the CPU meanwhile empties its caches, and refilling them takes longer than a slice of time,
+/// so that the median sample of a large cache shows memory. Samples are means over a millisecond, the fastest of them is no accident.
+pub const SHARED: f64 = 0.1;
+
+/// The levels in every curve over the working set that `results` holds.
+pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
+    let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
+    for m in results.iter().filter(|m| m.at.table == Some(Table::WorkingSet) && m.at.working_set.is_some() && m.estimate.value.is_some()) {
+        let at = Coordinates { working_set: None, ..m.at.clone() };
+        match curves.iter_mut().find(|c| c.0 == at && c.1 == m.metric) {
+            Some(curve) => curve.2.push(m),
+            None => curves.push((at, m.metric, vec![m])),
+        }
+    }
+    curves
+        .into_iter()
+        .map(|(at, metric, ms)| {
+            let waited: Vec<f64> = ms.iter().filter_map(|m| m.evidence.noise.waited).collect();
+            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED);
+            let latency = metric == Metric::Latency;
+            let value = |m: &Measurement| match by_fastest {
+                true if latency => m.estimate.min,
+                true => m.estimate.max,
+                false => m.estimate.value,
+            };
+            let points: Vec<Point> = ms.iter().filter_map(|m| Some((m.at.working_set?, value(m)?))).collect();
+            let (levels, unseen) = find(&points, latency, &caches(&machine.topology, &at));
+            LevelSummary { at, metric: Some(metric), by_fastest, levels, unseen }
+        })
+        .collect()
+}
+
+/// The data caches of the curve's CPU, by growing size: of each, what one of the curve's CPUs can fill while the others use theirs.
+pub fn caches(topology: &Topology, at: &Coordinates) -> Vec<CacheSize> {
+    let cpus = at.cpus.clone().unwrap_or_else(|| at.cpu.into_iter().collect());
+    let Some(cpu) = cpus.first() else { return Vec::new() };
+    let mut caches: Vec<CacheSize> = topology
+        .caches_of(cpu)
+        .filter(|c| c.size.0 > 0)
+        .map(|c| {
+            let sharers = c.cpus.intersection(&cpus).len().max(1) as u64;
+            CacheSize { name: if c.level == 1 { "L1d".into() } else { format!("L{}", c.level) }, size: Bytes(c.size.0 / sharers) }
+        })
+        .collect();
+    caches.sort_by_key(|c| c.size);
+    caches
+}
+
+/// Takes a curve apart. `rising`: values grow with the working set, as latency does. Also returns the caches without a step.
+pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>, Vec<CacheSize>) {
+    let mut points: Vec<Point> = points.iter().copied().filter(|p| p.0.0 > 0 && p.1.is_finite() && p.1 > 0.0).collect();
+    points.sort_by_key(|p| p.0);
+    let sign = if rising { 1.0 } else { -1.0 };
+    let logs: Vec<f64> = points.iter().map(|p| p.1.ln() * sign).collect();
+    let stairs = staircase(&median_of_three(&logs));
+    let octave: Vec<f64> = points.iter().map(|p| (p.0.0 as f64).log2()).collect();
+    let mut runs = Vec::new();
+    plateaus(&stairs, &octave, 0, stairs.len(), &mut runs);
+    runs.sort_unstable();
+    let runs = merged(&runs, &stairs, if rising { SAME_LATENCY } else { SAME_BANDWIDTH });
+    let height = |run: &(usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
+    let mut levels = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        let values: Vec<f64> = points[run.0..run.1].iter().map(|p| p.1).collect();
+        let sorted = stats::sorted(&values);
+        let (Some(first), Some(last)) = (sorted.first().copied(), sorted.last().copied()) else { continue };
+        let (low, high) = stats::median_interval(&sorted).unwrap_or((first, last));
+        let knee = runs.get(i + 1).map(|next| {
+            let edge = height(run) + departure(height(next) - height(run));
+            let spills = (run.0..points.len()).find(|&p| stairs[p] > edge).unwrap_or(next.0).max(run.0 + 1);
+            Knee { fits: points[spills - 1].0, spills: points[spills].0, cache: None, agrees: None }
+        });
+        // What has left the plateau at its end is no part of it.
+        let to = knee.as_ref().map_or(points[run.1 - 1].0, |k| points[run.1 - 1].0.min(k.fits));
+        let value = stats::median(&values).unwrap_or(first);
+        levels.push(Level { name: "?".into(), from: points[run.0].0, to, value, low, high, knee });
+    }
+    let unseen = name(&mut levels, caches, &points);
+    (levels, unseen)
+}
+
+/// The logarithm's part of a step at which [`DEPARTED`] of the linear way is gone.
+fn departure(step: f64) -> f64 {
+    (1.0 + DEPARTED * (step.exp() - 1.0)).ln()
+}
+
+/// Each value, or that of its two neighbours which is in the middle; the ends stay.
+fn median_of_three(values: &[f64]) -> Vec<f64> {
+    let mut out = values.to_vec();
+    for (i, w) in values.windows(3).enumerate() {
+        out[i + 1] = w[0].max(w[1]).min(w[0].min(w[1]).max(w[2]));
+    }
+    out
+}
+
+/// The staircase that never falls and is nearest to the values: adjacent violators are pooled at their median.
+fn staircase(values: &[f64]) -> Vec<f64> {
+    let mut blocks: Vec<(Vec<f64>, f64)> = Vec::new();
+    for &value in values {
+        blocks.push((vec![value], value));
+        while let [.., left, right] = &blocks[..] {
+            if left.1 <= right.1 {
+                break;
+            }
+            let pooled = [left.0.as_slice(), right.0.as_slice()].concat();
+            let median = stats::median(&pooled).unwrap_or(value);
+            blocks.truncate(blocks.len() - 2);
+            blocks.push((pooled, median));
+        }
+    }
+    blocks.into_iter().flat_map(|(members, median)| vec![median; members.len()]).collect()
+}
+
+/// The widest flat run between two points, and those on both sides of it.
+fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut Vec<(usize, usize)>) {
+    let mut best: Option<(usize, usize)> = None;
+    let mut end = from;
+    let wide = |run: (usize, usize)| octave[run.1 - 1] - octave[run.0];
+    for start in from..to {
+        end = end.max(start + 1);
+        while end < to && stairs[end] - stairs[start] < FLAT.ln_1p() {
+            end += 1;
+        }
+        let run = (start, end);
+        if end - start >= LEAST_POINTS && wide(run) >= LEAST_OCTAVES && best.is_none_or(|b| wide(run) > wide(b)) {
+            best = Some(run);
+        }
+    }
+    let Some((start, end)) = best else { return };
+    found.push((start, end));
+    plateaus(stairs, octave, from, start, found);
+    plateaus(stairs, octave, end, to, found);
+}
+
+/// Neighbours that belong together, together.
+fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = Vec::new();
+    let middle = |run: (usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
+    // The first part's height is what later parts are compared with, so that a long slope is not one level.
+    let mut first = 0.0;
+    for &run in runs {
+        match out.last_mut() {
+            Some(last) if middle(run) - first < same.ln() => last.1 = run.1,
+            _ => {
+                first = middle(run);
+                out.push(run);
+            }
+        }
+    }
+    out
+}
+
+/// Names the levels and their knees by caches; returns the caches that are left.
+fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<CacheSize> {
+    let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(middle_of).collect();
+    let chosen = matched(&edges, caches);
+    let mut left: Vec<CacheSize> = caches.to_vec();
+    let mut knees = 0;
+    let largest = caches.last().map(|c| c.size);
+    let steps: Vec<Bytes> = points.iter().map(|p| p.0).collect();
+    for level in levels.iter_mut() {
+        let Some(knee) = &mut level.knee else {
+            level.name = last_name(level, largest, &left, points.last().map(|p| p.0).unwrap_or_default());
+            continue;
+        };
+        if let Some(cache) = chosen.get(knees).copied().flatten().and_then(|i| caches.get(i)) {
+            let before = steps.iter().rev().find(|s| **s < knee.fits).copied().unwrap_or(knee.fits);
+            let after = steps.iter().find(|s| **s > knee.spills).copied().unwrap_or(knee.spills);
+            knee.agrees = Some((before..=after).contains(&cache.size));
+            level.name.clone_from(&cache.name);
+            left.retain(|c| c != cache);
+            knee.cache = Some(cache.clone());
+        }
+        knees += 1;
+    }
+    // A sweep that ends inside a cache cannot show its step.
+    let most = steps.last().copied().unwrap_or_default();
+    left.retain(|c| c.size < most);
+    left
+}
+
+/// What the last plateau is: memory beyond the caches, or the cache that the sweep ends in.
+fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], swept: Bytes) -> String {
+    match largest {
+        // Where a sweep goes on beyond twice the last cache without another step, the plateau is none of the caches'.
+        Some(largest) if swept.0 / 2 >= largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
+        // Of those that have no level yet.
+        Some(_) => left.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
+        None => "?".into(),
+    }
+}
+
+/// A knee's place on the logarithmic axis.
+fn middle_of(knee: &Knee) -> f64 {
+    ((knee.fits.0 as f64).log2() + (knee.spills.0 as f64).log2()) / 2.0
+}
+
+/// For each edge the cache that it is, in order, none twice; as many as can be, at the least sum of distances.
+fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
+    // best[e][c]: from edge e and cache c on. An edge left out costs as much as a far pair, a cache left out half of that.
+    let size = |c: usize| (caches[c].size.0 as f64).log2();
+    let (n, m) = (edges.len(), caches.len());
+    let mut best = vec![vec![0.0_f64; m + 1]; n + 1];
+    for e in (0..n).rev() {
+        for c in (0..=m).rev() {
+            let skip_edge = best[e + 1][c] + FAR;
+            let rest = if c < m { (best[e][c + 1] + FAR / 2.0).min(best[e + 1][c + 1] + (edges[e] - size(c)).abs()) } else { f64::MAX };
+            best[e][c] = skip_edge.min(rest);
+        }
+    }
+    // Caches beyond the last edge cost nothing, in whatever order they are left out: only edges decide.
+    let mut out = vec![None; n];
+    let (mut e, mut c) = (0, 0);
+    while e < n && c < m {
+        if best[e][c] == best[e + 1][c + 1] + (edges[e] - size(c)).abs() {
+            out[e] = Some(c);
+            (e, c) = (e + 1, c + 1);
+        } else if best[e][c] == best[e + 1][c] + FAR {
+            e += 1;
+        } else {
+            c += 1;
+        }
+    }
+    parts(&mut out, edges, caches);
+    out
+}
+
+/// An edge alone between two caches' edges, where only one cache is left, is a part of that cache: what neighbours or a hypervisor leave.
+fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
+    for e in 0..out.len() {
+        let before = out[..e].iter().rev().find(|c| c.is_some()).copied().flatten();
+        let alone = out[e].is_none() && (e == 0 || out[e - 1].is_some()) && out.get(e + 1).is_none_or(Option::is_some);
+        let after = out.get(e + 1).copied().flatten().unwrap_or(caches.len());
+        let first = before.map_or(0, |c| c + 1);
+        let octaves = caches.get(first).map_or(f64::MAX, |c| (c.size.0 as f64).log2() - edges[e]);
+        if alone && after == first + 1 && (0.0..SMALLEST_PART).contains(&octaves) {
+            out[e] = Some(first);
+        }
+        // A plateau that only begins where most of the cache is used up is not that cache's: the one before is.
+        if alone && after == first && (0.0..LARGEST_PART).contains(&octaves) {
+            out.swap(e, e + 1);
+        }
+    }
+}
+
+/// Doublings that a cache may look smaller than described: a sixteenth is what cache partitioning leaves at least on current servers.
+const SMALLEST_PART: f64 = 4.0;
+/// Doublings below a cache's size from which on a plateau begins too late to be its own: a third of it.
+const LARGEST_PART: f64 = 1.6;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! What a scan of memory says: the histogram of its regions, and which of them are weak.
+
+use crate::estimate::Estimate;
+use crate::experiment::Experiment;
+use crate::note::Note;
+use crate::result::{Measurement, PhysicalRange, Verdict, VerdictStatus};
+use crate::stats;
+use std::collections::BTreeMap;
+
+/// A region is not weak while its interval reaches this close to the median of all, as a share of the median: as much as refresh,
+/// the placement of pages over banks and other processes cost now and then.
+pub const WEAK_SHARE: f64 = 0.05;
+/// Nor while it is within so many median absolute deviations of it. Four of them are 2.7 standard deviations of a normal distribution:
+/// three in a thousand on the low side, before the interval is asked for as well.
+pub const WEAK_MADS: f64 = 4.0;
+/// Of fewer regions none is told from the others.
+const LEAST_REGIONS: usize = 3;
+/// `reason` of the verdict on a weak region.
+pub const WEAK: &str = "weak-region";
+/// `reason` of the verdict on any other.
+pub const AS_OTHERS: &str = "as-other-regions";
+/// `reason` of the verdict on a region that did not return what was written to it, and the code of the note about it.
+pub const CORRUPTED: &str = "memory-corrupted";
+/// `limit_source` of the first two.
+const SOURCE: &str = "regions-of-node";
+
+/// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
+/// median absolute deviation, whichever is more. `None` for fewer than three regions.
+pub fn weak_below(regions: &[f64]) -> Option<f64> {
+    let regions = stats::sorted(regions);
+    if regions.len() < LEAST_REGIONS {
+        return None;
+    }
+    let median = stats::median(&regions)?;
+    Some(median - (WEAK_SHARE * median).max(WEAK_MADS * stats::mad(&regions)?))
+}
+
+/// Whether all of a region's interval lies below that; where there are too few passes for an interval, all of them.
+pub fn is_weak(estimate: &Estimate, below: f64) -> bool {
+    estimate.value.is_some() && estimate.ci95_high.or(estimate.max).is_some_and(|high| high < below)
+}
+
+/// Judges the regions of one node against each other; one that does not return what was written to it fails however fast it is.
+pub fn judge(regions: &mut [Measurement]) {
+    let medians: Vec<f64> = regions.iter().filter_map(|m| m.estimate.value).collect();
+    let below = weak_below(&medians);
+    for m in regions.iter_mut() {
+        let (Some(below), Some(_)) = (below, m.estimate.value) else { continue };
+        let (status, reason) = if is_weak(&m.estimate, below) { (VerdictStatus::Warning, WEAK) } else { (VerdictStatus::Ok, AS_OTHERS) };
+        m.verdict = Verdict { status, reason: reason.into(), limit: Some(below), limit_source: Some(SOURCE.into()) };
+    }
+    for m in regions.iter_mut().filter(|m| corrupted(m)) {
+        m.verdict = Verdict { status: VerdictStatus::Failure, reason: CORRUPTED.into(), ..Verdict::default() };
+    }
+}
+
+/// Whether a measurement is of a region that was found weak.
+pub fn found_weak(m: &Measurement) -> bool {
+    m.experiment == Experiment::MemoryScan && m.verdict.reason == WEAK
+}
+
+/// Whether a measurement is of memory that did not return what was written to it.
+pub fn corrupted(m: &Measurement) -> bool {
+    m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0) || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
+}
+
+/// Weak or corrupted regions that a note names; the others are in the result.
+const NAMED: usize = 10;
+
+/// What a scan tells its reader beyond each region's number: weak regions, memory that does not keep what is written, and addresses that
+/// may not be known.
+pub fn notes(results: &[Measurement]) -> Vec<Note> {
+    let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
+    for m in results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
+        nodes.entry(m.at.memory_node).or_default().push(m);
+    }
+    let mut notes = Vec::new();
+    for (node, regions) in nodes {
+        let of = node.map_or_else(String::new, |n| format!(" of node {n}"));
+        notes.extend(weak_note(&of, &regions));
+        notes.extend(corruption_note(&of, &regions));
+        let unknown = regions.iter().find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
+        notes.extend(unknown.map(|why| {
+            Note::info("scan-no-addresses", format!("where the regions{of} are in physical memory is not known: {why}"))
+                .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
+        }));
+    }
+    notes
+}
+
+fn weak_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
+    let mut weak: Vec<&&Measurement> = regions.iter().filter(|m| found_weak(m)).collect();
+    let median = stats::median(&regions.iter().filter_map(|m| m.estimate.value).collect::<Vec<_>>())?;
+    let value = |m: &Measurement| m.estimate.value.unwrap_or(f64::INFINITY);
+    weak.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    let below = weak.first()?.verdict.limit?;
+    let names: Vec<String> = weak
+        .iter()
+        .take(NAMED)
+        .map(|m| format!("{} {:.1} GB/s ({:.0} % less)", name(m), value(m), (1.0 - value(m) / median) * 100.0))
+        .collect();
+    let more = if weak.len() > NAMED { format!("; {} more are in the result", weak.len() - NAMED) } else { String::new() };
+    let message = format!(
+        "{} of {} regions{of} are weak, all of their interval below {below:.1} GB/s where the median is {median:.1}: {}{more}",
+        weak.len(),
+        regions.len(),
+        names.join("; ")
+    );
+    Some(Note::warning("scan-weak-region", message).advise(
+        "scan again: a region that is weak at the same addresses twice is one with less interleaving, a device's window, or a DIMM that corrects errors",
+    ))
+}
+
+fn corruption_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
+    let bad: Vec<&&Measurement> = regions.iter().filter(|m| corrupted(m)).collect();
+    let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
+    let words: Vec<String> = bad
+        .iter()
+        .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
+        .take(NAMED)
+        .map(|(m, w)| {
+            let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
+            let again = if w.reread == w.written { "right when read again" } else { "wrong when read again" };
+            format!("{place}: bits {:#018x} differ, {again}, CPU {}", w.written ^ w.read, w.cpu)
+        })
+        .collect();
+    let message = format!("{all} words in {} regions{of} were not what had been written there: {}", bad.len(), words.join("; "));
+    let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
+    (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
+}
+
+/// `region 5`, with its physical addresses where they are known.
+fn name(m: &Measurement) -> String {
+    let number = m.at.region.unwrap_or_default();
+    match m.evidence.physical.as_ref().and_then(addresses) {
+        Some(addresses) => format!("region {number} ({addresses})"),
+        None => format!("region {number}"),
+    }
+}
+
+/// `0x3840000000-0x3880000000`; of pages that are scattered it says that they lie within.
+pub fn addresses(physical: &PhysicalRange) -> Option<String> {
+    let (low, high) = (physical.low?, physical.high?);
+    let within = if physical.contiguous == Some(true) { "" } else { "pages within " };
+    Some(format!("{within}{low:#x}-{high:#x}"))
+}
+
+/// How many values lie in each bucket of this width that has any: (lower end, values), ascending. Values that are not finite are left out.
+pub fn histogram(values: &[f64], bucket: f64) -> Vec<(f64, usize)> {
+    if !(bucket.is_finite() && bucket > 0.0) {
+        return Vec::new();
+    }
+    let mut buckets: Vec<(f64, usize)> = Vec::new();
+    for value in stats::sorted(values) {
+        let low = (value / bucket).floor() * bucket;
+        match buckets.last_mut() {
+            Some((last, count)) if *last == low => *count += 1,
+            _ => buckets.push((low, 1)),
+        }
+    }
+    buckets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(value: f64, half: f64) -> Estimate {
+        Estimate {
+            value: Some(value),
+            ci95_low: Some(value - half),
+            ci95_high: Some(value + half),
+            max: Some(value + 2.0 * half),
+            ..Estimate::default()
+        }
+    }
+
+    #[test]
+    fn five_percent_below_the_median_at_least() {
+        assert_eq!(weak_below(&[100.0, 100.0, 100.0, 60.0]), Some(95.0));
+        // Scattered regions: four deviations of 3.
+        assert_eq!(weak_below(&[97.0, 103.0, 97.0, 103.0, 100.0]), Some(88.0));
+        assert_eq!(weak_below(&[100.0, 60.0]), None);
+        assert_eq!(weak_below(&[100.0, 60.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn a_region_is_weak_when_all_of_its_interval_is() {
+        assert!(is_weak(&region(90.0, 4.0), 95.0));
+        assert!(!is_weak(&region(90.0, 6.0), 95.0));
+        assert!(!is_weak(&Estimate::default(), 95.0));
+        // Two passes have no interval.
+        let few = |max| Estimate { value: Some(90.0), max: Some(max), ..Estimate::default() };
+        assert!(is_weak(&few(94.0), 95.0) && !is_weak(&few(96.0), 95.0));
+    }
+
+    #[test]
+    fn buckets_hold_what_lies_in_them() {
+        assert_eq!(histogram(&[4.9, 5.0, 9.99, 10.0, 88.5, f64::NAN], 5.0), [(0.0, 1), (5.0, 2), (10.0, 1), (85.0, 1)]);
+        assert_eq!(histogram(&[], 5.0), []);
+        assert_eq!(histogram(&[1.0], 0.0), []);
+    }
+
+    fn measurement(number: u32, value: f64) -> Measurement {
+        use crate::experiment::{Coordinates, Metric, Unit};
+        use crate::result::{Evidence, Quality};
+        Measurement {
+            experiment: Experiment::MemoryScan,
+            at: Coordinates { memory_node: Some(1), region: Some(number), ..Coordinates::default() },
+            metric: Metric::Bandwidth,
+            unit: Unit::GigabytesPerSecond,
+            firmware: None,
+            distribution: None,
+            counters: None,
+            lines_in_flight: None,
+            estimate: region(value, 1.0),
+            evidence: Evidence::default(),
+            quality: Quality::default(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    #[test]
+    fn weak_regions_are_named_with_their_addresses_the_weakest_first() {
+        let mut regions: Vec<Measurement> = (0..20).map(|i| measurement(i, 100.0)).collect();
+        regions[3].estimate = region(80.0, 1.0);
+        regions[7].estimate = region(60.0, 1.0);
+        regions[7].evidence.physical =
+            Some(PhysicalRange { first: Some(64), low: Some(64), high: Some(128), contiguous: Some(true), reason: None });
+        judge(&mut regions);
+        assert_eq!(regions.iter().filter(|m| found_weak(m)).count(), 2);
+        assert_eq!((regions[0].verdict.reason.as_str(), regions[0].verdict.limit), (AS_OTHERS, Some(95.0)));
+        let notes = notes(&regions);
+        assert_eq!(notes.len(), 1);
+        let text = &notes[0].message;
+        assert!(
+            text.starts_with("2 of 20 regions of node 1 are weak, all of their interval below 95.0 GB/s where the median is 100.0"),
+            "{text}"
+        );
+        assert!(text.ends_with("region 7 (0x40-0x80) 60.0 GB/s (40 % less); region 3 80.0 GB/s (20 % less)"), "{text}");
+    }
+
+    #[test]
+    fn corrupted_memory_fails_however_fast_it_is() {
+        use crate::result::{Integrity, Mismatch};
+        let mut regions: Vec<Measurement> = (0..4).map(|i| measurement(i, 100.0)).collect();
+        let word = Mismatch { offset: 16, physical: Some(0x1010), written: 0xff, read: 0xfb, reread: 0xfb, cpu: 3 };
+        regions[2].evidence.integrity = Some(Integrity { patterns: 2, mismatches: 1, first: vec![word] });
+        judge(&mut regions);
+        assert_eq!((regions[2].verdict.status, regions[2].verdict.reason.as_str()), (VerdictStatus::Failure, CORRUPTED));
+        assert_eq!(regions[1].verdict.status, VerdictStatus::Ok);
+        let notes = notes(&regions);
+        let text = &notes[0].message;
+        assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
+    }
+
+    #[test]
+    fn every_pass_reads_every_region_in_its_own_order() {
+        let passes: Vec<Vec<usize>> = (0..10).map(|pass| pass_order(50, pass, 1)).collect();
+        for (i, pass) in passes.iter().enumerate() {
+            let mut sorted = pass.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..50));
+            assert!(passes[..i].iter().all(|earlier| earlier != pass));
+        }
+        assert_eq!(pass_order(50, 3, 1), passes[3]);
+        assert!(pass_order(0, 0, 1).is_empty());
+    }
+}

@@ -1,0 +1,232 @@
+//! What is measured, and where in an experiment a result stands: the words that requests, plans and results share.
+
+use crate::traffic::Mix;
+use crate::units::{Bytes, IdSet};
+use serde::{Deserialize, Serialize};
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Experiment {
+    /// A chase alone.
+    IdleLatency,
+    /// Loaders alone.
+    Bandwidth,
+    /// A chase beside loaders.
+    LoadedLatency,
+    /// One cache to another.
+    CacheToCache,
+    /// Bandwidth of each region of a node's memory.
+    MemoryScan,
+}
+
+/// What a table of results is; tells tables of the same experiment apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Table {
+    /// By node of the CPU and node of the memory.
+    NodeMatrix,
+    /// By CPU.
+    PerCpu,
+    /// By mix of traffic.
+    PerMix,
+    /// By number of CPUs.
+    Ramp,
+    /// By injection delay.
+    Curve,
+    /// By pair of CPUs.
+    CpuPairs,
+    /// By mix, number of CPUs and injection delay, to find the highest.
+    Search,
+    /// By region of a node's memory.
+    Regions,
+    /// By last-level cache: the CPUs behind each.
+    CacheDomains,
+    /// By state of the prefetchers and node of the memory.
+    Prefetch,
+    /// By working set: how much memory is used again and again.
+    WorkingSet,
+    /// One loop of `memgauge stream` or `memgauge chase`.
+    Loop,
+}
+
+/// Where in its table a result stands; what does not apply is absent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Coordinates {
+    /// The table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<Table>,
+    /// Node of the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_node: Option<u32>,
+    /// Node of the memory; absent when each CPU used its own node's, and when a device with DAX does not state its node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_node: Option<u32>,
+    /// Directory whose files were the memory; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_dir: Option<String>,
+    /// CPU of the probe, or the CPU that reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// CPU that holds the line (cache-to-cache).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_cpu: Option<u32>,
+    /// Node of the CPU that holds the line, where the table is by node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_node: Option<u32>,
+    /// CPU that loads the line between holder and reader, so that it is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharer_cpu: Option<u32>,
+    /// State of the line (cache-to-cache).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<LineState>,
+    /// CPUs of the loaders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<IdSet>,
+    /// Nodes of the loaders' memory, where they were named; absent when it is where the chase's is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_nodes: Option<IdSet>,
+    /// Order of the chase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<ChaseOrder>,
+    /// Mix of the loaders' traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
+    /// Injection delay in core cycles between bursts of four lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_cycles: Option<u32>,
+    /// Number of the region, in the order in which regions were taken (memory scan).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<u32>,
+    /// What the registers of all CPUs were set to, where prefetchers are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchRequest>,
+    /// This cell is measured a second time, at the end, as a control of drift.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeat: bool,
+    /// Bytes that each CPU uses again and again (sweep, stream, chase).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<Bytes>,
+}
+
+/// Order of a chase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChaseOrder {
+    /// Random in a window, windows in random order: translation mostly hidden.
+    #[default]
+    WindowLocal,
+    /// Random over the whole buffer: translation included.
+    FullRandom,
+    /// Ascending: what prefetchers make of it.
+    Sequential,
+}
+
+/// The quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Nanoseconds per dependent load, or per line handed over.
+    Latency,
+    /// Application bytes (read plus written) per second.
+    Bandwidth,
+}
+
+/// The unit of `value`, `min`, `max`, `mad` and the interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// 10^9 bytes a second.
+    #[serde(rename = "GB/s")]
+    GigabytesPerSecond,
+}
+
+/// The state in which the holder has the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LineState {
+    /// Loaded and unmodified.
+    Hit,
+    /// Modified.
+    Hitm,
+}
+
+/// How far to chase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hops {
+    /// So many hops.
+    Count(u64),
+    /// Every line of the buffer once.
+    OnePass,
+}
+
+/// Which pages to back buffers with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PageRequest {
+    /// Free 2 MiB pages of an existing pool, else transparent huge pages, else base pages.
+    #[default]
+    Auto,
+    /// Base pages; transparent huge pages refused for the buffer. 4 KiB on x86-64, the kernel's base page elsewhere.
+    #[serde(rename = "4k")]
+    Base,
+    /// Transparent huge pages.
+    Thp,
+    /// 2 MiB pages of the pool.
+    #[serde(rename = "2m")]
+    Huge2M,
+    /// 1 GiB pages of the pool.
+    #[serde(rename = "1g")]
+    Huge1G,
+}
+
+impl PageRequest {
+    /// Every request.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Base, Self::Thp, Self::Huge2M, Self::Huge1G];
+
+    /// The name used on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Base => "4k",
+            Self::Thp => "thp",
+            Self::Huge2M => "2m",
+            Self::Huge1G => "1g",
+        }
+    }
+}
+
+/// What to do with prefetchers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrefetchRequest {
+    /// Nothing: no register is looked at.
+    #[default]
+    Leave,
+    /// Switch all documented ones on.
+    On,
+    /// Switch all documented ones off.
+    Off,
+}
+
+impl PrefetchRequest {
+    /// The word on the command line and in texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leave => "leave",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl ChaseOrder {
+    /// Whether it is the order that plans do not spell out.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(crate) const fn is_window_local(&self) -> bool {
+        matches!(self, Self::WindowLocal)
+    }
+}

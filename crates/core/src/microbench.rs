@@ -1,0 +1,122 @@
+//! The two loops of `memgauge stream` and `memgauge chase`: what is read, and what proves that it was.
+//!
+//! **Stream.** A buffer of `n` words of 8 bytes holds the first `n` numbers of SplitMix64 from a seed ([`word`]). Its checksum is the
+//! exclusive or of all words. A pass goes over the buffer an odd number of times, because words read twice cancel, so the checksum of a
+//! pass is that of the buffer: the same contents give the same checksum, whatever the width of the loads.
+//!
+//! **Chase.** A buffer holds one cycle of pointers ([`ChaseLayout`](crate::pattern::ChaseLayout)). A pass follows it some whole laps and one hop further, so after
+//! `p` passes the chase is at the line that is `p` hops from the start, which is computed without looking at the memory.
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{ChaseOrder, PageRequest};
+use crate::units::Bytes;
+
+/// A pass over a small buffer reads at least this much, so that the clock's cost vanishes: a millisecond or less.
+const LEAST_STREAM: u64 = 64 << 20;
+/// A pass of a chase makes at least so many hops: a millisecond where they are fastest.
+const LEAST_HOPS: u64 = 1 << 20;
+
+/// What was asked of a loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoopSpec {
+    /// Which one.
+    pub kind: LoopKind,
+    /// Bytes of the buffer.
+    pub bytes: Bytes,
+    /// The CPU to run on; where the process may run where it is not said.
+    pub cpu: Option<u32>,
+    /// The node that the memory must be on; what the process's memory policy says where it is not said.
+    pub node: Option<u32>,
+    /// Which pages.
+    pub pages: PageRequest,
+    /// Passes that are timed, each a sample.
+    pub passes: u32,
+    /// Seed of the contents or of the order.
+    pub seed: u64,
+    /// Count hardware events while timed passes run.
+    pub counters: bool,
+}
+
+/// Which loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopKind {
+    /// Reads every line in order.
+    Stream,
+    /// Follows pointers.
+    Chase {
+        /// In which order.
+        order: ChaseOrder,
+        /// Distance between chased lines.
+        stride: Bytes,
+        /// Window of the window-local order.
+        window: Bytes,
+    },
+}
+
+/// What proves that a loop did what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LoopProof {
+    /// Passes that were timed.
+    pub passes: u32,
+    /// Times that a pass goes over the buffer.
+    pub laps: u64,
+    /// Hops of a pass of a chase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<u64>,
+    /// Exclusive or of the 8-byte words that the last pass of a stream read, 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+    /// The line at which a chase ended, numbered from the buffer's begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_index: Option<u64>,
+    /// Passes whose checksum, or the chase whose last line, was not what was computed without reading the memory.
+    pub mismatches: u32,
+}
+
+/// Word `index` of a stream's buffer: output `index` (from 0) of SplitMix64 from `seed`.
+pub const fn word(seed: u64, index: u64) -> u64 {
+    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(index.wrapping_add(1)));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The checksum of a stream's buffer of so many bytes, as it should be.
+pub fn checksum(seed: u64, bytes: u64) -> u64 {
+    (0..bytes / 8).fold(0, |sum, index| sum ^ word(seed, index))
+}
+
+/// Times that a pass of a stream goes over `bytes`: odd.
+pub fn stream_laps(bytes: Bytes) -> u64 {
+    LEAST_STREAM.div_ceil(bytes.0.max(1)) | 1
+}
+
+/// Laps of a pass of a chase over so many lines.
+pub fn chase_laps(lines: u64) -> u64 {
+    LEAST_HOPS.div_ceil(lines.max(1)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_splitmix64() {
+        // The generator's published values from seed 1234567.
+        let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([0, 1, 2].map(|i| word(1_234_567, i)), expected);
+        assert_eq!(checksum(1_234_567, 24), expected[0] ^ expected[1] ^ expected[2]);
+        assert_ne!(checksum(1, 4096), checksum(1, 4096 + 8), "the size is in it");
+        assert_ne!(checksum(1, 4096), checksum(2, 4096), "the contents are in it");
+    }
+
+    #[test]
+    fn laps_are_odd_and_long_enough() {
+        for bytes in [1, 64, 4096, 3 << 20, 64 << 20, 1 << 40] {
+            let laps = stream_laps(Bytes(bytes));
+            assert!(laps % 2 == 1 && (laps * bytes >= LEAST_STREAM), "{bytes}: {laps}");
+        }
+        assert_eq!((chase_laps(2), chase_laps(1 << 20), chase_laps(1 << 30)), (1 << 19, 1, 1));
+    }
+}

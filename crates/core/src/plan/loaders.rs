@@ -1,0 +1,120 @@
+//! What probes and loaders are: CPUs, buffers, traffic.
+
+use crate::experiment::PageRequest;
+use crate::traffic::{Form, Mix, Width};
+use crate::units::{Bytes, IdSet};
+use serde::{Deserialize, Serialize};
+
+/// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelRow {
+    /// Its name, such as `load-avx2`.
+    pub name: String,
+    /// The mix it produces.
+    pub mix: Mix,
+    /// Its width.
+    pub width: Width,
+    /// How it goes over memory.
+    pub form: Form,
+}
+
+/// A pointer chase from one CPU over one buffer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Probe {
+    /// The CPU that chases.
+    pub cpu: u32,
+    /// Its buffer.
+    pub buffer: BufferPlan,
+    /// Distance between chased lines.
+    pub stride: Bytes,
+    /// Window of the window-local chase.
+    pub window: Bytes,
+}
+
+/// One CPU's traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Loader {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its buffer, divided among the mix's streams.
+    pub buffer: BufferPlan,
+    /// What it does where that is not what the cell's loaders do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<OwnTraffic>>,
+}
+
+impl Loader {
+    /// Its buffers.
+    pub fn buffers(&self) -> impl Iterator<Item = &BufferPlan> {
+        [&self.buffer].into_iter().chain(self.own.iter().filter_map(|own| own.second.as_ref()))
+    }
+}
+
+/// What one loader does, unlike others of its cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OwnTraffic {
+    /// Its traffic.
+    pub traffic: Traffic,
+    /// Core cycles between bursts of four lines; that of the cell where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<u32>,
+    /// A second buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second: Option<BufferPlan>,
+    /// Percent of the accesses that go to the second buffer.
+    #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+    pub second_percent: u32,
+}
+
+/// What loaders do.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Traffic {
+    /// The mix.
+    pub mix: Mix,
+    /// Kernels to choose from; the fastest of several in a short trial is measured and named in the result. Empty in a plan for another
+    /// instruction set than this program's.
+    pub kernels: Vec<String>,
+    /// How it goes over memory.
+    #[serde(default, skip_serializing_if = "Form::is_plain")]
+    pub form: Form,
+    /// Strided access: bytes from one line to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stride: Option<Bytes>,
+    /// Random access: the window that is visited completely before the next; all of the buffer where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Bytes>,
+}
+
+/// A buffer to allocate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BufferPlan {
+    /// Its size.
+    pub bytes: Bytes,
+    /// The node that its pages must be on. For a file with DAX: the device's, or the touching CPUs' where the kernel does not state it.
+    pub node: u32,
+    /// Which pages.
+    pub pages: PageRequest,
+    /// CPUs that touch it first, in parallel: the node's own where allowed, so that first touch alone places it right.
+    pub touch: IdSet,
+    /// Whether the size was derived from the caches (and may be grown when the plateau shows that it is too small) or asked for.
+    pub derived: bool,
+    /// Directory whose file it is, by its path; absent for memory without a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// All loaders that have this plan share one buffer, which they only read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+/// Which injection delays a curve has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Delays {
+    /// Chosen while measuring, so that points are evenly spread in bandwidth.
+    Adaptive {
+        /// The most points.
+        points: u32,
+    },
+    /// These, in core cycles between bursts of four lines.
+    Cycles(Vec<u32>),
+}

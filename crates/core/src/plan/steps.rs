@@ -1,0 +1,192 @@
+//! Steps and cells: everything that will be done, in order.
+
+use crate::directory::MemoryDir;
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
+use crate::note::Note;
+use crate::plan::{BandwidthSweep, BufferPlan, Delays, Handoff, LatencySweep, Loader, Probe, Scan, Traffic, Transfers};
+use crate::traffic::LineContent;
+use crate::units::IdSet;
+use serde::{Deserialize, Serialize};
+
+/// Everything that will be done, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// When a cell's measuring ends.
+    pub stop: StopRule,
+    /// Seed of the chase orders; every buffer derives its own from it.
+    pub seed: u64,
+    /// CPUs kept busy so that other packages' caches and links stay awake while one package is measured.
+    pub keep_awake: IdSet,
+    /// The CPUs kept busy were named: they are busy also where their own package is measured, but for those that measure themselves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_awake_named: bool,
+    /// Directories whose files are buffers, as the kernel described them when the plan was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<MemoryDir>,
+    /// Estimate of the whole run in seconds: intervals of most cells are narrow before their budget is spent.
+    pub estimated_s: f64,
+    /// The same with all budgets spent, as on a machine that is never quiet. Of a health check the time after which it ends. 0 in files
+    /// of versions that did not say it.
+    #[serde(default)]
+    pub most_s: f64,
+    /// Seconds after which the run ends, whatever is measured by then, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_s: Option<f64>,
+    /// What buffers contain, line after line and then again, as hexadecimal digits; what the kernels and the allocation leave where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contents: Vec<LineContent>,
+    /// Name of the shared-memory word for whose value 1 each cell waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_signal: Option<String>,
+    /// What the user says that the machine's memory could transfer at most, in 10^9 bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_gbs: Option<f64>,
+    /// Count hardware events while measured windows run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counters: bool,
+    /// What the reader should know about the plan.
+    pub notes: Vec<Note>,
+}
+
+impl Plan {
+    /// The directory that a buffer's file is in.
+    pub fn directory_of(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
+        let path = buffer.directory.as_ref()?;
+        self.directories.iter().find(|d| d.file.path == *path)
+    }
+}
+
+/// When a cell's measuring ends.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StopRule {
+    /// Relative half-width of the 95 % interval of the median to stop at.
+    pub relative_half_width: f64,
+    /// The most seconds of measuring for one cell.
+    pub budget_s: f64,
+    /// Measure for the whole budget even when the interval is narrow.
+    pub fixed_time: bool,
+}
+
+/// Cells that make one table or one curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Step {
+    /// Title for people, such as `Idle latency`.
+    pub title: String,
+    /// What is measured.
+    pub experiment: Experiment,
+    /// What varies.
+    pub cells: Vec<Cell>,
+    /// Estimate in seconds.
+    pub estimated_s: f64,
+}
+
+/// One experiment: coordinates and the work to do there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Cell {
+    /// Where in the table it stands.
+    pub at: Coordinates,
+    /// What is done.
+    pub work: Work,
+}
+
+/// The work of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// A probe alone: window-local, full-random and sequential chase over the same buffers.
+    Latency {
+        /// The probe.
+        probe: Probe,
+        /// Fresh allocations, at least.
+        allocations: u32,
+        /// Orders of the chase; none: window-local, and full-random where the buffer is larger than the window.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        orders: Vec<ChaseOrder>,
+        /// How far each chase goes, where that was asked for instead of a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hops: Option<Hops>,
+        /// Hops of a batch, where a histogram was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        histogram: Option<u32>,
+    },
+    /// Loaders alone.
+    Bandwidth {
+        /// The loaders.
+        loaders: Vec<Loader>,
+        /// Their traffic.
+        traffic: Traffic,
+        /// Core cycles between bursts of four lines.
+        #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+        delay: u32,
+    },
+    /// A probe and loaders at several injection delays.
+    Curve {
+        /// The probe.
+        probe: Probe,
+        /// The loaders.
+        loaders: Vec<Loader>,
+        /// Their traffic.
+        traffic: Traffic,
+        /// Which delays.
+        delays: Delays,
+        /// Shares of the peak bandwidth, in percent, whose latency is looked for afterwards.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        at_percent: Vec<u32>,
+        /// Order of the chase.
+        #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+        order: ChaseOrder,
+        /// How far the chase goes at each delay, where that was asked for instead of a time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hops: Option<Hops>,
+        /// Hops of a batch, where a histogram was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        histogram: Option<u32>,
+    },
+    /// One CPU's cache to another's.
+    Handoff(Handoff),
+    /// Every CPU's cache to every other's.
+    Transfers(Transfers),
+    /// Every region of a node's free memory.
+    Scan(Scan),
+    /// A probe alone, over working set after working set.
+    LatencySweep(LatencySweep),
+    /// Loaders alone, over working set after working set.
+    BandwidthSweep(BandwidthSweep),
+}
+
+impl Work {
+    /// The CPUs that work.
+    pub fn cpus(&self) -> IdSet {
+        match self {
+            Self::Latency { probe, .. } => IdSet::one(probe.cpu),
+            Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
+            Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
+            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
+            Self::Transfers(transfers) => transfers.ends.iter().map(|e| e.cpu).collect(),
+            Self::Scan(scan) => scan.cpus.clone(),
+            Self::LatencySweep(sweep) => IdSet::one(sweep.probe.cpu),
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().map(|l| l.cpu).collect(),
+        }
+    }
+
+    /// Transfers between every two CPUs, to be changed.
+    pub(crate) const fn transfers_mut(&mut self) -> Option<&mut Transfers> {
+        if let Self::Transfers(transfers) = self { Some(transfers) } else { None }
+    }
+
+    /// The buffers that exist at the same time; of a scan one of its regions.
+    pub fn buffers(&self) -> Vec<&BufferPlan> {
+        match self {
+            Self::Latency { probe, .. } => vec![&probe.buffer],
+            Self::Bandwidth { loaders, .. } => loaders.iter().flat_map(Loader::buffers).collect(),
+            Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
+            Self::Handoff(handoff) => vec![&handoff.buffer],
+            Self::Transfers(transfers) => transfers.ends.iter().flat_map(|e| &e.buffers).collect(),
+            Self::Scan(scan) => vec![&scan.region],
+            Self::LatencySweep(sweep) => vec![&sweep.probe.buffer],
+            Self::BandwidthSweep(sweep) => sweep.loaders.iter().flat_map(Loader::buffers).collect(),
+        }
+    }
+}

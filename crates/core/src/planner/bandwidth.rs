@@ -1,0 +1,109 @@
+//! Bandwidth: one CPU set, all mixes, all pairs of nodes, growing numbers of CPUs, or a search.
+
+use crate::experiment::{Coordinates, Experiment, Table};
+use crate::plan::{Cell, Step, Work};
+use crate::planner::context::Planner;
+use crate::planner::error::PlanError;
+use crate::planner::load::{SEARCH_DELAYS, with_delay};
+use crate::spec::{BandwidthShape, Task};
+use crate::traffic::Mix;
+use crate::units::IdSet;
+
+impl Planner<'_> {
+    pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
+        if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
+            return Err(PlanError::Request(
+                "--delay is for one CPU set and node at a time; leave it or --matrix, --ramp, --search out".into(),
+            ));
+        }
+        let order = self.machine.topology.spread(&self.cpus);
+        let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
+        let mut cells = Vec::new();
+        match shape {
+            _ if !self.spec.traffic.threads.is_empty() => cells = self.threads_alone()?,
+            BandwidthShape::One | BandwidthShape::Peak => {
+                let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::PEAK } else { &[Mix::AllReads] };
+                for mix in self.mixes(default)? {
+                    let cell = self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?;
+                    cells.extend(self.delayed(cell));
+                }
+            }
+            BandwidthShape::Search => {
+                for mix in self.mixes(&Mix::PEAK)? {
+                    for cpus in self.crews_to_try(&order) {
+                        let cell = self.bandwidth_cell(Table::Search, &cpus, None, fixed_node, mix)?;
+                        cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
+                    }
+                }
+            }
+            BandwidthShape::Matrix => {
+                for mix in self.mixes(&[Mix::AllReads])? {
+                    for row in self.cpu_nodes().iter() {
+                        let cpus = self.machine.topology.spread(&self.cpus_of(row));
+                        for column in self.columns() {
+                            cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(row), column, mix)?);
+                        }
+                    }
+                }
+            }
+            BandwidthShape::Ramp => {
+                for mix in self.mixes(&[Mix::AllReads])? {
+                    for n in ramp(order.len()) {
+                        cells.push(self.bandwidth_cell(Table::Ramp, &order[..n], None, fixed_node, mix)?);
+                    }
+                }
+            }
+        }
+        let title = match shape {
+            _ if !self.spec.traffic.threads.is_empty() => "Bandwidth of given threads",
+            BandwidthShape::One => "Bandwidth",
+            BandwidthShape::Peak => "Peak bandwidth by mix",
+            BandwidthShape::Matrix => "Bandwidth by node",
+            BandwidthShape::Ramp => "Bandwidth by number of CPUs",
+            BandwidthShape::Search => "Highest bandwidth by mix",
+        };
+        Ok(self.step(&self.titled(title), Experiment::Bandwidth, cells))
+    }
+
+    pub(super) fn bandwidth_cell(
+        &mut self,
+        table: Table,
+        cpus: &[u32],
+        row: Option<u32>,
+        node: Option<u32>,
+        mix: Mix,
+    ) -> Result<Cell, PlanError> {
+        let loaders = self.loaders(cpus, node, 0)?;
+        let at = Coordinates {
+            table: Some(table),
+            cpu_node: row,
+            memory_node: node,
+            cpus: Some(cpus.iter().copied().collect()),
+            mix: Some(mix),
+            ..Default::default()
+        };
+        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 } })
+    }
+
+    /// The node asked for, where a measurement has place for one only.
+    pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
+        if let Some(device) = self.device {
+            return Ok(device);
+        }
+        match &self.spec.nodes {
+            // In the suite nodes only narrow what is measured; each CPU uses the nearest of them.
+            _ if self.spec.task == Task::Suite => Ok(None),
+            Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
+                "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"
+            ))),
+            nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
+        }
+    }
+}
+
+/// 1, 2, 4 … and `n`.
+fn ramp(n: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |c| Some(c * 2)).take_while(|c| *c < n).collect();
+    counts.push(n);
+    counts
+}

@@ -1,0 +1,195 @@
+//! What is asked of the chase: who chases, where its buffer is, how far it goes.
+
+use crate::directory::FileBacking;
+use crate::distribution::BATCHES;
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Table};
+use crate::note::Note;
+use crate::plan::{Cell, Probe, Step, Work};
+use crate::planner::check::{check_cpus, check_nodes};
+use crate::planner::context::{LARGE_MATRIX, Planner};
+use crate::planner::error::PlanError;
+use crate::spec::{LatencyShape, Spec, Task, TransferShape};
+use crate::topology::Machine;
+use crate::units::{Bytes, IdSet};
+
+/// What a hop takes before it is known: a load from DRAM. For estimates of time only.
+const NS_PER_HOP: f64 = 100.0;
+/// The longest name of a file, of which `shm_open` makes one.
+const LONGEST_NAME: usize = 255;
+/// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
+const ALLOCATIONS: u32 = 12;
+/// Fresh allocations for a cell of the suite. Six is the fewest of which a non-parametric 95 % interval exists.
+const SUITE_ALLOCATIONS: u32 = 6;
+/// Fresh allocations in a large matrix: the least that shows a placement effect at all.
+const FEW_ALLOCATIONS: u32 = 3;
+
+/// Whether what was asked of the chase exists, may be used and goes together.
+pub(super) fn check(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
+    let request = |text: String| Err(PlanError::Request(text));
+    let chase = &spec.chase;
+    for (option, cpu) in [("the chase's CPU", chase.cpu), ("--touch-cpu", chase.touch)] {
+        if let Some(cpu) = cpu {
+            check_cpus(&IdSet::one(cpu), machine).map_err(|e| named(option, e))?;
+        }
+    }
+    if let Some(node) = chase.node {
+        check_nodes(&IdSet::one(node), machine).map_err(|e| named("--probe-node", e))?;
+        if chase.touch.is_some() {
+            return request("--probe-node and --touch-cpu both say where the chase's buffer is; leave one of them out".into());
+        }
+    }
+    if chase.touch.is_some() && spec.nodes.is_some() && spec.task != Task::Loaded {
+        return request("--node and --touch-cpu both say where the buffer is; leave one of them out".into());
+    }
+    if chase.touch.is_some() && matches!(spec.task, Task::Latency(LatencyShape::Matrix) | Task::C2c(TransferShape::NodeMatrix)) {
+        return request("--touch-cpu places one buffer, and a matrix has one for each node; leave --matrix or --touch-cpu out".into());
+    }
+    let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
+    if chase.node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
+        return request("--probe-node does not go with this --memory-dir: its files are not placed by node; leave --probe-node out".into());
+    }
+    if chase.hops == Some(Hops::Count(0)) {
+        return request("--hops 0 chases nothing; give a number of hops, or 'pass' for one pass over the buffer".into());
+    }
+    if chase.hops.is_some() && spec.time.is_some() {
+        return request("--hops and --time both say how long to chase; leave one of them out".into());
+    }
+    if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
+        return request(format!("a histogram of batches of {batch} hops cannot be had; batches of 1, 8 or 64 can"));
+    }
+    if spec.task == Task::Loaded && chase.orders.len() > 1 {
+        return request("latency under load is one chase, in one order; name one --order".into());
+    }
+    match &spec.start_signal {
+        Some(name) if !is_name(name) => request(format!(
+            "'{name}' cannot name shared memory: give 1 to {LONGEST_NAME} characters without a slash, such as memgauge-start"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether `shm_open` takes it, with the slash in front that it wants.
+fn is_name(name: &str) -> bool {
+    let bare = name.strip_prefix('/').unwrap_or(name);
+    (1..=LONGEST_NAME).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
+}
+
+/// Says which option an error is about.
+pub(super) fn named(option: &str, error: PlanError) -> PlanError {
+    match error {
+        PlanError::Request(text) => PlanError::Request(format!("{option}: {text}")),
+        PlanError::Unavailable(text) => PlanError::Unavailable(format!("{option}: {text}")),
+    }
+}
+
+/// Hops of one chase over the probe's buffer.
+fn hops_of(hops: Hops, probe: &Probe) -> u64 {
+    match hops {
+        Hops::Count(hops) => hops,
+        Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
+    }
+}
+
+/// What one chase takes, roughly.
+pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
+    hops_of(hops, probe) as f64 * NS_PER_HOP / 1e9
+}
+
+impl Planner<'_> {
+    pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
+        let (orders, hops, histogram) = (self.orders(), self.spec.chase.hops, self.spec.chase.histogram);
+        let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
+        let cpus: Vec<u32> = match shape {
+            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect(),
+            LatencyShape::PerCpu => self.cpus.iter().collect(),
+            LatencyShape::One if several => self.cpus.iter().collect(),
+            LatencyShape::One => self.cpus.first().into_iter().collect(),
+        };
+        let mut pairs = Vec::new();
+        for cpu in cpus {
+            let all =
+                self.device.is_none() && self.spec.chase.touch.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
+            let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
+            pairs.extend(nodes.iter().map(|node| (cpu, node)));
+        }
+        let table =
+            if shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several) { Table::PerCpu } else { Table::NodeMatrix };
+        let allocations = match pairs.len() {
+            n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
+            _ if self.spec.task == Task::Suite => SUITE_ALLOCATIONS,
+            _ => ALLOCATIONS,
+        };
+        let mut cells = Vec::new();
+        for (cpu, node) in pairs {
+            let probe = self.probe(cpu, node, 0)?;
+            let mut orders = orders.clone();
+            if orders.is_empty() && self.sizes.too_long(probe.buffer.bytes) {
+                self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
+                orders.push(ChaseOrder::WindowLocal);
+            }
+            let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
+            let at = Coordinates {
+                table: Some(table),
+                cpu_node: Some(self.node_of(cpu)),
+                memory_node: self.named(node),
+                cpu: Some(cpu),
+                ..Default::default()
+            };
+            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders, hops, histogram } });
+        }
+        let title = "Idle latency";
+        Ok(self.step(title, Experiment::IdleLatency, cells))
+    }
+
+    pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+        let stride = self.sizes.stride()?;
+        let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffer.touch = IdSet::one(touch);
+        }
+        if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
+            return Err(PlanError::Request(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes))));
+        }
+        let window = self.sizes.window(buffer.bytes, stride)?;
+        Ok(Probe { cpu, buffer, stride, window })
+    }
+
+    /// The orders asked for, each once.
+    pub(super) fn orders(&self) -> Vec<ChaseOrder> {
+        let mut orders: Vec<ChaseOrder> = Vec::new();
+        for order in &self.spec.chase.orders {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+        orders
+    }
+
+    /// Where the chase's buffer is when no node is named: at the CPU that touches it, or else at the one that chases.
+    pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
+        match self.spec.chase.touch {
+            // Nodes that are named may be those of the loaders.
+            Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.node_of(touch)) => self.node_of(touch),
+            touch => self.home_of(touch.unwrap_or(cpu)),
+        }
+    }
+
+    /// Fresh allocations of a chase of so many hops: as many as its time has room for, so that long chases are not multiplied.
+    pub(super) fn allocations_of(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
+        ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
+    }
+
+    /// CPUs to keep busy: those named, or one of each package where there are several.
+    pub(super) fn keep_awake(&self) -> Result<IdSet, PlanError> {
+        match &self.spec.keep_awake {
+            Some(asked) => check_cpus(asked, self.machine).map_err(|e| named("--keep-awake", e)),
+            None if self.machine.topology.packages().len() > 1 => Ok(self.first_cpu_of_each_package()),
+            None => Ok(IdSet::new()),
+        }
+    }
+}
+
+/// Why there is no full-random chase over so large a buffer: links number lines by 32 bits.
+fn too_long(buffer: Bytes) -> String {
+    format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)")
+}

@@ -1,0 +1,187 @@
+//! What all of the planner reads: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
+
+use crate::directory::FileBacking;
+use crate::experiment::{Coordinates, Experiment, Table};
+use crate::note::Note;
+use crate::plan::{Cell, KernelRow, Step, StopRule};
+use crate::planner::chase;
+use crate::planner::check::{check_cpus, check_directory, check_nodes};
+use crate::planner::error::PlanError;
+use crate::planner::sizes::Sizes;
+use crate::spec::{Spec, Task};
+use crate::topology::Machine;
+use crate::units::IdSet;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
+const DEFAULT_HALF_WIDTH: f64 = 0.01;
+/// Seconds for one cell of a command that was asked for by name.
+const COMMAND_BUDGET_S: f64 = 4.0;
+/// Seconds for one cell of the suite: eight bursts, a little more than the fewest of which an interval exists, so that the smallest machine, with some
+/// thirty cells and points, takes some fifteen seconds and no more where intervals stay wide.
+const SUITE_BUDGET_S: f64 = 0.48;
+/// Seconds for one cell of a large matrix.
+const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
+/// Cells above which a matrix takes fewer allocations and less time for each.
+pub(super) const LARGE_MATRIX: usize = 36;
+/// Arbitrary; printed with the plan so that a run can be repeated with the same orders.
+pub(super) const DEFAULT_SEED: u64 = 1;
+
+pub(super) struct Planner<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) machine: &'a Machine,
+    pub(super) kernels: &'a [KernelRow],
+    /// CPUs to measure from.
+    pub(super) cpus: IdSet,
+    /// Memory nodes to measure.
+    pub(super) nodes: IdSet,
+    /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
+    pub(super) device: Option<Option<u32>>,
+    pub(super) sizes: Sizes<'a>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
+        let mut cpus = match &spec.cpus {
+            Some(asked) => check_cpus(asked, machine)?,
+            None => machine.allowed.cpus.clone(),
+        };
+        if cpus.is_empty() {
+            return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
+        }
+        check_directory(spec)?;
+        chase::check(spec, machine)?;
+        let mut nodes = match &spec.nodes {
+            Some(asked) => check_nodes(asked, machine)?,
+            None => machine.allowed.nodes.clone(),
+        };
+        if nodes.is_empty() {
+            return Err(PlanError::Unavailable("this process may use memory of no node; check cpuset.mems of its control group".into()));
+        }
+        if spec.one_thread_per_core {
+            cpus = machine.topology.one_per_core(&cpus);
+        }
+        let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
+        if backing == Some(FileBacking::PageCache) {
+            // No policy binds the page cache: its pages are where they are touched first, so they need a CPU there.
+            let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
+            nodes = nodes.iter().filter(touchable).collect();
+            if nodes.is_empty() {
+                return Err(PlanError::Unavailable(
+                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs".into(),
+                ));
+            }
+        }
+        // A node that is not online has no CPUs to touch from, and nothing to compare with.
+        let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
+        let device = (backing == Some(FileBacking::Dax)).then(device_node);
+        let notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
+    }
+
+    pub(super) fn stop(&self, steps: &[Step]) -> StopRule {
+        let suite = self.spec.task == Task::Suite;
+        let default = match () {
+            () if matches!(self.spec.task, Task::Sweep(_)) => super::sweep::POINT_BUDGET_S,
+            () if suite => SUITE_BUDGET_S,
+            () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
+            () => COMMAND_BUDGET_S,
+        };
+        StopRule {
+            relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
+                Task::Scan => super::scan::HALF_WIDTH,
+                Task::Sweep(_) => super::sweep::HALF_WIDTH,
+                _ => DEFAULT_HALF_WIDTH,
+            }),
+            budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
+            fixed_time: self.spec.time.is_some(),
+        }
+    }
+
+    pub(super) fn first_cpu_of_each_package(&self) -> IdSet {
+        let topology = &self.machine.topology;
+        topology
+            .packages()
+            .iter()
+            .filter_map(|p| self.machine.allowed.cpus.iter().find(|&c| topology.cpu(c).is_some_and(|c| c.package == p)))
+            .collect()
+    }
+
+    /// Nodes of the CPUs measured from: the rows of a matrix.
+    pub(super) fn cpu_nodes(&self) -> IdSet {
+        self.cpus.iter().map(|c| self.node_of(c)).collect()
+    }
+
+    pub(super) fn node_of(&self, cpu: u32) -> u32 {
+        self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
+    }
+
+    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
+        self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
+    }
+
+    /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
+    pub(super) fn home_of(&mut self, cpu: u32) -> u32 {
+        let own = self.node_of(cpu);
+        if let Some(device) = self.device {
+            return device.unwrap_or(own);
+        }
+        if self.nodes.contains(own) {
+            return own;
+        }
+        let distances = self.machine.topology.node(own).map(|n| n.distances.clone()).unwrap_or_default();
+        let near = self.nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX)).unwrap_or(own);
+        if self.spec.nodes.is_none() {
+            self.notes.push(
+                Note::warning("no-local-memory", format!("CPUs of node {own} may not use its memory; node {near} is used instead"))
+                    .advise("allow the node in cpuset.mems, or name CPUs of another node with --cpu"),
+            );
+        }
+        near
+    }
+
+    /// A buffer's node as a coordinate: a device that does not state its node has none.
+    pub(super) fn named(&self, node: u32) -> Option<u32> {
+        self.device.unwrap_or(Some(node))
+    }
+
+    /// The columns of a matrix: the nodes measured, or the one device. `None`: its node is not known.
+    pub(super) fn columns(&self) -> Vec<Option<u32>> {
+        self.device.map_or_else(|| self.nodes.iter().map(Some).collect(), |device| vec![device])
+    }
+
+    pub(super) fn budget(&self) -> f64 {
+        self.stop(&[]).budget_s
+    }
+
+    /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
+    pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>) -> Step {
+        let mut title = title.to_owned();
+        if let Some(dir) = &self.spec.memory_dir {
+            title = format!("{title}, files in {}", dir.file.path);
+            for cell in &mut cells {
+                cell.at.memory_dir = Some(dir.file.path.clone());
+            }
+        }
+        let matrix = cells.first().is_some_and(|c| matches!(c.at.table, Some(Table::NodeMatrix | Table::PerCpu | Table::CpuPairs)));
+        if matrix && cells.len() > 2 {
+            shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
+            if let Some(first) = cells.first().cloned() {
+                cells.push(Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work });
+            }
+        }
+        // What it takes is known once all steps are.
+        Step { title, experiment, cells, estimated_s: 0.0 }
+    }
+}
+
+/// Fisher and Yates, with a generator whose values do not depend on a library's version of "a random index".
+fn shuffle(cells: &mut [Cell], seed: u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for i in (1..cells.len()).rev() {
+        // The remainder's bias is one in 2^60 here.
+        cells.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+}

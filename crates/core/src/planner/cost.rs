@@ -1,0 +1,290 @@
+//! What cells take, so that a plan can say its time before it starts.
+//!
+//! A cell ends when its interval is narrow, which on a quiet machine is after the fewest bursts, or when its budget is spent. So a plan has two
+//! times: with every cell halfway between the two, and with every cell at its budget. The suite's budget is close to the fewest bursts, so there
+//! the two are close as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::experiment::Hops;
+use crate::plan::{
+    BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Probe, Scan, Step, StopRule, Traffic, Transfers, Work, more_passes,
+};
+use crate::planner::chase;
+use crate::traffic::Mix;
+use crate::units::Bytes;
+
+/// A burst: twelve windows of 5 ms that count and one that does not, and waking its threads.
+const BURST_S: f64 = 0.0665;
+/// Part of it that counts against the budget.
+const COUNTED_S: f64 = 0.06;
+/// The fewest bursts of which a non-parametric interval exists.
+const LEAST_BURSTS: f64 = 6.0;
+/// A run of hand-offs over one allocation, and the fewest of them.
+const RUN_S: f64 = 0.15;
+const LEAST_RUNS: f64 = 3.0;
+/// Three windows of 20 ms until the core's clock is known to be steady, where other work was done before.
+const WARM_UP_S: f64 = 0.07;
+/// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
+const WATCH_S: f64 = 0.01;
+/// A kernel's burst in a trial (two windows, one to settle), in three rounds: few fall so far behind that they are dropped before. The 52
+/// trials of the author's machine took 49 ms each.
+const TRIAL_S: f64 = 0.016 * 3.0;
+/// Chases that are only evidence: a burst of four windows.
+const GLANCE_S: f64 = 0.026;
+/// Finding out whether plain stores read first: five rounds of three kinds.
+const RFO_S: f64 = 0.24;
+/// Bytes a second at which two CPUs map and clear memory: half of what two cores of this decade clear, for a hypervisor may have to find the
+/// memory first. More CPUs clear more, up to four times as much.
+const ALLOCATE_BYTES_S: f64 = 2e9;
+const MOST_TIMES: f64 = 4.0;
+/// Bytes of buffer a second at which they write a chase into it.
+const CHAIN_BYTES_S: f64 = 5e9;
+/// Buffers that one chase has and that later cells share.
+const SHARED_ALLOCATIONS: u32 = 3;
+/// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
+const TRIES_PER_SHARE: f64 = 2.0;
+/// The fewest bursts of a sweep's point, of four windows of 1 ms or, where events are counted, 41; and waking its thread.
+const POINT_BURSTS: f64 = 8.0;
+const POINT_BURST_S: f64 = 0.005;
+const COUNTED_BURST_S: f64 = 0.042;
+/// A kernel's three bursts in a sweep's trial, and the levels that have one.
+const POINT_TRIAL_S: f64 = 0.021;
+const LEVELS: f64 = 4.0;
+/// What one thread per core reads a second in a scan, and what first touch clears.
+const READ_BYTES_S: f64 = 10e9;
+const TOUCH_BYTES_S: f64 = 3e9;
+/// Threads of a scan meet before each pass.
+const MEET_S: f64 = 1e-3;
+/// Times that an integrity check goes over memory: two patterns, each written and compared; scalar loops, about as fast as first touch.
+const INTEGRITY_PASSES: f64 = 4.0;
+/// Bytes a second at which the buffers of a core-to-core matrix are allocated and their chains written, and what its calibration takes.
+const MATRIX_BYTES_S: f64 = 2e9;
+const CALIBRATION_S: f64 = 1.5;
+
+/// How far from the fewest bursts to the budget the estimate of a plan is.
+const HALFWAY: f64 = 0.5;
+
+/// Fills in what each step takes; the most that all of them may take, in seconds.
+pub(super) fn fill(steps: &mut [Step], stop: &StopRule, counters: bool) -> f64 {
+    let most = seconds(steps, stop, counters, 1.0).iter().sum();
+    let about = seconds(steps, stop, counters, HALFWAY);
+    steps.iter_mut().zip(about).for_each(|(step, seconds)| step.estimated_s = seconds);
+    most
+}
+
+/// The largest budget of a cell, in seconds, with which all steps take no longer than `within_s`; 0 where there is none.
+pub(super) fn budget_within(steps: &[Step], stop: &StopRule, counters: bool, within_s: f64) -> f64 {
+    let fits = |budget_s: f64| seconds(steps, &StopRule { budget_s, ..*stop }, counters, 1.0).iter().sum::<f64>() <= within_s;
+    if fits(stop.budget_s) {
+        return stop.budget_s;
+    }
+    let (mut low, mut high) = (0.0, stop.budget_s);
+    // To a thousandth of the budget.
+    for _ in 0..10 {
+        let middle = f64::midpoint(low, high);
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Seconds of each step, with every cell that `share` of the way from the fewest bursts to the budget.
+fn seconds(steps: &[Step], stop: &StopRule, counters: bool, share: f64) -> Vec<f64> {
+    let mut costs = Costs::new(steps, stop, counters, share);
+    let mut all = Vec::with_capacity(steps.len());
+    for step in steps {
+        costs.warm = false;
+        all.push(step.cells.iter().map(|cell| costs.cell(cell)).sum());
+    }
+    all
+}
+
+/// The estimates of one plan's cells, in the order in which they run: what one has set up the next finds.
+struct Costs<'a> {
+    stop: &'a StopRule,
+    counters: bool,
+    share: f64,
+    /// Chases over each kind of buffer: those of several cells are kept.
+    chases: BTreeMap<(u32, Bytes), u32>,
+    /// How many of them were allocated.
+    chased: BTreeMap<(u32, Bytes), u32>,
+    /// Loaders whose buffers are there.
+    loading: &'a [Loader],
+    /// Trials that were made: the mix, the first CPU, the node of its buffer and the number of CPUs.
+    tried: BTreeSet<(Mix, u32, u32, usize)>,
+    /// Whether it is known what stores cost.
+    calibrated: bool,
+    warm: bool,
+}
+
+impl<'a> Costs<'a> {
+    fn new(steps: &'a [Step], stop: &'a StopRule, counters: bool, share: f64) -> Self {
+        let mut chases = BTreeMap::new();
+        for cell in steps.iter().flat_map(|s| &s.cells) {
+            let buffer = match &cell.work {
+                Work::Latency { probe, .. } | Work::Curve { probe, .. } => &probe.buffer,
+                Work::Handoff(handoff) => &handoff.buffer,
+                _ => continue,
+            };
+            *chases.entry((buffer.node, buffer.bytes)).or_insert(0) += 1;
+        }
+        let (chased, tried) = (BTreeMap::new(), BTreeSet::new());
+        Self { stop, counters, share, chases, chased, loading: &[], tried, calibrated: false, warm: false }
+    }
+
+    /// Between `least` and `most` seconds.
+    fn between(&self, least: f64, most: f64) -> f64 {
+        least + (most - least).max(0.0) * self.share
+    }
+
+    /// Between the fewest repetitions of a part and those that fill the budget.
+    fn repeated(&self, least: f64, counted_s: f64, takes_s: f64) -> f64 {
+        if self.stop.fixed_time {
+            return self.stop.budget_s + least * (takes_s - counted_s);
+        }
+        self.between(least, (self.stop.budget_s / counted_s).ceil()) * takes_s
+    }
+
+    /// Allocates what this chase has not had yet, `wanted` times.
+    fn buffers(&mut self, buffer: &BufferPlan, wanted: f64) -> f64 {
+        let key = (buffer.node, buffer.bytes);
+        if self.chases.get(&key).is_none_or(|cells| *cells < 2) {
+            return wanted * allocate(buffer);
+        }
+        let known = self.chased.entry(key).or_insert(0);
+        let more = (wanted as u32).min(SHARED_ALLOCATIONS).saturating_sub(*known);
+        *known += more;
+        if more > 0 {
+            self.warm = false;
+        }
+        f64::from(more) * allocate(buffer)
+    }
+
+    /// Allocates the loaders' buffers that the cell before did not have.
+    fn loaders(&mut self, loaders: &'a [Loader]) -> f64 {
+        let new = loaders.iter().enumerate().filter(|(i, l)| self.loading.get(*i) != Some(l));
+        let seconds = new.flat_map(|(_, l)| l.buffers()).map(allocate).sum();
+        self.loading = loaders;
+        seconds
+    }
+
+    fn warm_up(&mut self) -> f64 {
+        if std::mem::replace(&mut self.warm, true) { 0.0 } else { WARM_UP_S }
+    }
+
+    /// Chooses a kernel, and finds out what stores cost.
+    fn trials(&mut self, loaders: &[Loader], traffic: &Traffic) -> f64 {
+        let calibration = if std::mem::replace(&mut self.calibrated, true) { 0.0 } else { RFO_S };
+        let (cpu, node) = loaders.first().map_or((0, 0), |l| (l.cpu, l.buffer.node));
+        let new = self.tried.insert((traffic.mix, cpu, node, loaders.len()));
+        let kernels = if new && traffic.kernels.len() > 1 { traffic.kernels.len() } else { 0 };
+        calibration + kernels as f64 * TRIAL_S
+    }
+
+    /// Seconds of a cell.
+    fn cell(&mut self, cell: &'a Cell) -> f64 {
+        if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. }) {
+            self.loading = &[];
+        }
+        let own = match &cell.work {
+            Work::Latency { probe, allocations, orders, hops, histogram } => {
+                self.latency(probe, *allocations, orders.len(), *hops, with_batches(*histogram))
+            }
+            Work::Bandwidth { loaders, traffic, .. } => {
+                self.loaders(loaders) + self.trials(loaders, traffic) + self.repeated(LEAST_BURSTS, COUNTED_S, BURST_S)
+            }
+            Work::Curve { probe, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
+                let timed = with_batches(*histogram);
+                let points = match delays {
+                    Delays::Cycles(list) => list.len() as f64,
+                    Delays::Adaptive { points } => f64::from(*points),
+                } + at_percent.len() as f64 * TRIES_PER_SHARE;
+                let point = hops
+                    .map_or_else(|| self.repeated(LEAST_BURSTS, COUNTED_S * timed, BURST_S * timed), |hops| chase::seconds(hops, probe));
+                let set_up = self.buffers(&probe.buffer, 1.0) + chain(probe.buffer.bytes) + self.loaders(loaders);
+                set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
+            }
+            Work::Handoff(handoff) => {
+                let runs = self.repeated(LEAST_RUNS, RUN_S, RUN_S);
+                self.buffers(&handoff.buffer, LEAST_RUNS) + LEAST_RUNS * chain(handoff.buffer.bytes) + runs
+            }
+            Work::Transfers(transfers) => self.transfers(transfers),
+            Work::Scan(scan) => self.scan(scan),
+            Work::LatencySweep(LatencySweep { probe, sizes, .. }) => {
+                self.points(sizes) + allocate(&probe.buffer) + chain(probe.buffer.bytes)
+            }
+            Work::BandwidthSweep(BandwidthSweep { loaders, traffic, sizes }) => {
+                let buffers: f64 = loaders.iter().map(|l| allocate(&l.buffer)).sum();
+                self.points(sizes) + buffers + LEVELS * traffic.kernels.len() as f64 * POINT_TRIAL_S
+            }
+        };
+        self.warm_up() + WATCH_S + own
+    }
+
+    fn latency(&mut self, probe: &Probe, allocations: u32, orders: usize, hops: Option<Hops>, timed: f64) -> f64 {
+        let (node, bytes) = (probe.buffer.node, probe.buffer.bytes);
+        let orders = match orders {
+            0 if probe.window < bytes => 2.0,
+            0 => 1.0,
+            n => n as f64,
+        };
+        let known = self.chased.contains_key(&(node, bytes));
+        let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * GLANCE_S };
+        let least = f64::from(allocations);
+        let measuring = match hops {
+            Some(hops) => least * orders * chase::seconds(hops, probe),
+            // A fixed time is each order's.
+            None if self.stop.fixed_time => orders * self.repeated(least, COUNTED_S, BURST_S),
+            None => self.repeated(least, COUNTED_S * orders * timed, BURST_S * orders * timed),
+        };
+        // Beyond those planned each allocation measures twice as long as the one before.
+        let more =
+            if hops.is_some() || self.stop.fixed_time { 0.0 } else { (measuring / (least * BURST_S * orders * timed)).log2().max(0.0) };
+        let groups = least + more;
+        self.buffers(&probe.buffer, groups) + plateau + GLANCE_S + measuring + groups * orders * chain(bytes)
+    }
+
+    fn points(&self, sizes: &[Bytes]) -> f64 {
+        let least = POINT_BURSTS * if self.counters { COUNTED_BURST_S } else { POINT_BURST_S };
+        let point = if self.stop.fixed_time { self.stop.budget_s.max(least) } else { self.between(least, self.stop.budget_s) };
+        sizes.len() as f64 * point
+    }
+
+    /// Pairs at once; at most, one by one or those that stand for the others.
+    fn transfers(&self, transfers: &Transfers) -> f64 {
+        // A smaller budget is each transfer's as well.
+        let shorter = transfers.one_s_within(self.stop.budget_s) / transfers.one_s();
+        let (together_s, one_by_one_s) = (transfers.together_s() * shorter, transfers.one_by_one_s * shorter);
+        let apart_s = match transfers.representatives.len() {
+            0 => one_by_one_s,
+            n => one_by_one_s * n as f64 / transfers.pairs().max(1) as f64,
+        };
+        let most = if self.share < 1.0 || transfers.at_once < 2 { together_s } else { together_s.max(apart_s) };
+        let bytes: u64 = transfers.ends.iter().flat_map(|e| &e.buffers).map(|b| b.bytes.0).sum();
+        most + bytes as f64 / MATRIX_BYTES_S + CALIBRATION_S
+    }
+
+    /// Its passes are counted; at most, some are repeated.
+    fn scan(&self, scan: &Scan) -> f64 {
+        let bytes = scan.bytes().0 as f64;
+        let check = if scan.integrity { INTEGRITY_PASSES * bytes / TOUCH_BYTES_S } else { 0.0 };
+        let passes = f64::from(scan.passes);
+        let more = if self.share < 1.0 { 0.0 } else { f64::from(more_passes(scan.passes)) };
+        bytes / TOUCH_BYTES_S + (passes + more) * (bytes / READ_BYTES_S + f64::from(scan.regions) * MEET_S) + check
+    }
+}
+
+/// Times that a burst is run: once more for the batches of a histogram.
+const fn with_batches(histogram: Option<u32>) -> f64 {
+    if histogram.is_some() { 2.0 } else { 1.0 }
+}
+
+/// Writing a chain.
+fn chain(bytes: Bytes) -> f64 {
+    bytes.0 as f64 / CHAIN_BYTES_S
+}
+
+/// Mapping and clearing a buffer.
+fn allocate(buffer: &BufferPlan) -> f64 {
+    buffer.bytes.0 as f64 / (ALLOCATE_BYTES_S * (buffer.touch.len() as f64 / 2.0).clamp(1.0, MOST_TIMES))
+}

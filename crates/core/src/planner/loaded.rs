@@ -1,0 +1,112 @@
+//! Latency under load: a chase beside loaders, whose memory may be on named nodes: how far the load of one node or tier disturbs another.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::plan::{Cell, Delays, Loader, Step, Work};
+use crate::planner::check::check_nodes;
+use crate::planner::context::Planner;
+use crate::planner::error::PlanError;
+use crate::spec::ChaseSpec;
+use crate::traffic::Mix;
+use crate::units::IdSet;
+
+/// Points of an adaptive curve: enough for gaps below 10 % of the peak.
+const CURVE_POINTS: u32 = 12;
+
+impl Planner<'_> {
+    /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
+    pub(super) fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
+        let chaser = self.spec.chase.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
+        let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
+        let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
+        if others.is_empty() && self.spec.traffic.threads.is_empty() {
+            return Err(PlanError::Unavailable(format!(
+                "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+            )));
+        }
+        let loading = self.machine.topology.spread(&others);
+        let fixed_node = self.one_node()?;
+        let home = match (self.spec.chase.node, self.spec.chase.touch, fixed_node) {
+            (Some(node), ..) => node,
+            (None, None, Some(node)) => node,
+            _ => self.chase_home(chaser),
+        };
+        let order = self.orders().first().copied();
+        let mut cells = Vec::new();
+        let threads = !self.spec.traffic.threads.is_empty();
+        let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
+        for mix in mixes {
+            let probe = self.probe(chaser, home, 0)?;
+            let beside = probe.buffer.bytes.0;
+            let load_nodes = self.spec.load_nodes.clone();
+            let loaders = match &load_nodes {
+                _ if threads => self.threads(beside, &IdSet::one(chaser))?,
+                Some(nodes) => self.loaders_on(&loading, nodes, beside)?,
+                None => self.loaders(&loading, fixed_node, beside)?,
+            };
+            let at = Coordinates {
+                table: Some(Table::Curve),
+                cpu: Some(chaser),
+                cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
+                cpu_node: Some(self.node_of(chaser)),
+                memory_node: self.named(home),
+                load_nodes,
+                order,
+                mix: (!threads).then_some(mix),
+                ..Default::default()
+            };
+            let delays = if self.spec.delays.is_empty() {
+                Delays::Adaptive { points: CURVE_POINTS }
+            } else {
+                Delays::Cycles(self.spec.delays.clone())
+            };
+            let traffic = self.traffic(mix)?;
+            let ChaseSpec { hops, histogram, .. } = self.spec.chase;
+            let order = order.unwrap_or(ChaseOrder::WindowLocal);
+            let at_percent = self.spec.at_percent.clone();
+            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } });
+        }
+        let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
+        Ok(vec![step])
+    }
+
+    /// Loaders of memory on `nodes`, by those of `cpus` (in the order to take them) that are nearest: a node's own CPUs, or for a node
+    /// without any those of the nearest node that has some. CPUs that are near to several of the nodes are divided among them.
+    pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, beside: u64) -> Result<Vec<Loader>, PlanError> {
+        let nodes = check_nodes(nodes, self.machine)?;
+        if self.spec.traffic.shared {
+            return Err(PlanError::Request(
+                "loaders that share one buffer cannot load several nodes; leave out --shared or --load-node".into(),
+            ));
+        }
+        if self.spec.memory_dir.is_some() {
+            return Err(PlanError::Request("files are on their own node; leave out --memory-dir or --load-node".into()));
+        }
+        let near: BTreeMap<u32, IdSet> = nodes.iter().map(|node| (node, self.nearest(cpus, node))).collect();
+        let mut loads: BTreeMap<u32, usize> = nodes.iter().map(|node| (node, 0)).collect();
+        let mut homes: Vec<(u32, u32)> = Vec::new();
+        for &cpu in cpus {
+            let fewest = nodes.iter().filter(|node| near[node].contains(cpu)).min_by_key(|node| loads[node]);
+            if let Some(node) = fewest {
+                *loads.entry(node).or_default() += 1;
+                homes.push((cpu, node));
+            }
+        }
+        if let Some((node, _)) = loads.iter().find(|(_, count)| **count == 0) {
+            return Err(PlanError::Unavailable(format!(
+                "no CPU is left to load the memory of node {node}; name fewer nodes with --load-node, or more CPUs with --cpu"
+            )));
+        }
+        self.sizes.loader_buffers(&homes, beside, &mut self.notes)
+    }
+
+    /// Those of `cpus` that are on `node`, or on the nearest node that has some of them.
+    fn nearest(&self, cpus: &[u32], node: u32) -> IdSet {
+        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
+        let far = |home: u32| if home == node { 0 } else { distances.get(&home).copied().unwrap_or(u32::MAX) };
+        let best = cpus.iter().map(|cpu| far(self.node_of(*cpu))).min();
+        let nearest = best.and_then(|best| cpus.iter().map(|cpu| self.node_of(*cpu)).find(|home| far(*home) == best));
+        cpus.iter().copied().filter(|cpu| Some(self.node_of(*cpu)) == nearest).collect()
+    }
+}

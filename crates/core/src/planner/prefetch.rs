@@ -1,0 +1,55 @@
+//! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
+
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest, Table};
+use crate::plan::{Cell, Step, Work};
+use crate::planner::context::Planner;
+use crate::planner::error::PlanError;
+use crate::traffic::Mix;
+use crate::units::IdSet;
+
+/// Fresh allocations of a chase: the fewest of which a non-parametric 95 % interval exists.
+const ALLOCATIONS: u32 = 6;
+
+impl Planner<'_> {
+    /// For each state a step of bandwidths and a step of latencies.
+    ///
+    /// The CPUs named read together, the first of them chases; where none is named one CPU does both, since the prefetchers of one core
+    /// show where memory is not saturated by many.
+    pub(super) fn prefetch(&mut self) -> Result<Vec<Step>, PlanError> {
+        let first = self.cpus.first().unwrap_or(0);
+        let readers: Vec<u32> = if self.spec.cpus.is_some() { self.cpus.iter().collect() } else { vec![first] };
+        let columns = if self.spec.nodes.is_some() { self.columns() } else { self.nodes.iter().map(Some).collect() };
+        let mut steps = Vec::new();
+        for state in [PrefetchRequest::On, PrefetchRequest::Off] {
+            let (mut bandwidths, mut latencies) = (Vec::new(), Vec::new());
+            for node in &columns {
+                let row = Some(self.node_of(first));
+                let mut cell = self.bandwidth_cell(Table::Prefetch, &readers, row, *node, Mix::AllReads)?;
+                cell.at.prefetch = Some(state);
+                bandwidths.push(cell);
+                let home = node.unwrap_or_else(|| self.node_of(first));
+                let at = Coordinates {
+                    table: Some(Table::Prefetch),
+                    cpu_node: row,
+                    memory_node: *node,
+                    cpu: Some(first),
+                    cpus: Some(IdSet::one(first)),
+                    prefetch: Some(state),
+                    ..Default::default()
+                };
+                let work = Work::Latency {
+                    probe: self.probe(first, home, 0)?,
+                    allocations: ALLOCATIONS,
+                    orders: vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal],
+                    hops: None,
+                    histogram: None,
+                };
+                latencies.push(Cell { at, work });
+            }
+            let name = state.name();
+            steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::Bandwidth, bandwidths));
+            steps.push(self.step(&format!("Idle latency, prefetchers {name}"), Experiment::IdleLatency, latencies));
+        }
+        Ok(steps)
+    }
+}

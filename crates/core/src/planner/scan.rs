@@ -1,0 +1,253 @@
+//! A scan of memory: which CPUs read which node, how much of it is taken, and in regions of which size.
+
+use crate::experiment::{Coordinates, Experiment, PageRequest, Table};
+use crate::note::Note;
+use crate::plan::{Cell, Scan, Step, Work};
+use crate::planner::context::Planner;
+use crate::planner::error::PlanError;
+use crate::planner::sizes::{approximately, floor_power_of_two};
+use crate::topology::{Node, Topology};
+use crate::traffic::Mix;
+use crate::units::{Bytes, IdSet};
+
+/// Relative half-width of a region's interval that is good enough: regions are told apart by 5 % ([`crate::conclusions::scan::WEAK_SHARE`]).
+pub(super) const HALF_WIDTH: f64 = 0.05;
+/// A region: the unit in which controllers and hot-plugged memory are laid out, and the largest page that CPUs have in use.
+const REGION: Bytes = Bytes::gib(1);
+/// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
+const LEAST_REGION: Bytes = Bytes::mib(1);
+/// Of fewer regions none can be told from the others.
+const FEW_REGIONS: u64 = 4;
+/// So many are wanted where the default region is too large for that.
+const WANTED_REGIONS: u64 = 8;
+/// Passes over each region: with ten, the interval of the median leaves out the fastest and the slowest.
+const PASSES: u32 = 10;
+/// Width of the histogram's buckets in GB/s.
+const BUCKET_GBS: f64 = 5.0;
+/// The share of a node's memory that stays free, in percent, and the least that does: a machine at work needs room for what starts meanwhile.
+const MARGIN_PERCENT: u64 = 5;
+const LEAST_MARGIN: u64 = 2 << 30;
+/// On nodes for which that is much, the least margin is one part in so many of the node.
+const SMALL_NODE: u64 = 4;
+/// How much of a node to take.
+struct Take {
+    bytes: u64,
+    limited_by: String,
+    margin: u64,
+}
+
+impl Planner<'_> {
+    /// One cell a node.
+    pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
+        let scan = &self.spec.scan;
+        if scan.passes == Some(0) {
+            return Err(PlanError::Request("no pass over a region measures nothing; give --passes 1 or more".into()));
+        }
+        if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
+            return Err(PlanError::Request("a histogram's bucket is wider than 0 GB/s".into()));
+        }
+        let mix = self.mixes(&[Mix::AllReads])?;
+        let [mix] = mix[..] else {
+            return Err(PlanError::Request("a scan has one mix of traffic at a time".into()));
+        };
+        if mix != Mix::AllReads {
+            return Err(PlanError::Request(format!("a scan reads memory (all-reads), and {mix} was asked for")));
+        }
+        let mut cells = Vec::new();
+        let mut taken = Vec::new();
+        for node in self.nodes.clone().iter() {
+            let cpus = self.scan_cpus(node);
+            let take = self.take(node);
+            let scan = self.scan_of(node, cpus.clone(), mix, &take)?;
+            taken.push((node, scan.bytes().0, take.limited_by));
+            let at = Coordinates {
+                table: Some(Table::Regions),
+                cpu_node: cpus.first().map(|c| self.node_of(c)).filter(|&n| cpus.iter().all(|c| self.node_of(c) == n)),
+                memory_node: Some(node),
+                cpus: Some(cpus),
+                mix: Some(mix),
+                ..Default::default()
+            };
+            cells.push(Cell { at, work: Work::Scan(scan) });
+        }
+        if self.spec.size.is_none() {
+            self.notes.extend(share_note(&taken, &self.machine.topology));
+        }
+        Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
+    }
+
+    /// The CPUs named, or else the node's own; of a node without CPUs, those of the nearest node that has some.
+    fn scan_cpus(&self, node: u32) -> IdSet {
+        if self.spec.cpus.is_some() {
+            return self.cpus.clone();
+        }
+        let own = self.cpus_of(node);
+        if !own.is_empty() {
+            return own;
+        }
+        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
+        let nodes: IdSet = self.cpus.iter().map(|c| self.node_of(c)).collect();
+        let near = nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX));
+        near.map_or_else(|| self.cpus.clone(), |near| self.cpus_of(near))
+    }
+
+    fn scan_of(&mut self, node: u32, cpus: IdSet, mix: Mix, take: &Take) -> Result<Scan, PlanError> {
+        let bytes = match self.spec.size {
+            Some(Bytes(asked)) if asked > take.bytes => {
+                return Err(PlanError::Unavailable(format!(
+                    "{} of node {node} are more than the {} that may be taken there (limited by {}); give a smaller --size",
+                    Bytes(asked),
+                    approximately(take.bytes),
+                    take.limited_by
+                )));
+            }
+            Some(Bytes(asked)) => asked,
+            None => take.bytes,
+        };
+        let region = self.region(node, bytes, take)?;
+        let regions = u32::try_from(bytes / region).unwrap_or(u32::MAX);
+        let mut plan = self.sizes.buffer(Bytes(region), node, false);
+        if plan.touch.is_empty() {
+            plan.touch.clone_from(&cpus);
+        }
+        let scan = Scan {
+            cpus,
+            region: plan,
+            regions,
+            margin: Bytes(take.margin),
+            passes: self.spec.scan.passes.unwrap_or(PASSES),
+            traffic: self.traffic(mix)?,
+            bucket_gbs: self.spec.scan.bucket_gbs.unwrap_or(BUCKET_GBS),
+            integrity: self.spec.scan.integrity,
+        };
+        self.warn_of_caches(node, &scan);
+        Ok(scan)
+    }
+
+    /// Within every limit that other measurements keep to, and 5 % of the node or 2 GiB free besides.
+    fn take(&mut self, node: u32) -> Take {
+        if matches!(self.spec.pages, PageRequest::Huge2M | PageRequest::Huge1G) {
+            // Pages of a pool were taken from free memory when the pool was made, so using them leaves as much free as before.
+            let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
+            return Take { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
+        }
+        let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
+        let (margin, reduced) = margin(found.memory.0);
+        if reduced {
+            self.notes.push(Note::info(
+                "scan-margin",
+                format!("node {node} has {}: {} of it stay free instead of 2 GiB", approximately(found.memory.0), approximately(margin)),
+            ));
+        }
+        let allowed = &self.machine.allowed;
+        let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
+        limits.extend(allowed.node_memory.get(&node).map(|b| (b.0, format!("free memory of node {node}"))));
+        limits.extend(found.free.map(|free| {
+            (free.0.saturating_sub(margin), format!("free memory of node {node}, less the {} that stay free", approximately(margin)))
+        }));
+        let (bytes, limited_by) = limits.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
+        Take { bytes, limited_by, margin }
+    }
+
+    /// Bytes of a region when `bytes` are taken.
+    fn region(&mut self, node: u32, bytes: u64, take: &Take) -> Result<u64, PlanError> {
+        let page = match self.spec.pages {
+            PageRequest::Huge2M => Bytes::mib(2),
+            PageRequest::Huge1G => Bytes::gib(1),
+            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => LEAST_REGION,
+        };
+        let too_little = |region: Bytes| {
+            PlanError::Unavailable(format!(
+                "node {node} has no room for a region of {region}: {} are to be taken (limited by {}); {}",
+                approximately(bytes),
+                if self.spec.size.is_some() { "--size" } else { &take.limited_by },
+                match self.spec.pages {
+                    PageRequest::Huge2M | PageRequest::Huge1G => "make its pool larger, or leave --pages out",
+                    _ => "free some there, raise the limit, or give a smaller --region",
+                }
+            ))
+        };
+        if let Some(asked) = self.spec.scan.region {
+            if asked < page || !asked.0.is_multiple_of(page.0) {
+                return Err(PlanError::Request(format!("a region of {asked} is not a multiple of {page}")));
+            }
+            return if asked.0 > bytes { Err(too_little(asked)) } else { Ok(asked.0) };
+        }
+        if bytes / REGION.0 >= FEW_REGIONS || page == REGION {
+            return if bytes < REGION.0 { Err(too_little(REGION)) } else { Ok(REGION.0) };
+        }
+        let region = floor_power_of_two(bytes / WANTED_REGIONS);
+        if region < page.0 {
+            return Err(too_little(page));
+        }
+        self.notes.push(Note::info(
+            "scan-region",
+            format!(
+                "{} are to be scanned on node {node}: regions have {} instead of {REGION}, so that there are several to compare",
+                approximately(bytes),
+                Bytes(region)
+            ),
+        ));
+        Ok(region)
+    }
+
+    fn warn_of_caches(&mut self, node: u32, scan: &Scan) {
+        // Between two passes over a region all others are read; what the caches can hold of all of them comes from there.
+        let caches = self.sizes.caches_of(&scan.cpus);
+        if scan.bytes().0 < 4 * caches {
+            self.notes.push(
+                Note::warning(
+                    "scan-in-cache",
+                    format!(
+                        "{} are scanned on node {node}, and caches can hold {}: part of what is measured is cache",
+                        approximately(scan.bytes().0),
+                        approximately(caches)
+                    ),
+                )
+                .advise("scan four times the caches at least, with a larger --size"),
+            );
+        }
+    }
+}
+
+/// How much of the nodes' memory is reached: (node, bytes, what limits them) of each.
+fn share_note(taken: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
+    let memory = |node: &u32| topology.node(*node).map_or(0, |n| n.memory.0);
+    let all: u64 = taken.iter().map(|(node, ..)| memory(node)).sum();
+    let bytes: u64 = taken.iter().map(|(_, bytes, _)| bytes).sum();
+    let nodes: IdSet = taken.iter().map(|(node, ..)| *node).collect();
+    let share = bytes as f64 / all as f64 * 100.0;
+    let (what, limit) = match taken {
+        [] => return None,
+        [(node, _, limited_by)] => (format!("node {node}"), format!("limited by {limited_by}")),
+        _ => {
+            let share_of = |(node, bytes, _): &&(u32, u64, String)| bytes * 1000 / memory(node).max(1);
+            let (node, bytes, limited_by) = taken.iter().min_by_key(share_of)?;
+            (format!("nodes {nodes}"), format!("least of node {node} ({}, limited by {limited_by})", approximately(*bytes)))
+        }
+    };
+    let (bytes, of) = (approximately(bytes), approximately(all));
+    let message = format!("{bytes} of the {of} of {what} are scanned ({share:.0} %), {limit}; what is in use or stays free is not");
+    (all > 0).then(|| Note::info("scan-share", message))
+}
+
+/// What stays free of a node with so much memory, and whether that is less than elsewhere because the node is small.
+fn margin(memory: u64) -> (u64, bool) {
+    let share = memory / 100 * MARGIN_PERCENT;
+    let least = LEAST_MARGIN.min(memory / SMALL_NODE);
+    (share.max(least), least < LEAST_MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_percent_or_two_gibibytes_stay_free_and_less_on_small_nodes() {
+        assert_eq!(margin(100 << 30), ((100u64 << 30) / 100 * 5, false));
+        assert_eq!(margin(16 << 30), (2 << 30, false));
+        assert_eq!(margin(8 << 30), (2 << 30, false));
+        assert_eq!(margin(4 << 30), (1 << 30, true));
+        assert_eq!(margin(0), (0, true));
+    }
+}

@@ -1,0 +1,184 @@
+//! A sweep over working sets: which sizes, from which CPUs, over buffers of which every smaller working set is a part.
+
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Table};
+use crate::note::Note;
+use crate::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
+use crate::planner::context::Planner;
+use crate::planner::error::PlanError;
+use crate::planner::sizes::{approximately, floor_power_of_two};
+use crate::spec::SweepShape;
+use crate::traffic::Mix;
+use crate::units::{Bytes, IdSet};
+use std::collections::BTreeMap;
+
+/// Relative half-width of a point's interval that is good enough: levels lie tens of per cent apart.
+pub(super) const HALF_WIDTH: f64 = 0.02;
+/// Seconds for one point: 73 sizes in two curves stay below 40 s also where no point reaches its interval.
+pub(super) const POINT_BUDGET_S: f64 = 0.25;
+/// The smallest working set: a sixth of the smallest first-level cache in servers (32 KiB), one step of every kernel.
+const MIN: Bytes = Bytes::kib(4);
+/// The largest: four times any last-level cache slice that one CPU can fill today, 1.1 GiB of AMD's 3D V-Cache packages excepted.
+const MAX: Bytes = Bytes::gib(1);
+/// Sizes in each doubling: 5/4, 6/4, 7/4 of a power of two, as caches' sizes are.
+const POINTS_PER_OCTAVE: u32 = 4;
+/// More sizes in a doubling than this cost time and tell nothing: sizes would differ by less than what a level's edge is wide.
+const MOST_POINTS: u32 = 32;
+
+/// Multiples of `granule` from `min` to `max`, both included, `points` in each doubling at equal distances.
+pub(super) fn sizes(min: Bytes, max: Bytes, points: u32, granule: u64) -> Vec<Bytes> {
+    let down = |n: u64| n / granule * granule;
+    let points = u64::from(points.max(1));
+    let octaves = std::iter::successors(Some(floor_power_of_two(min.0.max(1))), |n| n.checked_mul(2)).take_while(|n| *n <= max.0);
+    let mut all: Vec<u64> =
+        octaves.flat_map(|base| (0..points).map(move |i| base + (u128::from(base) * u128::from(i) / u128::from(points)) as u64)).collect();
+    all.retain(|n| (min.0..=max.0).contains(n));
+    all.extend([min.0, max.0]);
+    let mut all: Vec<u64> = all.into_iter().map(down).filter(|n| *n > 0).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(Bytes).collect()
+}
+
+impl Planner<'_> {
+    /// A step for latency and one for bandwidth, each with a cell for each curve.
+    pub(super) fn sweep(&mut self, shape: SweepShape) -> Result<Vec<Step>, PlanError> {
+        let wants = |metric: Metric| self.spec.sweep.metrics.is_empty() || self.spec.sweep.metrics.contains(&metric);
+        let (latency, bandwidth) = (wants(Metric::Latency), wants(Metric::Bandwidth));
+        if self.spec.chase.orders.len() > 1 {
+            return Err(PlanError::Request("a sweep chases in one order; name one --order".into()));
+        }
+        let groups = self.sweep_groups(shape);
+        let mut steps = Vec::new();
+        if latency {
+            let mut cells = Vec::new();
+            for group in &groups {
+                if let Some(cpu) = group.first().copied() {
+                    cells.push(self.latency_sweep(cpu)?);
+                }
+            }
+            steps.push(self.step("Latency by working set", Experiment::IdleLatency, cells));
+        }
+        if bandwidth {
+            let mut cells = Vec::new();
+            for mix in self.mixes(&[Mix::AllReads])? {
+                for group in &groups {
+                    cells.push(self.bandwidth_sweep(group, mix)?);
+                }
+            }
+            steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Bandwidth, cells));
+        }
+        Ok(steps)
+    }
+
+    /// The CPUs that work together, one group a curve.
+    fn sweep_groups(&self, shape: SweepShape) -> Vec<Vec<u32>> {
+        let topology = &self.machine.topology;
+        match shape {
+            SweepShape::One => vec![self.cpus.first().into_iter().collect()],
+            SweepShape::AllCpus => vec![topology.spread(&self.cpus)],
+            SweepShape::PerDomain => {
+                let mut domains: BTreeMap<u32, IdSet> = BTreeMap::new();
+                for cpu in self.cpus.iter() {
+                    let domain = topology.llc_of(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
+                    domains.entry(domain).or_default().insert(cpu);
+                }
+                domains.values().map(|cpus| topology.spread(cpus)).collect()
+            }
+        }
+    }
+
+    fn latency_sweep(&mut self, cpu: u32) -> Result<Cell, PlanError> {
+        let node = self.sweep_home(cpu)?;
+        let stride = self.sizes.stride()?;
+        let spread = self.sizes.spread(stride);
+        let sizes = self.working_sets(&[(cpu, node)], stride.0, spread)?;
+        let largest = Bytes(sizes.last().copied().unwrap_or(MIN).0 * spread);
+        let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
+        let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
+        let at = Coordinates {
+            table: Some(Table::WorkingSet),
+            cpu_node: Some(self.node_of(cpu)),
+            memory_node: self.named(node),
+            cpu: Some(cpu),
+            order: Some(order),
+            ..Default::default()
+        };
+        Ok(Cell { at, work: Work::LatencySweep(LatencySweep { probe, order, sizes }) })
+    }
+
+    fn bandwidth_sweep(&mut self, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
+        let mut homes = Vec::new();
+        for &cpu in cpus {
+            homes.push((cpu, self.sweep_home(cpu)?));
+        }
+        // The same sizes as the latency's, so that both curves have the same points.
+        let stride = self.sizes.stride()?;
+        let sizes = self.working_sets(&homes, stride.0, 1)?;
+        let largest = sizes.last().copied().unwrap_or(MIN);
+        let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
+        let nodes: IdSet = homes.iter().map(|h| h.1).collect();
+        let rows: IdSet = cpus.iter().map(|&c| self.node_of(c)).collect();
+        let at = Coordinates {
+            table: Some(Table::WorkingSet),
+            cpu_node: rows.first().filter(|_| rows.len() == 1),
+            memory_node: nodes.first().filter(|_| nodes.len() == 1).and_then(|n| self.named(n)),
+            cpus: Some(cpus.iter().copied().collect()),
+            mix: Some(mix),
+            ..Default::default()
+        };
+        Ok(Cell { at, work: Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes }) })
+    }
+
+    /// The node asked for, or the CPU's own.
+    fn sweep_home(&mut self, cpu: u32) -> Result<u32, PlanError> {
+        Ok(self.one_node()?.unwrap_or_else(|| self.home_of(cpu)))
+    }
+
+    /// The working sets of buffers given as (CPU, node), within what each may take; each is spread over so many times its size.
+    fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
+        let asked = &self.spec.sweep;
+        let (min, points) = (asked.min.unwrap_or(MIN), asked.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
+        if points == 0 || points > MOST_POINTS {
+            return Err(PlanError::Request(format!("{points} sizes in each doubling cannot be had; give 1 to {MOST_POINTS}")));
+        }
+        if min < MIN {
+            return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));
+        }
+        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
+        for (_, node) in homes {
+            *on_node.entry(*node).or_default() += 1;
+        }
+        let least = on_node.iter().map(|(node, count)| self.sizes.most(*node, *count, homes.len() as u64)).min();
+        let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
+        let mut max = asked.max.unwrap_or(MAX.max(min));
+        if max.0 > most {
+            if asked.max.is_some() || most < MIN.0.max(min.0) {
+                return Err(PlanError::Unavailable(format!(
+                    "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
+                    if homes.len() == 1 { "a working set" } else { "working sets" },
+                    approximately(most),
+                )));
+            }
+            let cut = Bytes(floor_power_of_two(most).max(min.0));
+            self.notes.push(
+                Note::warning(
+                    "sweep-cut",
+                    format!("working sets up to {cut} instead of {max}: each CPU may take {} ({limited_by})", approximately(most)),
+                )
+                .advise("free memory or raise the limit, or name fewer CPUs with --cpu"),
+            );
+            max = cut;
+        }
+        if max < min {
+            return Err(PlanError::Request(format!("a sweep from {min} to {max} has no size; --min is at most --max")));
+        }
+        let all = sizes(min, max, points, granule);
+        if all.is_empty() {
+            return Err(PlanError::Request(format!(
+                "no working set up to {max} holds a stride of {}; give a larger --max",
+                Bytes(granule)
+            )));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,124 @@
+//! From what was asked to what will be done: the steps of each task, and their time.
+
+use crate::experiment::{Coordinates, Experiment, PrefetchRequest};
+use crate::note::Note;
+use crate::plan::{Cell, KernelRow, LEAST_S, Plan, Step, StopRule};
+use crate::planner::context::{DEFAULT_SEED, Planner};
+use crate::planner::cost;
+use crate::planner::error::PlanError;
+use crate::prefetchers;
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
+use crate::topology::Machine;
+
+/// Share of the time for the whole run that cells are planned for: the rest is for looking at the machine and for writing the result.
+const WITHIN: f64 = 0.95;
+
+/// Decides every default of `spec` for `machine`; `kernels` are those that can run there (none: planning for another instruction set).
+///
+/// # Errors
+/// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
+/// process may not use, or needs more memory or CPUs than there are.
+pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
+    let mut planner = Planner::new(spec, machine, kernels)?;
+    planner.check_traffic()?;
+    let mut steps = match spec.task {
+        Task::Suite => planner.suite()?,
+        Task::Latency(shape) => vec![planner.latency(shape)?],
+        Task::Bandwidth(shape) => vec![planner.bandwidth(shape)?],
+        Task::Loaded => planner.loaded()?,
+        Task::C2c(shape) => vec![planner.c2c(shape)?],
+        Task::Scan => vec![planner.scan()?],
+        Task::Sweep(shape) => planner.sweep(shape)?,
+        Task::Quick => planner.quick()?,
+        Task::Prefetch => planner.prefetch()?,
+    };
+    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.time(&mut steps) };
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let keep_awake = planner.keep_awake()?;
+    let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
+    let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
+    let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
+    if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
+        notes.push(prefetchers::taint_note());
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    notes.retain(|n| seen.insert((n.code.clone(), n.message.clone())));
+    Ok(Plan {
+        steps,
+        stop,
+        seed: spec.seed.unwrap_or(DEFAULT_SEED),
+        keep_awake,
+        keep_awake_named: spec.keep_awake.is_some(),
+        directories,
+        estimated_s,
+        most_s,
+        within_s: spec.within.map(|t| t.as_secs_f64()),
+        contents: spec.traffic.contents.clone(),
+        start_signal: spec.start_signal.clone(),
+        peak_gbs: spec.peak_gbs,
+        counters: spec.counters,
+        notes,
+    })
+}
+
+/// Says when more CPUs work at once than this process's control group may use.
+fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
+    let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
+    let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
+    Some(
+        Note::warning("cpu-quota", message)
+            .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
+    )
+}
+
+impl Planner<'_> {
+    fn suite(&mut self) -> Result<Vec<Step>, PlanError> {
+        let mut steps = vec![self.latency(LatencyShape::Matrix)?, self.bandwidth(BandwidthShape::Peak)?];
+        if self.nodes.len() > 1 || self.cpu_nodes().len() > 1 {
+            steps.push(self.bandwidth(BandwidthShape::Matrix)?);
+        }
+        if self.cpus.len() > 1 {
+            steps.extend(self.loaded()?);
+            steps.push(self.c2c(TransferShape::Representatives)?);
+        } else {
+            self.notes.push(
+                Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two")
+                    .advise("allow another CPU (taskset, cpuset) to measure them"),
+            );
+        }
+        // The first cell once more, when everything else has run: slow drift shows as a difference.
+        if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
+            let cell = Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work };
+            steps.push(Step {
+                title: "Idle latency again, as a control of drift".into(),
+                experiment: Experiment::IdleLatency,
+                cells: vec![cell],
+                estimated_s: 0.0,
+            });
+        }
+        Ok(steps)
+    }
+
+    /// When cells end, and the most that the whole may take; every step gets its estimate. Where the whole is to end in time, so is each cell.
+    fn time(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+        let mut stop = self.stop(steps);
+        let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));
+        if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
+            stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
+        }
+        for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
+            transfers.each_s = transfers.each_s.min(stop.budget_s.max(LEAST_S));
+        }
+        let most_s = cost::fill(steps, &stop, counters);
+        if let Some(within_s) = within.filter(|within_s| most_s > *within_s) {
+            self.notes.push(
+                Note::warning(
+                    "within-too-short",
+                    format!("this may take {most_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
+                )
+                .advise("name fewer CPUs, nodes, mixes or sizes, or give it more time with --within"),
+            );
+        }
+        (stop, most_s)
+    }
+}

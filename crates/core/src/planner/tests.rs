@@ -1,0 +1,563 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::directory::{FileBacking, FileEvidence, MemoryDir};
+use crate::experiment::{PageRequest, Table};
+use crate::spec::{BandwidthShape, LatencyShape, Place, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
+use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
+use crate::traffic::{Access, LineUse};
+
+mod curve;
+mod prefetch;
+mod probe;
+mod scan;
+mod sweep;
+mod time;
+
+/// Two packages of two cores of two threads (CPUs 0-3 and 4-7, siblings next to each other), one node each, and a node of memory only.
+fn machine() -> Machine {
+    let cpus: Vec<Cpu> = (0..8)
+        .map(|id| Cpu {
+            id,
+            package: id / 4,
+            die: None,
+            cluster: None,
+            core: id % 4 / 2,
+            siblings: [id / 2 * 2, id / 2 * 2 + 1].into_iter().collect(),
+            node: id / 4,
+            kind: None,
+            capacity: None,
+            max_mhz: None,
+        })
+        .collect();
+    let cache =
+        |level, size, first: u32, n| Cache { level, size: Bytes(size), line: Some(64), ways: None, cpus: (first..first + n).collect() };
+    let mut caches: Vec<Cache> = (0..4).map(|core| cache(2, 1 << 20, core * 2, 2)).collect();
+    caches.extend([cache(3, 16 << 20, 0, 4), cache(3, 16 << 20, 4, 4)]);
+    let node = |id: u32, cpus: &str| Node {
+        id,
+        cpus: cpus.parse().unwrap(),
+        memory: Bytes::gib(8),
+        free: Some(Bytes::gib(6)),
+        distances: [(0, 10 + 10 * id), (1, 10 + 10 * (1 - id.min(1))), (2, 30)].into_iter().collect(),
+        ..Default::default()
+    };
+    Machine {
+        identity: Identity { arch: "x86_64".into(), ..Default::default() },
+        topology: Topology { cpus, caches, nodes: vec![node(0, "0-3"), node(1, "4-7"), node(2, "")], ..Default::default() },
+        allowed: Allowed {
+            cpus: "0-7".parse().unwrap(),
+            nodes: "0-2".parse().unwrap(),
+            memory: Bytes::gib(12),
+            memory_limited_by: "MemAvailable".into(),
+            node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
+            cpu_quota: None,
+        },
+    }
+}
+
+fn kernels() -> Vec<KernelRow> {
+    let row = |name: &str, mix, width| KernelRow { name: name.into(), mix, width, form: Form::default() };
+    vec![
+        row("load-sse2", Mix::AllReads, Width::Sse2),
+        row("load-avx2", Mix::AllReads, Width::Avx2),
+        row("store-avx2", Mix::R1W1, Width::Avx2),
+        row("fill-stosb", Mix::Fill, Width::String),
+        // Not for a survey, and not for plain traffic.
+        row("mix-9:1-avx2", Mix::R9W1, Width::Avx2),
+        KernelRow { form: Form { access: Access::Random, ..Form::default() }, ..row("load-avx2-random", Mix::AllReads, Width::Avx2) },
+    ]
+}
+
+fn planned(task: Task, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
+    let mut spec = Spec::new(task);
+    change(&mut spec);
+    plan(&spec, &machine(), &kernels())
+}
+
+fn matrix_cells(step: &Step) -> Vec<(u32, u32)> {
+    let mut cells: Vec<_> =
+        step.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+    cells.sort_unstable();
+    cells
+}
+
+#[test]
+fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory() {
+    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
+        let plan = planned(task, |_| ()).unwrap();
+        assert_eq!(matrix_cells(&plan.steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
+        let last = plan.steps[0].cells.last().unwrap();
+        assert!(last.at.repeat, "the control of drift comes last");
+        assert_eq!(last.work, plan.steps[0].cells[0].work);
+    }
+}
+
+#[test]
+fn buffers_are_four_times_the_caches_that_could_hold_them() {
+    let plan = planned(Task::Latency(LatencyShape::One), |_| ()).unwrap();
+    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    // 4 x (16 MiB + 2 x 1 MiB), rounded up to a power of two.
+    assert_eq!(probe.buffer.bytes, Bytes::mib(128));
+    assert_eq!(probe.stride, Bytes(128));
+    assert_eq!(probe.buffer.touch.to_string(), "0,2", "one thread of each core of the node");
+}
+
+#[test]
+fn touching_cpus_of_a_node_without_cpus_are_any_allowed() {
+    let plan = planned(Task::Latency(LatencyShape::One), |s| s.nodes = Some(IdSet::one(2))).unwrap();
+    let Work::Latency { probe, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!((probe.buffer.node, probe.buffer.touch.to_string().as_str()), (2, "0,2,4,6"));
+}
+
+#[test]
+fn the_suite_has_every_measurement_and_ends_with_a_control() {
+    let plan = planned(Task::Suite, |_| ()).unwrap();
+    let experiments: Vec<Experiment> = plan.steps.iter().map(|s| s.experiment).collect();
+    use Experiment::*;
+    assert_eq!(experiments, [IdleLatency, Bandwidth, Bandwidth, LoadedLatency, CacheToCache, IdleLatency]);
+    assert!(plan.steps.last().unwrap().cells[0].at.repeat);
+    assert_eq!(plan.keep_awake.to_string(), "0,4", "a CPU of each package");
+    let mixes: Vec<Mix> = plan.steps[1].cells.iter().filter_map(|c| c.at.mix).collect();
+    assert_eq!(mixes, [Mix::AllReads, Mix::R1W1, Mix::Fill], "only mixes that have a kernel");
+    let Work::Bandwidth { traffic, .. } = &plan.steps[1].cells[0].work else { panic!() };
+    assert_eq!(traffic.kernels, ["load-sse2", "load-avx2"], "of one form");
+}
+
+#[test]
+fn one_cpu_gets_a_suite_without_what_needs_two() {
+    let plan = planned(Task::Suite, |s| s.cpus = Some(IdSet::one(3))).unwrap();
+    assert!(plan.steps.iter().all(|s| !matches!(s.experiment, Experiment::LoadedLatency | Experiment::CacheToCache)));
+    assert!(plan.notes.iter().any(|n| n.code == "one-cpu"));
+    assert!(matches!(planned(Task::C2c(TransferShape::Representatives), |s| s.cpus = Some(IdSet::one(3))), Err(PlanError::Unavailable(_))));
+}
+
+#[test]
+fn the_chaser_has_its_core_for_itself() {
+    let plan = planned(Task::Loaded, |_| ()).unwrap();
+    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!(probe.cpu, 0);
+    let cpus: Vec<u32> = loaders.iter().map(|l| l.cpu).collect();
+    assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
+    assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "each loads its own node");
+    let error = planned(Task::Loaded, |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
+    assert!(error.to_string().contains("second core beside CPU 0"), "{error}");
+}
+
+#[test]
+fn representatives_are_one_of_each_distance() {
+    let plan = planned(Task::C2c(TransferShape::Representatives), |_| ()).unwrap();
+    let pairs: std::collections::BTreeSet<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.holder_cpu.unwrap())).collect();
+    assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [(0, 1), (0, 2), (0, 4)], "sibling, same cache, other package");
+    let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node).collect();
+    assert_eq!(homes.to_string(), "0-1", "across packages the home matters");
+}
+
+#[test]
+fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
+    let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
+    let [Cell { at, work: Work::Transfers(all) }] = &plan.steps[0].cells[..] else { panic!() };
+    assert_eq!((at.table, all.pairs(), all.results()), (Some(Table::CpuPairs), 8 * 7, 8 * 7 * 2));
+    let (at, handoff) = all.one(3, 6, 0, LineState::Hitm).unwrap();
+    assert_eq!((at.cpu, at.holder_cpu, at.memory_node, at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
+    assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
+    assert!(all.one(3, 9, 0, LineState::Hit).is_none() && all.one(3, 6, 1, LineState::Hit).is_none());
+    // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
+    assert_eq!((all.rounds, all.at_once), (13, 4));
+    assert!(all.representatives.is_empty() && all.one_by_one_s < 600.0);
+    let two = planned(Task::C2c(TransferShape::CpuMatrix), |s| s.nodes = Some([0, 1].into_iter().collect())).unwrap();
+    let Work::Transfers(two) = &two.steps[0].cells[0].work else { panic!() };
+    assert_eq!((two.homes(), two.results()), (2, 2 * 8 * 7 * 2));
+}
+
+#[test]
+fn a_matrix_of_a_thousand_cpus_says_what_it_would_cost() {
+    let mut machine = machine();
+    let model = machine.topology.cpus[0].clone();
+    machine.topology.cpus = (0..1024).map(|id| Cpu { id, siblings: IdSet::one(id), core: id, ..model.clone() }).collect();
+    machine.allowed.cpus = (0..1024).collect();
+    let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
+    spec.size = Some(Bytes::mib(1));
+    let plan = plan(&spec, &machine, &kernels()).unwrap();
+    let Work::Transfers(all) = &plan.steps[0].cells[0].work else { panic!() };
+    assert_eq!((all.rounds, all.at_once, all.results()), (1023, 512, 1024 * 1023 * 2));
+    assert!(plan.estimated_s > 2.0 * 1023.0 * 2.0 * 0.15 && plan.estimated_s < 1000.0, "{}", plan.estimated_s);
+    assert!(all.one_by_one_s > 300_000.0 && !all.representatives.is_empty());
+    assert!(plan.notes.iter().any(|n| n.code == "pairs-at-once" && n.message.contains("hours")), "{:?}", plan.notes);
+}
+
+#[test]
+fn a_ramp_spreads_over_packages_first() {
+    let plan = planned(Task::Bandwidth(BandwidthShape::Ramp), |_| ()).unwrap();
+    let cpus: Vec<String> = plan.steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().to_string()).collect();
+    assert_eq!(cpus, ["0", "0,4", "0,2,4,6", "0-7"]);
+}
+
+#[test]
+fn what_does_not_exist_is_named_with_what_does() {
+    let message = |change: fn(&mut Spec)| planned(Task::Latency(LatencyShape::One), change).unwrap_err().to_string();
+    assert_eq!(message(|s| s.cpus = Some(IdSet::one(8))), "there is no CPU 8; online are 0-7");
+    assert_eq!(message(|s| s.nodes = Some(IdSet::one(7))), "there is no node 7; nodes with memory are 0-2");
+    assert!(
+        message(|s| s.size = Some(Bytes::gib(5)))
+            .starts_with("a buffer of 5 GiB on node 0 is more than the 4.0 GiB that may be taken there")
+    );
+    assert!(message(|s| s.stride = Some(Bytes(100))).contains("not a multiple of the 64 B cache line"));
+    assert!(message(|s| s.size = Some(Bytes(64))).contains("does not hold two lines"));
+    assert!(message(|s| { s.window = Some(Bytes::gib(1)) }).contains("larger than the buffer"));
+}
+
+#[test]
+fn everything_named_is_measured_or_refused() {
+    let both = |s: &mut Spec| (s.cpus, s.nodes) = (Some("1,5".parse().unwrap()), Some("0,2".parse().unwrap()));
+    let plan = planned(Task::Latency(LatencyShape::One), both).unwrap();
+    let mut cells: Vec<_> =
+        plan.steps[0].cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node.unwrap())).collect();
+    cells.sort_unstable();
+    assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
+    for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
+        assert!(matches!(planned(task, both), Err(PlanError::Request(m)) if m.contains("one node's memory")));
+    }
+    let suite = planned(Task::Suite, both).unwrap();
+    let Work::Bandwidth { loaders, .. } = &suite.steps[1].cells[0].work else { panic!() };
+    assert_eq!(loaders.iter().map(|l| l.buffer.node).collect::<Vec<_>>(), [0, 0], "the nearest of the nodes named");
+}
+
+#[test]
+fn what_may_not_be_used_is_refused_with_the_reason() {
+    let mut machine = machine();
+    machine.allowed.cpus = "4-7".parse().unwrap();
+    machine.allowed.nodes = IdSet::one(1);
+    let mut spec = Spec::new(Task::Latency(LatencyShape::Matrix));
+    let plan_all = plan(&spec, &machine, &kernels()).unwrap();
+    assert_eq!(matrix_cells(&plan_all.steps[0]), [(1, 1)]);
+    spec.cpus = Some(IdSet::one(0));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("may not use CPU 0")));
+    spec.cpus = None;
+    spec.nodes = Some(IdSet::one(2));
+    assert!(matches!(plan(&spec, &machine, &kernels()), Err(PlanError::Unavailable(m)) if m.contains("memory of node 2")));
+}
+
+#[test]
+fn cpus_without_local_memory_use_the_nearest_and_say_so() {
+    let mut machine = machine();
+    machine.allowed.nodes = "1-2".parse().unwrap();
+    let plan = plan(&Spec::new(Task::Bandwidth(BandwidthShape::One)), &machine, &kernels()).unwrap();
+    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert!(loaders.iter().all(|l| l.buffer.node == 1));
+    assert_eq!(plan.notes.iter().filter(|n| n.code == "no-local-memory").count(), 1, "said once");
+}
+
+#[test]
+fn little_memory_shrinks_derived_buffers_and_says_so() {
+    let mut machine = machine();
+    machine.allowed.memory = Bytes::mib(100);
+    let plan = plan(&Spec::new(Task::Suite), &machine, &kernels()).unwrap();
+    assert!(plan.notes.iter().any(|n| n.code == "small-buffer"));
+    for cell in plan.steps.iter().flat_map(|s| &s.cells) {
+        let total: u64 = cell.work.buffers().iter().map(|b| b.bytes.0).sum();
+        assert!(total <= 100 << 20, "{total} for {:?}", cell.at);
+    }
+}
+
+#[test]
+fn pages_of_a_pool_are_room_beside_free_memory() {
+    let mut machine = machine();
+    machine.allowed.node_memory.insert(1, Bytes::mib(16));
+    machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 56 }];
+    let asked = |pages| {
+        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        spec.pages = pages;
+        spec.cpus = Some("4".parse().unwrap());
+        spec.nodes = Some("1".parse().unwrap());
+        spec.size = Some(Bytes::mib(128));
+        plan(&spec, &machine, &kernels())
+    };
+    assert!(asked(PageRequest::Huge2M).is_ok());
+    for pages in [PageRequest::Auto, PageRequest::Huge1G] {
+        let error = asked(pages).unwrap_err().to_string();
+        assert!(error.contains("16 MiB") && error.contains("limited by free memory of node 1"), "{error}");
+    }
+}
+
+#[test]
+fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
+    let error = planned(Task::Bandwidth(BandwidthShape::One), |s| s.width = WidthRequest::Is(Width::Neon)).unwrap_err();
+    assert!(error.to_string().contains("it has avx2, sse2"), "{error}");
+}
+
+#[test]
+fn a_memory_side_cache_is_pointed_out() {
+    let mut machine = machine();
+    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
+    let plan = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap();
+    assert!(plan.notes.iter().any(|n| n.code == "memory-side-cache"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_order_of_cells() {
+    let order = |seed| matrix_order(planned(Task::Latency(LatencyShape::Matrix), |s| s.seed = Some(seed)).unwrap());
+    assert_eq!(order(3), order(3));
+    assert!((0..20).any(|s| order(s) != order(3)));
+}
+
+fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
+    plan.steps[0].cells.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect()
+}
+
+fn directory(backing: FileBacking, device_node: Option<u32>, free: Option<Bytes>) -> MemoryDir {
+    let file = FileEvidence {
+        path: "/mnt/pmem".into(),
+        filesystem: "ext4".into(),
+        device: Some("/dev/pmem0".into()),
+        device_node,
+        backing,
+        map_sync: backing == FileBacking::Dax,
+        reason: None,
+    };
+    MemoryDir { file, free, block: Bytes(4096) }
+}
+
+fn in_directory(task: Task, dir: MemoryDir, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError> {
+    planned(task, |s| {
+        s.memory_dir = Some(dir);
+        change(s);
+    })
+}
+
+#[test]
+fn every_buffer_is_in_the_directory_and_every_cell_says_so() {
+    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Peak), Task::Loaded] {
+        for dir in [directory(FileBacking::Tmpfs, None, None), directory(FileBacking::Dax, Some(1), Some(Bytes::gib(64)))] {
+            let plan = in_directory(task, dir.clone(), |_| ()).unwrap();
+            assert_eq!(plan.directories, [dir]);
+            for cell in plan.steps.iter().flat_map(|s| &s.cells) {
+                assert_eq!(cell.at.memory_dir.as_deref(), Some("/mnt/pmem"));
+                let buffers = cell.work.buffers();
+                assert!(!buffers.is_empty() && buffers.iter().all(|b| plan.directory_of(b).is_some()));
+            }
+            assert!(plan.steps.iter().all(|s| s.title.ends_with(", files in /mnt/pmem")));
+        }
+    }
+    assert!(planned(Task::Suite, |_| ()).unwrap().directories.is_empty());
+}
+
+#[test]
+fn a_device_with_dax_is_one_column_at_its_node() {
+    let columns = |task, node| {
+        let plan = in_directory(task, directory(FileBacking::Dax, node, None), |_| ()).unwrap();
+        let cells = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| !c.at.repeat);
+        let mut all: Vec<_> = cells.map(|c| (c.at.cpu_node, c.at.memory_node, c.work.buffers()[0].node)).collect();
+        all.sort_unstable();
+        all
+    };
+    for task in [Task::Latency(LatencyShape::Matrix), Task::Bandwidth(BandwidthShape::Matrix)] {
+        // Node 1 also when memory of no node is far or near: the device is where it is.
+        assert_eq!(columns(task, Some(1)), [(Some(0), Some(1), 1), (Some(1), Some(1), 1)]);
+        // Not known: the buffers' nodes are those of the CPUs that touch.
+        assert_eq!(columns(task, None), [(Some(0), None, 0), (Some(1), None, 1)]);
+        // A node that is not online has no CPUs and no distance.
+        assert_eq!(columns(task, Some(9)), [(Some(0), None, 0), (Some(1), None, 1)]);
+    }
+    assert_eq!(columns(Task::Loaded, Some(1)), [(Some(0), Some(1), 1)]);
+    assert_eq!(columns(Task::Loaded, None), [(Some(0), None, 0)]);
+}
+
+#[test]
+fn files_in_dram_follow_the_nodes_where_they_can() {
+    let columns = |backing| {
+        let plan = in_directory(Task::Latency(LatencyShape::Matrix), directory(backing, Some(1), None), |_| ()).unwrap();
+        matrix_cells(&plan.steps[0])
+    };
+    assert_eq!(columns(FileBacking::Tmpfs), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
+    // Node 2 has no CPU that could touch there, and no policy binds the page cache.
+    assert_eq!(columns(FileBacking::PageCache), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+}
+
+#[test]
+fn files_take_room_of_their_file_system() {
+    let bytes = |plan: Plan| plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>();
+    let one = Task::Latency(LatencyShape::One);
+    let dax = |mib| directory(FileBacking::Dax, Some(0), Some(Bytes::mib(mib)));
+    // 128 MiB are wanted; a sixteenth of what is free stays so.
+    assert_eq!(bytes(in_directory(one, dax(137), |_| ()).unwrap()), 128 << 20);
+    let cut = in_directory(one, dax(128), |_| ()).unwrap();
+    let note = cut.notes.iter().find(|n| n.code == "small-buffer").unwrap();
+    assert!(note.message.contains("/mnt/pmem leaves 120 MiB"), "{note:?}");
+    assert_eq!(bytes(cut), 64 << 20);
+    // Asked for, all of it may be taken. A device is not limited by memory, DRAM is by both.
+    assert_eq!(bytes(in_directory(one, dax(128), |s| s.size = Some(Bytes::mib(128))).unwrap()), 128 << 20);
+    let large = Some(Bytes::gib(64));
+    assert!(in_directory(one, directory(FileBacking::Dax, Some(0), large), |s| s.size = large).is_ok());
+    for (dir, why) in [
+        (directory(FileBacking::Tmpfs, None, large), "limited by free memory of node 0"),
+        (directory(FileBacking::PageCache, None, large), "limited by free memory of node 0"),
+        (dax(32), "limited by the free space of /mnt/pmem"),
+    ] {
+        let error = in_directory(one, dir, |s| s.size = Some(Bytes::gib(32))).unwrap_err();
+        assert!(matches!(&error, PlanError::Unavailable(text) if text.contains(why) && text.contains("--size")), "{error}");
+    }
+    let full = in_directory(one, dax(0), |_| ()).unwrap_err();
+    assert!(matches!(&full, PlanError::Unavailable(text) if text.contains("/mnt/pmem")), "{full}");
+    // All buffers of a cell exist together: seven loaders and a chase.
+    let total = bytes(in_directory(Task::Loaded, dax(256), |_| ()).unwrap());
+    assert!(total <= 240 << 20, "{total}");
+    let total = bytes(in_directory(Task::Bandwidth(BandwidthShape::One), dax(64), |_| ()).unwrap());
+    assert!(total <= 60 << 20, "{total}");
+}
+
+#[test]
+fn what_does_not_go_with_a_directory_is_a_wrong_request() {
+    let latency = Task::Latency(LatencyShape::One);
+    let refused = |task, backing, change: fn(&mut Spec)| match in_directory(task, directory(backing, Some(0), None), change) {
+        Err(PlanError::Request(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(latency, FileBacking::Dax, |s| s.nodes = Some(IdSet::one(0))).contains("where their device is"));
+    assert!(refused(latency, FileBacking::PageCache, |s| s.nodes = Some(IdSet::one(0))).contains("tmpfs"));
+    assert!(refused(latency, FileBacking::Tmpfs, |s| s.pages = PageRequest::Huge2M).contains("--pages 2m"));
+    for task in [Task::Suite, Task::C2c(TransferShape::Representatives)] {
+        assert!(refused(task, FileBacking::Tmpfs, |_| ()).contains("'latency', 'bandwidth' and 'loaded'"));
+    }
+    let far = in_directory(latency, directory(FileBacking::Tmpfs, None, None), |s| s.nodes = Some(IdSet::one(2))).unwrap();
+    assert_eq!(far.steps[0].cells[0].at.memory_node, Some(2));
+}
+
+fn rows() -> Vec<KernelRow> {
+    let mut rows = kernels();
+    let mut add = |name: &str, mix, access, line| {
+        rows.push(KernelRow { name: name.into(), mix, width: Width::Avx2, form: Form { access, line } });
+    };
+    add("triad-random", Mix::R2W1NtX1, Access::Random, LineUse::Whole);
+    add("store-part", Mix::R1W1, Access::Strided, LineUse::Part);
+    add("load-strided", Mix::AllReads, Access::Strided, LineUse::Whole);
+    add("store-clwb", Mix::R1W1, Access::Sequential, LineUse::WrittenBack);
+    add("xor", Mix::AllReads, Access::Sequential, LineUse::Checked);
+    rows
+}
+
+/// Bandwidth of all CPUs with these words about its traffic.
+fn shaped(mixes: &[Mix], change: impl FnOnce(&mut crate::spec::TrafficSpec)) -> Result<Plan, PlanError> {
+    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+    spec.mixes = mixes.to_vec();
+    change(&mut spec.traffic);
+    plan(&spec, &machine(), &rows())
+}
+
+fn kernels_of(plan: &Plan) -> Vec<String> {
+    plan.steps[0]
+        .cells
+        .iter()
+        .flat_map(|c| match &c.work {
+            Work::Bandwidth { traffic, .. } => traffic.kernels.clone(),
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+#[test]
+fn each_form_has_its_own_kernels() {
+    let names = |mixes: &[Mix], change: &dyn Fn(&mut crate::spec::TrafficSpec)| kernels_of(&shaped(mixes, change).unwrap());
+    assert_eq!(names(&[Mix::AllReads], &|_| ()), ["load-sse2", "load-avx2"]);
+    assert_eq!(names(&[Mix::AllReads, Mix::R2W1Nt], &|t| t.access = Access::Random), ["load-avx2-random", "triad-random"]);
+    assert_eq!(names(&[Mix::R1W1], &|t| t.line = LineUse::Part), ["store-part"]);
+    // Loads leave nothing to write back.
+    assert_eq!(names(&[Mix::R1W1, Mix::AllReads], &|t| t.line = LineUse::WrittenBack), ["store-clwb", "load-sse2", "load-avx2"]);
+    assert_eq!(names(&[Mix::AllReads], &|t| t.line = LineUse::Checked), ["xor"]);
+    let strided = |t: &mut crate::spec::TrafficSpec| t.stride = Some(Bytes(256));
+    assert_eq!(names(&[Mix::AllReads], &strided), ["load-strided"]);
+    let plan = shaped(&[Mix::AllReads], strided).unwrap();
+    assert!(plan.steps[0].title.ends_with("one line every 256 B"), "{}", plan.steps[0].title);
+    assert!(matches!(&plan.steps[0].cells[0].work, Work::Bandwidth { traffic, .. } if traffic.stride == Some(Bytes(256))));
+    let error = shaped(&[Mix::R4W1], |t| t.access = Access::Random).unwrap_err().to_string();
+    assert!(error.contains("random access with the mix 4:1") && error.contains("all-reads"), "{error}");
+}
+
+#[test]
+fn traffic_that_contradicts_itself_is_refused() {
+    type Change = fn(&mut crate::spec::TrafficSpec);
+    let cases: [(&[Mix], Change, &str); 6] = [
+        (&[Mix::AllReads], |t| t.stride = Some(Bytes(100)), "multiple of 64"),
+        (&[Mix::AllReads], |t| t.window = Some(Bytes::kib(64)), "needs random access"),
+        (&[Mix::AllReads], |t| (t.access, t.stride) = (Access::Random, Some(Bytes(128))), "no stride"),
+        (&[Mix::AllReads], |t| (t.access, t.line) = (Access::Random, LineUse::Part), "in order"),
+        (&[Mix::R1W1], |t| t.shared = true, "the mix 1:1 writes"),
+        (&[Mix::R1W1], |t| t.line = LineUse::Checked, "nobody changes"),
+    ];
+    for (mixes, change, why) in cases {
+        let error = shaped(mixes, change).unwrap_err();
+        assert!(matches!(&error, PlanError::Request(text) if text.contains(why)), "{error}");
+    }
+}
+
+#[test]
+fn a_shared_buffer_exists_once() {
+    let plan = shaped(&[Mix::AllReads], |t| t.shared = true).unwrap();
+    let Work::Bandwidth { loaders, .. } = &plan.steps[0].cells[0].work else { panic!() };
+    assert!(loaders.len() == 8 && loaders.iter().all(|l| l.buffer == loaders[0].buffer && l.buffer.shared));
+}
+
+#[test]
+fn a_search_tries_fewer_cpus_and_longer_delays() {
+    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Search));
+    spec.mixes = vec![Mix::AllReads];
+    let plan = plan(&spec, &machine(), &rows()).unwrap();
+    let cells = &plan.steps[0].cells;
+    let counts: std::collections::BTreeSet<usize> = cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [2, 3, 4, 8]);
+    let delays: std::collections::BTreeSet<u32> = cells.iter().map(|c| c.at.delay_cycles.unwrap()).collect();
+    assert!(delays.len() >= 4 && delays.contains(&0) && cells.len() == 4 * delays.len());
+}
+
+#[test]
+fn threads_do_what_each_was_given() {
+    let thread = |cpus: &str, place| ThreadSpec {
+        cpus: cpus.parse().unwrap(),
+        mix: Mix::AllReads,
+        access: Access::Sequential,
+        size: Some(Bytes::mib(16)),
+        place,
+        delay: None,
+        second: None,
+    };
+    let two = vec![
+        ThreadSpec { mix: Mix::R1W1, delay: Some(50), ..thread("1-2", Place::Node(2)) },
+        ThreadSpec { second: Some(SecondStream { place: Place::Node(2), percent: 25 }), ..thread("5", Place::Local) },
+    ];
+    for task in [Task::Bandwidth(BandwidthShape::One), Task::Loaded] {
+        let mut spec = Spec::new(task);
+        spec.traffic.threads.clone_from(&two);
+        let made = plan(&spec, &machine(), &rows()).unwrap();
+        let cell = &made.steps[0].cells[0];
+        let (Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. }) = &cell.work else { panic!() };
+        assert!(cell.at.mix.is_none());
+        let nodes: Vec<(u32, u32)> = loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect();
+        assert_eq!(nodes, [(1, 2), (2, 2), (5, 1)]);
+        let own = |i: usize| loaders[i].own.as_ref().unwrap();
+        assert!(own(0).traffic.mix == Mix::R1W1 && own(0).delay == Some(50) && own(0).second.is_none());
+        assert!(own(2).second.as_ref().is_some_and(|b| b.node == 2) && own(2).second_percent == 25);
+    }
+    let refused = |threads: Vec<ThreadSpec>| {
+        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+        spec.traffic.threads = threads;
+        plan(&spec, &machine(), &rows()).unwrap_err().to_string()
+    };
+    assert!(refused(vec![thread("1-2", Place::Local), thread("2", Place::Local)]).contains("CPU 2 is given two things"));
+    assert!(refused(vec![thread("1", Place::Node(9))]).contains("no node 9"));
+    assert!(refused(vec![thread("99", Place::Local)]).contains("no CPU 99"));
+    let large = ThreadSpec { size: Some(Bytes::gib(3)), ..thread("0-7", Place::Local) };
+    assert!(refused(vec![large]).contains("together"));
+    let nothing = SecondStream { place: Place::Local, percent: 0 };
+    assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", Place::Local) }]).contains("1 to 99"));
+}
+
+#[test]
+fn a_health_check_samples_nodes_and_ends_in_time() {
+    let plan = planned(Task::Quick, |_| ()).unwrap();
+    let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
+    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
+    assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)]);
+    assert!(plan.estimated_s <= super::quick::FIRST_ROUND * super::quick::LIMIT_S, "{}", plan.estimated_s);
+    let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
+    assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
+}

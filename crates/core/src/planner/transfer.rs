@@ -1,0 +1,319 @@
+//! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Table};
+use crate::note::Note;
+use crate::pairing::Rounds;
+use crate::plan::{BufferPlan, Cell, End, Handoff, Step, Transfers, Work};
+use crate::planner::chase::named;
+use crate::planner::check::check_cpus;
+use crate::planner::context::{LARGE_MATRIX, Planner};
+use crate::planner::error::PlanError;
+
+use crate::plan::LEAST_S;
+use crate::spec::TransferShape;
+use crate::units::{Bytes, IdSet};
+
+/// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
+const LONGEST_ONE_BY_ONE_S: f64 = 600.0;
+
+/// Readers' buffers of a matrix take at most one in this many bytes of what may be taken.
+const PART: u64 = 4;
+
+/// A transfer to be planned.
+struct Transfer {
+    reader: u32,
+    holder: u32,
+    /// The node that the lines are at home on.
+    home: u32,
+    state: LineState,
+    /// Whether its place in the table is that of the holder's node.
+    by_node: bool,
+}
+
+impl Planner<'_> {
+    pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
+        let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
+        if pair.is_none() && self.cpus.len() < 2 {
+            return Err(PlanError::Unavailable(
+                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
+            ));
+        }
+        let transfers = match (pair, shape) {
+            (Some(pair), _) => self.in_states(&[pair]),
+            (None, TransferShape::Representatives) => self.in_states(&self.representative_pairs()),
+            (None, TransferShape::CpuMatrix) => return self.all_pairs(),
+            (None, TransferShape::NodeMatrix) => self.between_nodes()?,
+        };
+        if transfers.is_empty() {
+            return Err(PlanError::Unavailable("no CPU that may be used is left to hold the lines; name more with --cpu".into()));
+        }
+        let mut cells = Vec::new();
+        for transfer in transfers {
+            if sharer.is_some_and(|s| s == transfer.reader || s == transfer.holder) {
+                return Err(PlanError::Request(format!(
+                    "--sharer names CPU {}, which {}; name a third CPU",
+                    sharer.unwrap_or_default(),
+                    if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
+                )));
+            }
+            cells.push(self.transfer(&transfer, sharer)?);
+        }
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
+    }
+
+    /// The pair named.
+    fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
+        let request = |text: String| Err(PlanError::Request(text));
+        if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
+            return request("--reader and --holder name one pair, and a matrix is of many; leave them out, or the matrix".into());
+        }
+        let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
+        check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
+        match self.spec.chase.cpu {
+            None => request(format!("--holder {holder} is half of a pair; name the CPU that reads with --reader")),
+            Some(reader) if reader == holder => {
+                request(format!("CPU {reader} would read what it holds itself; name two CPUs with --reader and --holder"))
+            }
+            Some(reader) => Ok(Some((reader, holder))),
+        }
+    }
+
+    fn sharer(&self, shape: TransferShape) -> Result<Option<u32>, PlanError> {
+        let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
+        check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named("--sharer", e))?;
+        if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
+            return Err(PlanError::Request(format!("--sharer {sharer} joins one pair; name that with --reader and --holder")));
+        }
+        Ok(Some(sharer))
+    }
+
+    fn states(&self) -> Vec<LineState> {
+        let asked = &self.spec.transfer.states;
+        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| asked.is_empty() || asked.contains(s)).collect()
+    }
+
+    /// Every ordered pair in every state: one cell, which names each CPU once.
+    fn all_pairs(&mut self) -> Result<Step, PlanError> {
+        let stride = self.sizes.stride()?;
+        let cpus: Vec<u32> = self.cpus.iter().collect();
+        let mut homes = Vec::new();
+        for &cpu in &cpus {
+            match self.spec.nodes {
+                Some(_) => homes.extend(self.nodes.iter().map(|node| (cpu, node))),
+                None => homes.push((cpu, self.chase_home(cpu))),
+            }
+        }
+        let asked = self.spec.transfer.clone();
+        let beside = (asked.holder_pushes.0.saturating_add(asked.reader_pushes.0)).saturating_mul(cpus.len() as u64);
+        let buffers = self.readers_buffers(&homes, beside)?;
+        let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
+        let mut buffers = buffers.into_iter();
+        let each = homes.len() / cpus.len().max(1);
+        let mut ends = Vec::with_capacity(cpus.len());
+        for &cpu in &cpus {
+            let window = self.sizes.handoff_window(cpu, stride, smallest)?;
+            let mut buffers: Vec<_> = buffers.by_ref().take(each).collect();
+            for buffer in &mut buffers {
+                if let Some(touch) = self.spec.chase.touch {
+                    buffer.touch = IdSet::one(touch);
+                }
+            }
+            ends.push(End { cpu, node: self.node_of(cpu), buffers, window });
+        }
+        if let Some(first) = cpus.first().copied() {
+            let clean = self.states().contains(&LineState::Hit);
+            self.warn_of_own_cache(first, smallest, stride, clean);
+        }
+        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
+        let at_once = rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32;
+        let (states, rounds) = (self.states(), rounds.count() as u64);
+        let mut transfers = Transfers {
+            ends,
+            states,
+            stride,
+            order: asked.order,
+            holder_pushes: asked.holder_pushes,
+            reader_pushes: asked.reader_pushes,
+            rounds,
+            at_once,
+            representatives: Vec::new(),
+            each_s: self.budget(),
+            one_by_one_s: 0.0,
+        };
+        // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
+        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
+            transfers.each_s = LEAST_S;
+        }
+        let (together_s, one_by_one_s) = (transfers.together_s(), transfers.results() as f64 * transfers.one_s());
+        transfers.one_by_one_s = one_by_one_s;
+        if at_once > 1 && one_by_one_s > LONGEST_ONE_BY_ONE_S {
+            transfers.representatives = self.representative_pairs();
+        }
+        if at_once > 1 {
+            let instead = match transfers.representatives.len() {
+                0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
+                n => format!(
+                    "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
+                    one_by_one_s / 3600.0
+                ),
+            };
+            self.notes.push(Note::info(
+                "pairs-at-once",
+                format!(
+                    "{} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
+                    transfers.pairs()
+                ),
+            ));
+        }
+        let at = Coordinates { table: Some(Table::CpuPairs), cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
+        let cell = Cell { at, work: Work::Transfers(transfers) };
+        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell]))
+    }
+
+    /// These pairs of reader and holder in every state, lines at home on each node that matters.
+    fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
+        let mut transfers = Vec::new();
+        for &(reader, holder) in pairs {
+            let mut homes = vec![self.chase_home(reader)];
+            if self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
+                let holders = self.home_of(holder);
+                homes.extend((holders != homes[0]).then_some(holders));
+            }
+            if self.spec.nodes.is_some() {
+                homes = self.nodes.iter().collect();
+            }
+            for home in homes {
+                transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: false }));
+            }
+        }
+        transfers
+    }
+
+    /// A near pair in every state, and modified lines from every node with CPUs to every other, at home at the holder and at the reader.
+    fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
+        if self.spec.nodes.is_some() {
+            return Err(PlanError::Request("--node-matrix has lines at home at both CPUs of a pair; leave --node out".into()));
+        }
+        let mut transfers = Vec::new();
+        if let Some((reader, holder)) = self.near_pair() {
+            let home = self.home_of(reader);
+            transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: true }));
+        }
+        if !self.states().contains(&LineState::Hitm) {
+            return Ok(transfers);
+        }
+        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_of(node).first()).collect();
+        for &holder in &firsts {
+            for &reader in firsts.iter().filter(|&&reader| reader != holder) {
+                let mut homes = vec![self.home_of(holder), self.home_of(reader)];
+                homes.dedup();
+                transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm, by_node: true }));
+            }
+        }
+        Ok(transfers)
+    }
+
+    /// Reader and holder on two cores of one node; failing that of one package, on one core, or whatever there is.
+    fn near_pair(&self) -> Option<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let reader = topology.cpu(self.cpus.first()?)?;
+        let distance = |holder: u32| {
+            topology.cpu(holder).map(|h| match () {
+                () if reader.siblings.contains(h.id) => 2,
+                () if reader.node == h.node && reader.package == h.package => 0,
+                () if reader.package == h.package => 1,
+                () => 3,
+            })
+        };
+        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(|&c| distance(c))?;
+        Some((reader.id, holder))
+    }
+
+    fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
+        let &Transfer { reader, holder, home, state, by_node } = transfer;
+        let asked = &self.spec.transfer;
+        let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
+        let stride = self.sizes.stride()?;
+        let beside = holder_pushes.0.saturating_add(reader_pushes.0);
+        let mut buffer = self.sizes.probe_buffer(reader, home, beside, &mut self.notes)?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffer.touch = IdSet::one(touch);
+        }
+        let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
+        self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
+        let at = Coordinates {
+            table: Some(Table::NodeMatrix),
+            cpu_node: Some(self.node_of(reader)),
+            memory_node: Some(home),
+            cpu: Some(reader),
+            holder_cpu: Some(holder),
+            holder_node: by_node.then(|| self.node_of(holder)),
+            sharer_cpu: sharer,
+            state: Some(state),
+            order,
+            ..Default::default()
+        };
+        let order = order.unwrap_or(ChaseOrder::WindowLocal);
+        let work = Handoff { holder, reader, state, buffer, window, stride, order, sharer, holder_pushes, reader_pushes };
+        Ok(Cell { at, work: Work::Handoff(work) })
+    }
+
+    /// Clean lines may be found where the reader left them one lap over its buffer ago: in its own caches.
+    fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
+        if clean && self.sizes.may_hold(reader, buffer, stride) {
+            self.notes.push(
+                Note::warning(
+                    "hit-in-own-cache",
+                    format!("a reader's buffer of {buffer} has fewer lines than its own caches: clean lines (HIT) may be found there"),
+                )
+                .advise("give a larger --size, or name fewer CPUs with --cpu"),
+            );
+        }
+    }
+
+    /// One buffer for each reader, each as large as one that is chased alone, where a quarter of the memory is enough for that; smaller ones
+    /// otherwise.
+    fn readers_buffers(&mut self, homes: &[(u32, u32)], beside: u64) -> Result<Vec<BufferPlan>, PlanError> {
+        let allowed = &self.machine.allowed;
+        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut alone = Vec::with_capacity(homes.len());
+        for &(cpu, node) in homes {
+            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, beside, &mut Vec::new())? };
+            *on_node.entry(node).or_default() += buffer.bytes.0;
+            alone.push(buffer);
+        }
+        let fits =
+            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|most| bytes.saturating_mul(PART) <= most.0))
+                && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.memory.0;
+        if fits && self.spec.memory_dir.is_none() {
+            return Ok(alone);
+        }
+        Ok(self.sizes.loader_buffers(homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
+    }
+
+    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
+    fn representative_pairs(&self) -> Vec<(u32, u32)> {
+        let topology = &self.machine.topology;
+        let Some(reader) = self.spec.chase.cpu.or_else(|| self.cpus.first()) else { return Vec::new() };
+        let mut seen = std::collections::BTreeSet::new();
+        let mut pairs = Vec::new();
+        for holder in self.cpus.iter().filter(|&c| c != reader) {
+            let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
+            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
+            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
+            let relation = match () {
+                () if a.siblings.contains(holder) => (0, 0, 0),
+                () if llc > 2 && shares(2) => (1, 0, 0),
+                () if shares(llc) => (2, 0, 0),
+                () if a.package == b.package => (3, b.die.unwrap_or(0), b.node),
+                () => (4, b.package, b.node),
+            };
+            if seen.insert((relation, b.kind.clone())) {
+                pairs.push((reader, holder));
+            }
+        }
+        pairs
+    }
+}

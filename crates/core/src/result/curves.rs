@@ -1,0 +1,54 @@
+//! What a loaded-latency curve says.
+
+use crate::estimate::Estimate;
+use crate::experiment::Coordinates;
+use serde::{Deserialize, Serialize};
+
+/// What a loaded-latency curve says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CurveSummary {
+    /// Coordinates that its points share.
+    pub at: Coordinates,
+    /// Latency at the lowest load.
+    pub unloaded_ns: Option<f64>,
+    /// The knee: the last point before latency grows much faster than bandwidth.
+    pub knee: Option<CurvePoint>,
+    /// Latency at the highest load.
+    pub saturated_ns: Option<f64>,
+    /// Highest bandwidth, probe included.
+    pub peak_gbs: Option<f64>,
+    /// Whether bandwidth fell while load and latency still grew.
+    pub over_saturated: bool,
+    /// Latency at shares of the peak, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<CurveShare>,
+}
+
+/// The point of a curve that is closest to a share of its peak. It is among the results, with its evidence, at its delay.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CurveShare {
+    /// What was looked for, in percent of the peak.
+    pub percent: u32,
+    /// What was reached, as a share of the peak, 0 to 1; `null` when nothing was measured.
+    pub reached: Option<f64>,
+    /// The delay that reached it.
+    pub delay_cycles: Option<u32>,
+    /// Latency there, in ns.
+    pub latency: Estimate,
+    /// Bandwidth there, in GB/s, probe included.
+    pub bandwidth: Estimate,
+    /// Why it was not reached; absent when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A point of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CurvePoint {
+    /// Injection delay in core cycles between bursts of four lines.
+    pub delay_cycles: u32,
+    /// Bandwidth, probe included.
+    pub bandwidth_gbs: f64,
+    /// Latency.
+    pub latency_ns: f64,
+}

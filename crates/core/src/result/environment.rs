@@ -1,0 +1,93 @@
+//! The state of the machine that bears on the numbers.
+
+use std::collections::BTreeMap;
+
+use crate::note::Note;
+use crate::prefetchers::PrefetchState;
+use crate::traffic::Rfo;
+use crate::units::IdSet;
+use serde::{Deserialize, Serialize};
+
+/// The state of the machine that bears on the numbers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Environment {
+    /// Effective user is root.
+    pub root: bool,
+    /// Effective capabilities that matter here and are held, such as `CAP_SYS_NICE`.
+    pub capabilities: Vec<String>,
+    /// The clock that timed.
+    pub clock: Option<ClockReport>,
+    /// Core frequency in GHz, measured by a chain of dependent adds, by CPU.
+    pub core_ghz: BTreeMap<u32, f64>,
+    /// `/proc/sys/kernel/numa_balancing`; `null` when the kernel has none.
+    pub numa_balancing: Option<bool>,
+    /// Transparent huge pages: `always`, `madvise`, `never`.
+    pub thp: Option<String>,
+    /// `/sys/kernel/mm/transparent_hugepage/defrag`.
+    pub thp_defrag: Option<String>,
+    /// Frequency governors in use.
+    pub governors: Vec<String>,
+    /// Energy/performance preferences in use.
+    pub energy_preferences: Vec<String>,
+    /// Whether turbo or boost is allowed; `null` when the kernel does not say.
+    pub turbo: Option<bool>,
+    /// What is limited here, why, and how to lift it.
+    pub limits: Vec<Note>,
+    /// Whether plain stores of whole lines read them first, as measured along the way; absent where nothing depended on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfo: Option<RfoEvidence>,
+    /// State of the hardware prefetchers, where it was asked for or changed; during the run, or as found where the run measured several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<PrefetchState>,
+}
+
+/// Whether plain stores of whole lines read the line first (read for ownership), by comparison with stores that must read and stores that
+/// do not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RfoEvidence {
+    /// The conclusion.
+    pub rfo: Rfo,
+    /// Why.
+    pub reason: String,
+    /// Kernels compared: whole lines, parts of lines, non-temporal.
+    pub kernels: Vec<String>,
+    /// CPUs that stored.
+    pub cpus: Option<IdSet>,
+    /// Lines stored whole, in GB/s of lines; `null` when it was not measured.
+    pub whole_gbs: Option<f64>,
+    /// Lines of which a part was stored, in GB/s of lines.
+    pub part_gbs: Option<f64>,
+    /// Lines stored by non-temporal stores, in GB/s.
+    pub non_temporal_gbs: Option<f64>,
+}
+
+impl Default for RfoEvidence {
+    fn default() -> Self {
+        Self {
+            rfo: Rfo::Unknown,
+            reason: String::new(),
+            kernels: Vec::new(),
+            cpus: None,
+            whole_gbs: None,
+            part_gbs: None,
+            non_temporal_gbs: None,
+        }
+    }
+}
+
+/// The clock that timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClockReport {
+    /// `tsc`, `cntvct` or `monotonic-raw`.
+    pub source: String,
+    /// Ticks a second.
+    pub hz: f64,
+    /// Uncertainty of `hz`, in parts per million.
+    pub error_ppm: f64,
+    /// The smallest step seen between two readings, in nanoseconds.
+    pub resolution_ns: f64,
+    /// The cost of one reading, in nanoseconds.
+    pub overhead_ns: f64,
+    /// Why a better clock was not used, when one was not.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,55 @@
+//! The verdict of a health check.
+
+use serde::{Deserialize, Serialize};
+
+/// The verdict of a health check.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Health {
+    /// The worst of the findings.
+    pub status: HealthStatus,
+    /// What was found, the worst first.
+    pub findings: Vec<Finding>,
+    /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`.
+    pub compared_with: Vec<String>,
+    /// Numbers that were measured again because they looked wrong.
+    pub measured_again: u32,
+}
+
+/// How healthy a machine's memory is. The order is from good to bad; of two findings the worse decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HealthStatus {
+    /// As it should be, as far as it was compared with anything.
+    #[default]
+    Ok,
+    /// Measured, and there was nothing to compare with.
+    Unknown,
+    /// Worse than it should be, or worse in a way that something else may explain.
+    Warning,
+    /// What was measured says nothing about the machine.
+    CouldNotMeasure,
+    /// Much worse than it should be, three times in a row, with nothing else to blame.
+    Failure,
+    /// Data was corrupted, or the kernel reported memory errors meanwhile.
+    Incident,
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Finding {
+    /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
+    pub code: String,
+    /// How bad it is; `ok` explains only.
+    pub severity: HealthStatus,
+    /// What was found.
+    pub message: String,
+    /// What the reader can do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(code: &str, severity: HealthStatus, message: impl Into<String>, advice: &str) -> Self {
+        Self { code: code.into(), severity, message: message.into(), advice: (!advice.is_empty()).then(|| advice.to_owned()) }
+    }
+}

@@ -1,0 +1,100 @@
+//! One run: everything that every output format is made from.
+
+use crate::counters::ProgramCount;
+use crate::note::Note;
+use crate::plan::Plan;
+use crate::result::{CurveSummary, Environment, Health, Measurement};
+use crate::topology::Machine;
+use serde::{Deserialize, Serialize};
+
+/// The version of the contract; raised when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run of the program: everything that every output format is made from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Report {
+    /// [`SCHEMA_VERSION`] of the program that wrote it.
+    pub schema_version: u32,
+    /// The program.
+    pub tool: Tool,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// When it started.
+    pub started: Moment,
+    /// When it ended.
+    pub ended: Moment,
+    /// Whether everything that was planned was measured.
+    pub complete: bool,
+    /// Why not, such as `interrupted by SIGINT`.
+    pub incomplete_reason: Option<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// The state it was in.
+    pub environment: Environment,
+    /// What was to be done; `null` for `info`.
+    pub plan: Option<Plan>,
+    /// What was measured.
+    pub results: Vec<Measurement>,
+    /// A program that was counted; absent in every other run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<ProgramCount>>,
+    /// Summaries of loaded-latency curves, whose points are in `results`.
+    pub curves: Vec<CurveSummary>,
+    /// What curves over the working set say of the caches; their points are in `results`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<crate::result::LevelSummary>,
+    /// How the time was spent.
+    pub timing: Timing,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+    /// The verdict of a health check; absent for other commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
+}
+
+/// The program that measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Tool {
+    /// `memgauge`.
+    pub name: String,
+    /// Release.
+    pub version: String,
+    /// Commit that it was built from, when the build knew it.
+    pub commit: Option<String>,
+}
+
+/// A point in time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Moment {
+    /// UTC, RFC 3339; a label only.
+    pub utc: String,
+    /// `CLOCK_MONOTONIC_RAW` in nanoseconds.
+    pub monotonic_ns: u64,
+}
+
+/// Seconds spent.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Timing {
+    /// Allocating, first touch, building chains, choosing kernels.
+    pub setup_s: f64,
+    /// Measuring.
+    pub measuring_s: f64,
+    /// All.
+    pub total_s: f64,
+    /// What most of the set-up was spent on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetUp>,
+}
+
+/// Parts of the set-up, in seconds. What remains is waking threads, watching the machine and computing intervals.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SetUp {
+    /// Mapping buffers, first touch, reading back their pages and nodes.
+    pub buffers_s: f64,
+    /// Laying out chases and writing them into memory.
+    pub chains_s: f64,
+    /// Waiting for the core's frequency to settle.
+    pub warm_up_s: f64,
+    /// Bursts that only decide how to measure: which kernel is fastest, whether stores read first.
+    pub trials_s: f64,
+}
