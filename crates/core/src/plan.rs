@@ -6,8 +6,9 @@ mod steps;
 mod sweeps;
 mod transfers;
 
-pub use loaders::*;
-pub use scan::*;
-pub use steps::*;
-pub use sweeps::*;
-pub use transfers::*;
+pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
+pub use scan::{Scan, more_passes, pass_order};
+pub use steps::{Cell, Plan, Step, StopRule, Work};
+pub use sweeps::{BandwidthSweep, LatencySweep};
+pub(crate) use transfers::LEAST_S;
+pub use transfers::{End, Handoff, Transfers};

@@ -8,10 +8,13 @@ mod levels;
 mod measurement;
 mod report;
 
-pub use curves::*;
-pub use environment::*;
-pub use evidence::*;
-pub use health::*;
-pub use levels::*;
-pub use measurement::*;
-pub use report::*;
+pub use curves::{CurvePoint, CurveShare, CurveSummary};
+pub use environment::{ClockReport, Environment, RfoEvidence};
+pub use evidence::{
+    Checksums, Evidence, Integrity, Mismatch, Noise, PageEvidence, PageKind, PhysicalRange, Placement, PlacementStatus, Plateau,
+    PrefetchEvidence, Pushes, TrafficRates, Trial,
+};
+pub use health::{Finding, Health, HealthStatus};
+pub use levels::{CacheSize, Knee, Level, LevelSummary, Point};
+pub use measurement::{Measurement, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
+pub use report::{Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};

@@ -6,11 +6,11 @@
 use crate::experiment::Coordinates;
 use crate::result::{CurvePoint, CurveSummary};
 
+mod delays;
 mod share;
-pub use share::{MOST_TRIES, at_share, next_for_share};
 
-/// The largest injection delay that an adaptive curve uses: so long that loads of the probe hardly ever meet other traffic.
-pub const IDLE_DELAY_CYCLES: u32 = 20_000;
+pub use delays::{IDLE_DELAY_CYCLES, next_delay};
+pub use share::{MOST_TRIES, at_share, next_for_share};
 
 /// A curve whose latency grows by less than this factor is flat: its loaders do not make requests queue, and it has no knee. Published
 /// curves of machines that were saturated grow by 1.7 or more.
@@ -35,7 +35,7 @@ pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
 /// peak and of the point that fell below it do not touch.
 pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
     let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
-    let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(is_sane).collect();
+    let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(CurvePoint::is_sane).collect();
     by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
     let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
     CurveSummary {
@@ -56,10 +56,6 @@ pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl F
     }
 }
 
-fn is_sane(p: &CurvePoint) -> bool {
-    p.bandwidth_gbs.is_finite() && p.bandwidth_gbs > 0.0 && p.latency_ns.is_finite() && p.latency_ns > 0.0
-}
-
 /// The knee of points in order of ascending load.
 fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
     let [first, inner @ .., _] = by_load else { return None };
@@ -75,39 +71,6 @@ fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
         x - y
     };
     inner.iter().copied().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)
-}
-
-/// The injection delay to measure next, so that points are evenly spread in bandwidth: within the widest gap between neighbours in delay
-/// that exceeds `largest_gap_fraction` of the highest bandwidth. First delay 0 and [`IDLE_DELAY_CYCLES`] (unless points at least as far
-/// out are there). Never a delay that was measured; `None` when there are `max_points` points or no gap is left to divide.
-///
-/// Within a gap it aims at its middle in bandwidth. A loader that waits longest for its own delay has bandwidth c / (t + delay), so
-/// 1 / bandwidth is interpolated linearly.
-pub fn next_delay(points: &[CurvePoint], max_points: u32, largest_gap_fraction: f64) -> Option<u32> {
-    if points.len() >= max_points as usize {
-        return None;
-    }
-    if !points.iter().any(|p| p.delay_cycles == 0) {
-        return Some(0);
-    }
-    if !points.iter().any(|p| p.delay_cycles >= IDLE_DELAY_CYCLES) {
-        return Some(IDLE_DELAY_CYCLES);
-    }
-    let mut by_delay = points.to_vec();
-    by_delay.sort_by_key(|p| p.delay_cycles);
-    let peak = by_delay.iter().map(|p| p.bandwidth_gbs).fold(0.0, f64::max);
-    let gap = |pair: &[CurvePoint]| (pair[0].bandwidth_gbs - pair[1].bandwidth_gbs).abs();
-    let pair = by_delay
-        .windows(2)
-        .filter(|pair| pair[1].delay_cycles - pair[0].delay_cycles >= 2 && gap(pair) > largest_gap_fraction * peak)
-        .max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
-    let (near, far) = (pair[0], pair[1]);
-    let inverse = |bandwidth: f64| 1.0 / bandwidth.max(peak * 1e-6);
-    let (from, to) = (inverse(near.bandwidth_gbs), inverse(far.bandwidth_gbs));
-    let middle = inverse((near.bandwidth_gbs + far.bandwidth_gbs) / 2.0);
-    let span = f64::from(far.delay_cycles - near.delay_cycles);
-    let delay = f64::from(near.delay_cycles) + span * (middle - from) / (to - from);
-    Some((delay.round() as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
 }
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ pub fn histogram(values: &[f64], bucket: f64) -> Vec<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::pass_order;
 
     fn region(value: f64, half: f64) -> Estimate {
         Estimate {

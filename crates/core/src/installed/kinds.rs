@@ -1,6 +1,6 @@
 //! Kinds of memory devices: how many bits each transfers at a time, and how fast its kind is at most.
 
-use crate::installed::MemoryDevice;
+use crate::installed::device::MemoryDevice;
 
 /// What the devices of a machine are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ const KINDS: [Kind; 8] = [
 pub(super) fn transfer(device: &MemoryDevice, name: &str) -> Result<(Family, f64), String> {
     let stated = device.kind.as_deref().ok_or_else(|| format!("firmware's table (SMBIOS) does not state the type of {name}"))?;
     if stated.starts_with("DDR") {
-        return Ok((Family::Ddr, super::CHANNEL_BYTES));
+        return Ok((Family::Ddr, super::device::CHANNEL_BYTES));
     }
     let Some(kind) = KINDS.iter().find(|k| k.name == stated) else {
         return Err(format!("{name} is {stated}, whose channels are not known"));

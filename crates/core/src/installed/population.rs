@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::installed::{Installed, MemoryDevice};
+use crate::installed::Installed;
+use crate::installed::device::MemoryDevice;
 use crate::units::Bytes;
 
 /// A channel's devices.
@@ -54,8 +55,10 @@ impl Installed {
 impl MemoryDevice {
     /// The package that its names state, such as `CPU1`; one word for all where they state none.
     fn socket(&self) -> String {
-        let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::words(name)).collect();
-        let of = |word: &&str| names.iter().find_map(|words| Some(format!("{word}{}", super::after(words, word, super::is_number)?)));
+        let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::device::words(name)).collect();
+        let of = |word: &&str| {
+            names.iter().find_map(|words| Some(format!("{word}{}", super::device::after(words, word, super::device::is_number)?)))
+        };
         ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(of).unwrap_or_else(|| "the socket".into())
     }
 }

@@ -1,6 +1,5 @@
 //! Counts that others recorded on real machines and published, with what they computed from them.
 
-use super::*;
 use crate::metrics::{CounterMetric, Inputs, Role};
 
 /// A metric that somebody printed beside the counts that it was computed from.

@@ -3,7 +3,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::plan::{BufferPlan, Traffic};
+use crate::plan::loaders::{BufferPlan, Traffic};
 use crate::units::{Bytes, IdSet};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,10 @@
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
-use crate::plan::{BandwidthSweep, BufferPlan, Delays, Handoff, LatencySweep, Loader, Probe, Scan, Traffic, Transfers};
+use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic};
+use crate::plan::scan::Scan;
+use crate::plan::sweeps::{BandwidthSweep, LatencySweep};
+use crate::plan::transfers::{Handoff, Transfers};
 use crate::traffic::LineContent;
 use crate::units::IdSet;
 use serde::{Deserialize, Serialize};

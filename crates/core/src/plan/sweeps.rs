@@ -1,7 +1,7 @@
 //! Sweeps over working sets.
 
 use crate::experiment::ChaseOrder;
-use crate::plan::{Loader, Probe, Traffic};
+use crate::plan::loaders::{Loader, Probe, Traffic};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 

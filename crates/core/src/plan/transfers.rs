@@ -1,7 +1,7 @@
 //! Cache-to-cache transfers: one pair, or every pair.
 
 use crate::experiment::{ChaseOrder, Coordinates, LineState, Table};
-use crate::plan::BufferPlan;
+use crate::plan::loaders::BufferPlan;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct Handoff {
 pub(crate) const LEAST_S: f64 = 0.15;
 
 /// Seconds to start them and to look at the machine.
-pub(crate) const START_S: f64 = 0.01;
+const START_S: f64 = 0.01;
 
 /// Transfers between every two of some CPUs, in both directions: in rounds of pairs that have no core in common
 /// ([`Rounds`](crate::pairing::Rounds)), a round's pairs at once where they do not disturb each other.

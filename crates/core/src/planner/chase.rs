@@ -1,86 +1,22 @@
 //! What is asked of the chase: who chases, where its buffer is, how far it goes.
 
-use crate::directory::FileBacking;
-use crate::distribution::BATCHES;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Table};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
-use crate::planner::check::{check_cpus, check_nodes};
+use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
-use crate::spec::{LatencyShape, Spec, Task, TransferShape};
-use crate::topology::Machine;
+use crate::spec::{LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
 /// What a hop takes before it is known: a load from DRAM. For estimates of time only.
 const NS_PER_HOP: f64 = 100.0;
-/// The longest name of a file, of which `shm_open` makes one.
-const LONGEST_NAME: usize = 255;
 /// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
 const ALLOCATIONS: u32 = 12;
 /// Fresh allocations for a cell of the suite. Six is the fewest of which a non-parametric 95 % interval exists.
 const SUITE_ALLOCATIONS: u32 = 6;
 /// Fresh allocations in a large matrix: the least that shows a placement effect at all.
 const FEW_ALLOCATIONS: u32 = 3;
-
-/// Whether what was asked of the chase exists, may be used and goes together.
-pub(super) fn check(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
-    let request = |text: String| Err(PlanError::Request(text));
-    let chase = &spec.chase;
-    for (option, cpu) in [("the chase's CPU", chase.cpu), ("--touch-cpu", chase.touch)] {
-        if let Some(cpu) = cpu {
-            check_cpus(&IdSet::one(cpu), machine).map_err(|e| named(option, e))?;
-        }
-    }
-    if let Some(node) = chase.node {
-        check_nodes(&IdSet::one(node), machine).map_err(|e| named("--probe-node", e))?;
-        if chase.touch.is_some() {
-            return request("--probe-node and --touch-cpu both say where the chase's buffer is; leave one of them out".into());
-        }
-    }
-    if chase.touch.is_some() && spec.nodes.is_some() && spec.task != Task::Loaded {
-        return request("--node and --touch-cpu both say where the buffer is; leave one of them out".into());
-    }
-    if chase.touch.is_some() && matches!(spec.task, Task::Latency(LatencyShape::Matrix) | Task::C2c(TransferShape::NodeMatrix)) {
-        return request("--touch-cpu places one buffer, and a matrix has one for each node; leave --matrix or --touch-cpu out".into());
-    }
-    let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
-    if chase.node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
-        return request("--probe-node does not go with this --memory-dir: its files are not placed by node; leave --probe-node out".into());
-    }
-    if chase.hops == Some(Hops::Count(0)) {
-        return request("--hops 0 chases nothing; give a number of hops, or 'pass' for one pass over the buffer".into());
-    }
-    if chase.hops.is_some() && spec.time.is_some() {
-        return request("--hops and --time both say how long to chase; leave one of them out".into());
-    }
-    if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
-        return request(format!("a histogram of batches of {batch} hops cannot be had; batches of 1, 8 or 64 can"));
-    }
-    if spec.task == Task::Loaded && chase.orders.len() > 1 {
-        return request("latency under load is one chase, in one order; name one --order".into());
-    }
-    match &spec.start_signal {
-        Some(name) if !is_name(name) => request(format!(
-            "'{name}' cannot name shared memory: give 1 to {LONGEST_NAME} characters without a slash, such as memgauge-start"
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Whether `shm_open` takes it, with the slash in front that it wants.
-fn is_name(name: &str) -> bool {
-    let bare = name.strip_prefix('/').unwrap_or(name);
-    (1..=LONGEST_NAME).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
-}
-
-/// Says which option an error is about.
-pub(super) fn named(option: &str, error: PlanError) -> PlanError {
-    match error {
-        PlanError::Request(text) => PlanError::Request(format!("{option}: {text}")),
-        PlanError::Unavailable(text) => PlanError::Unavailable(format!("{option}: {text}")),
-    }
-}
 
 /// Hops of one chase over the probe's buffer.
 fn hops_of(hops: Hops, probe: &Probe) -> u64 {

@@ -4,7 +4,7 @@ use crate::directory::FileBacking;
 use crate::experiment::{Coordinates, Experiment, Table};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, Step, StopRule};
-use crate::planner::chase;
+use crate::planner::check::check_chase;
 use crate::planner::check::{check_cpus, check_directory, check_nodes};
 use crate::planner::error::PlanError;
 use crate::planner::sizes::Sizes;
@@ -16,6 +16,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
+/// Relative half-width of a region's interval that is good enough: regions are told apart by 5 % ([`crate::conclusions::scan::WEAK_SHARE`]).
+const SCAN_HALF_WIDTH: f64 = 0.05;
+/// Relative half-width of a point's interval that is good enough: levels lie tens of per cent apart.
+const SWEEP_HALF_WIDTH: f64 = 0.02;
+/// Seconds for one point: 73 sizes in two curves stay below 40 s also where no point reaches its interval.
+const SWEEP_BUDGET_S: f64 = 0.25;
 /// Seconds for one cell of a command that was asked for by name.
 const COMMAND_BUDGET_S: f64 = 4.0;
 /// Seconds for one cell of the suite: eight bursts, a little more than the fewest of which an interval exists, so that the smallest machine, with some
@@ -52,7 +58,7 @@ impl<'a> Planner<'a> {
             return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
         }
         check_directory(spec)?;
-        chase::check(spec, machine)?;
+        check_chase(spec, machine)?;
         let mut nodes = match &spec.nodes {
             Some(asked) => check_nodes(asked, machine)?,
             None => machine.allowed.nodes.clone(),
@@ -84,15 +90,15 @@ impl<'a> Planner<'a> {
     pub(super) fn stop(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
         let default = match () {
-            () if matches!(self.spec.task, Task::Sweep(_)) => super::sweep::POINT_BUDGET_S,
+            () if matches!(self.spec.task, Task::Sweep(_)) => SWEEP_BUDGET_S,
             () if suite => SUITE_BUDGET_S,
             () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
             () => COMMAND_BUDGET_S,
         };
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
-                Task::Scan => super::scan::HALF_WIDTH,
-                Task::Sweep(_) => super::sweep::HALF_WIDTH,
+                Task::Scan => SCAN_HALF_WIDTH,
+                Task::Sweep(_) => SWEEP_HALF_WIDTH,
                 _ => DEFAULT_HALF_WIDTH,
             }),
             budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),

@@ -10,8 +10,6 @@ use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
-/// Relative half-width of a region's interval that is good enough: regions are told apart by 5 % ([`crate::conclusions::scan::WEAK_SHARE`]).
-pub(super) const HALF_WIDTH: f64 = 0.05;
 /// A region: the unit in which controllers and hot-plugged memory are laid out, and the largest page that CPUs have in use.
 const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
@@ -29,6 +27,7 @@ const MARGIN_PERCENT: u64 = 5;
 const LEAST_MARGIN: u64 = 2 << 30;
 /// On nodes for which that is much, the least margin is one part in so many of the node.
 const SMALL_NODE: u64 = 4;
+
 /// How much of a node to take.
 struct Take {
     bytes: u64,

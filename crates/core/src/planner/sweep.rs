@@ -11,10 +11,6 @@ use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 use std::collections::BTreeMap;
 
-/// Relative half-width of a point's interval that is good enough: levels lie tens of per cent apart.
-pub(super) const HALF_WIDTH: f64 = 0.02;
-/// Seconds for one point: 73 sizes in two curves stay below 40 s also where no point reaches its interval.
-pub(super) const POINT_BUDGET_S: f64 = 0.25;
 /// The smallest working set: a sixth of the smallest first-level cache in servers (32 KiB), one step of every kernel.
 const MIN: Bytes = Bytes::kib(4);
 /// The largest: four times any last-level cache slice that one CPU can fill today, 1.1 GiB of AMD's 3D V-Cache packages excepted.

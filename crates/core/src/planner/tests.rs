@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
-use crate::experiment::{PageRequest, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest, Table};
+use crate::plan::{Cell, Handoff, KernelRow, Plan, Step, Work};
 use crate::spec::{BandwidthShape, LatencyShape, Place, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
-use crate::traffic::{Access, LineUse};
+use crate::traffic::{Access, Form, LineUse, Mix, Width};
+use crate::units::{Bytes, IdSet};
 
 mod curve;
 mod prefetch;
@@ -113,8 +115,8 @@ fn touching_cpus_of_a_node_without_cpus_are_any_allowed() {
 #[test]
 fn the_suite_has_every_measurement_and_ends_with_a_control() {
     let plan = planned(Task::Suite, |_| ()).unwrap();
-    let experiments: Vec<Experiment> = plan.steps.iter().map(|s| s.experiment).collect();
-    use Experiment::*;
+    let experiments: Vec<_> = plan.steps.iter().map(|s| s.experiment).collect();
+    use crate::experiment::Experiment::*;
     assert_eq!(experiments, [IdleLatency, Bandwidth, Bandwidth, LoadedLatency, CacheToCache, IdleLatency]);
     assert!(plan.steps.last().unwrap().cells[0].at.repeat);
     assert_eq!(plan.keep_awake.to_string(), "0,4", "a CPU of each package");

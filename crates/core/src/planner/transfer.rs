@@ -6,8 +6,8 @@ use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Table};
 use crate::note::Note;
 use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, End, Handoff, Step, Transfers, Work};
-use crate::planner::chase::named;
 use crate::planner::check::check_cpus;
+use crate::planner::check::named;
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
 

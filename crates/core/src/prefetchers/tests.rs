@@ -1,7 +1,9 @@
 use super::*;
+use crate::conclusions::prefetchers::{NOT_EFFECTIVE, contradicted};
 use crate::estimate::Estimate;
-use crate::experiment::{Coordinates, Metric, Unit};
-use crate::result::{Evidence, PrefetchEvidence, Quality, Verdict};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Unit};
+use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, Verdict};
+use crate::units::Bytes;
 
 fn intel(model: u32) -> Processor<'static> {
     Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(model), ..Processor::default() }

@@ -52,3 +52,10 @@ pub struct CurvePoint {
     /// Latency.
     pub latency_ns: f64,
 }
+
+impl CurvePoint {
+    /// Whether both numbers are finite and positive.
+    pub fn is_sane(&self) -> bool {
+        self.bandwidth_gbs.is_finite() && self.bandwidth_gbs > 0.0 && self.latency_ns.is_finite() && self.latency_ns > 0.0
+    }
+}

@@ -4,7 +4,7 @@ use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, Metric, Unit};
-use crate::result::Evidence;
+use crate::result::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 
 /// One number with everything that makes it trustworthy.

@@ -3,7 +3,10 @@
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
-use crate::result::{CurveSummary, Environment, Health, Measurement};
+use crate::result::curves::CurveSummary;
+use crate::result::environment::Environment;
+use crate::result::health::Health;
+use crate::result::measurement::Measurement;
 use crate::topology::Machine;
 use serde::{Deserialize, Serialize};
 

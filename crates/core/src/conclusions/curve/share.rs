@@ -1,6 +1,6 @@
 //! The latency at a share of the peak: which delay to measure next, and which point answers.
 
-use crate::conclusions::curve::{IDLE_DELAY_CYCLES, is_sane};
+use crate::conclusions::curve::delays::IDLE_DELAY_CYCLES;
 use crate::estimate::Estimate;
 use crate::result::{CurvePoint, CurveShare};
 
@@ -14,7 +14,7 @@ pub const MOST_TRIES: u32 = 7;
 /// Points from the peak to the lightest load, by delay; and the peak. Past its peak an over-saturated curve has each bandwidth a second
 /// time, at a latency that nobody would choose.
 fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
-    let sane = || points.iter().copied().filter(is_sane);
+    let sane = || points.iter().copied().filter(CurvePoint::is_sane);
     let peak = sane().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs))?;
     let mut side: Vec<CurvePoint> = sane().filter(|p| p.delay_cycles >= peak.delay_cycles).collect();
     side.sort_by_key(|p| p.delay_cycles);

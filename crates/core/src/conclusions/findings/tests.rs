@@ -1,8 +1,8 @@
 use super::*;
 use crate::conclusions::limit::tests::{bandwidth, machine, report};
-use crate::experiment::PageRequest;
-use crate::plan::{BufferPlan, Cell, Loader, StopRule, Traffic, Work};
-use crate::result::{Quality, QualityLevel};
+use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest, Table};
+use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
+use crate::result::{Health, HealthStatus, Measurement, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};

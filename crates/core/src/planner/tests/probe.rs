@@ -16,7 +16,7 @@ fn a_chase_goes_as_far_and_in_the_orders_asked() {
         Work::Latency { allocations, orders, hops, histogram, .. } => (allocations, orders, hops, histogram),
         other => panic!("{other:?}"),
     };
-    use ChaseOrder::*;
+    use crate::experiment::ChaseOrder::*;
     assert_eq!(latency(|_| ()), (12, vec![], None, None));
     let twice = |s: &mut Spec| s.chase.orders = vec![Sequential, FullRandom, Sequential];
     assert_eq!(latency(twice).1, [Sequential, FullRandom], "each once, in the order named");
@@ -153,7 +153,7 @@ fn a_node_matrix_has_a_near_pair_and_both_homes_of_every_two_nodes() {
             (h.reader, h.holder, h.buffer.node, h.state)
         })
         .collect();
-    use LineState::*;
+    use crate::experiment::LineState::*;
     let near = [(0, 2, 0, Hit), (0, 2, 0, Hitm)];
     let far = [(0, 4, 0, Hitm), (0, 4, 1, Hitm), (4, 0, 0, Hitm), (4, 0, 1, Hitm)];
     assert_eq!(cells, [near.as_slice(), far.as_slice()].concat());
