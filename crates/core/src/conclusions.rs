@@ -8,4 +8,5 @@ pub mod levels;
 pub mod limit;
 pub mod prefetchers;
 pub mod scan;
+pub mod summary;
 pub mod trend;

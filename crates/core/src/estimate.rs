@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::PrefetchRequest;
+use crate::traffic::Mix;
+use crate::units::IdSet;
+
 /// A median with its interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
@@ -9,7 +13,7 @@ pub struct Estimate {
     pub value: Option<f64>,
     /// Why `value` is `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub not_measured: Option<NotMeasured>,
     /// How many samples.
     pub n: u32,
     /// The smallest.
@@ -52,4 +56,82 @@ pub struct Mode {
     pub value: f64,
     /// The share of samples in it, 0 to 1.
     pub share: f64,
+}
+
+/// Why a number was not measured. `detail` is what the operating system or a library said of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum NotMeasured {
+    /// The run was interrupted before its turn.
+    Interrupted,
+    /// The time for the whole run was over before its turn.
+    OutOfTime,
+    /// Its threads got no time on their CPUs.
+    NoSamples,
+    /// A CPU got no time in many bursts.
+    NoCpuTime {
+        /// The CPU.
+        cpu: u32,
+    },
+    /// CPUs never ran at the same time.
+    NeverTogether {
+        /// The CPUs.
+        cpus: IdSet,
+    },
+    /// CPUs went offline, or left this process's cpuset or affinity.
+    CpusLost {
+        /// The CPUs.
+        cpus: IdSet,
+    },
+    /// Memory nodes went offline, or left this process's cpuset.
+    NodesLost {
+        /// The nodes.
+        nodes: IdSet,
+    },
+    /// There was no memory for it.
+    NoMemory {
+        /// What was wanted, why it was refused, and the way out.
+        detail: String,
+    },
+    /// A thread could not be started, or was lost.
+    NoThread {
+        /// Its CPU.
+        cpu: u32,
+        /// What happened.
+        detail: String,
+    },
+    /// No kernel that this CPU runs produces the mix.
+    NoKernel {
+        /// The mix.
+        mix: Mix,
+    },
+    /// No region of a node's memory could be taken, or none was left to read.
+    NoRegion {
+        /// The node.
+        node: u32,
+        /// Why.
+        detail: String,
+    },
+    /// The start signal could not be waited for.
+    NoStartSignal {
+        /// Why.
+        detail: String,
+    },
+    /// Prefetchers could not be switched as the cell wants them.
+    PrefetchersNotSet {
+        /// How they were to be.
+        state: PrefetchRequest,
+        /// Why.
+        detail: String,
+    },
+    /// An event could not be counted.
+    NotCounted {
+        /// Why.
+        detail: String,
+    },
+    /// Something that should not happen.
+    Internal {
+        /// What.
+        detail: String,
+    },
 }

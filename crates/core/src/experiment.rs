@@ -4,10 +4,61 @@ use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// An experiment by name: cells that differ in some coordinates and make one table or one curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
+    /// Idle latency by node of the CPU and node of the memory.
+    IdleLatency,
+    /// Idle latency by CPU.
+    IdleLatencyPerCpu,
+    /// Bandwidth by mix of traffic.
+    Bandwidth,
+    /// Bandwidth by node of the CPUs and node of the memory.
+    BandwidthMatrix,
+    /// Bandwidth by number of CPUs.
+    BandwidthRamp,
+    /// Bandwidth by mix, number of CPUs and injection delay, to find the highest.
+    BandwidthSearch,
+    /// Bandwidth by last-level cache: the CPUs behind each.
+    BandwidthPerCache,
+    /// Latency and bandwidth of a chase beside loaders, by injection delay.
+    LoadedLatency,
+    /// Cache-to-cache transfers between chosen CPUs: by distance, or between every two nodes.
+    CacheToCache,
+    /// Cache-to-cache transfers between every two CPUs.
+    CacheToCacheMatrix,
+    /// Bandwidth of each region of a node's memory.
+    MemoryScan,
+    /// Latency and bandwidth by working set: how much memory is used again and again.
+    Sweep,
+    /// Latency and bandwidth by state of the prefetchers and node of the memory.
+    PrefetchComparison,
+    /// The loop of `memgauge stream`.
+    Stream,
+    /// The loop of `memgauge chase`.
+    Chase,
+}
+
+impl Experiment {
+    /// How a quantity of the experiment is measured.
+    pub const fn method(self, metric: Metric) -> Method {
+        match (self, metric) {
+            (Self::IdleLatency | Self::IdleLatencyPerCpu | Self::Chase, _) => Method::IdleLatency,
+            (Self::Bandwidth | Self::BandwidthMatrix | Self::BandwidthRamp | Self::BandwidthSearch, _) => Method::Bandwidth,
+            (Self::BandwidthPerCache | Self::Stream, _) => Method::Bandwidth,
+            (Self::LoadedLatency, _) => Method::LoadedLatency,
+            (Self::CacheToCache | Self::CacheToCacheMatrix, _) => Method::CacheToCache,
+            (Self::MemoryScan, _) => Method::MemoryScan,
+            (Self::Sweep | Self::PrefetchComparison, Metric::Latency) => Method::IdleLatency,
+            (Self::Sweep | Self::PrefetchComparison, Metric::Bandwidth) => Method::Bandwidth,
+        }
+    }
+}
+
+/// How something is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
     /// A chase alone.
     IdleLatency,
     /// Loaders alone.
@@ -16,52 +67,45 @@ pub enum Experiment {
     LoadedLatency,
     /// One cache to another.
     CacheToCache,
-    /// Bandwidth of each region of a node's memory.
+    /// Each region of a node's memory.
     MemoryScan,
 }
 
-/// What a table of results is; tells tables of the same experiment apart.
+/// Where the memory was that a number is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Table {
-    /// By node of the CPU and node of the memory.
-    NodeMatrix,
-    /// By CPU.
-    PerCpu,
-    /// By mix of traffic.
-    PerMix,
-    /// By number of CPUs.
-    Ramp,
-    /// By injection delay.
-    Curve,
-    /// By pair of CPUs.
-    CpuPairs,
-    /// By mix, number of CPUs and injection delay, to find the highest.
-    Search,
-    /// By region of a node's memory.
-    Regions,
-    /// By last-level cache: the CPUs behind each.
-    CacheDomains,
-    /// By state of the prefetchers and node of the memory.
-    Prefetch,
-    /// By working set: how much memory is used again and again.
-    WorkingSet,
-    /// One loop of `memgauge stream` or `memgauge chase`.
-    Loop,
+pub enum MemoryPlace {
+    /// Each CPU used memory of its own node.
+    Own,
+    /// This node's memory.
+    Node(u32),
+    /// A device that is mapped with DAX.
+    Device {
+        /// Its node; `null` where the kernel does not state it.
+        node: Option<u32>,
+    },
 }
 
-/// Where in its table a result stands; what does not apply is absent.
+impl MemoryPlace {
+    /// The one node that the memory was on; `None` where it is not one, or is not known.
+    pub const fn node(self) -> Option<u32> {
+        match self {
+            Self::Own => None,
+            Self::Node(node) => Some(node),
+            Self::Device { node } => node,
+        }
+    }
+}
+
+/// Where in its experiment a result stands; what does not apply is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coordinates {
-    /// The table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub table: Option<Table>,
     /// Node of the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_node: Option<u32>,
-    /// Node of the memory; absent when each CPU used its own node's, and when a device with DAX does not state its node.
+    /// Where the memory was; absent where each thread says it for itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_node: Option<u32>,
+    pub memory: Option<MemoryPlace>,
     /// Directory whose files were the memory; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_dir: Option<String>,
@@ -71,7 +115,7 @@ pub struct Coordinates {
     /// CPU that holds the line (cache-to-cache).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_cpu: Option<u32>,
-    /// Node of the CPU that holds the line, where the table is by node.
+    /// Node of the CPU that holds the line, where the experiment is by node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_node: Option<u32>,
     /// CPU that loads the line between holder and reader, so that it is shared.
@@ -101,12 +145,16 @@ pub struct Coordinates {
     /// What the registers of all CPUs were set to, where prefetchers are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchRequest>,
-    /// This cell is measured a second time, at the end, as a control of drift.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub repeat: bool,
     /// Bytes that each CPU uses again and again (sweep, stream, chase).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,
+}
+
+impl Coordinates {
+    /// The one node that the memory was on; `None` where it is not one, or is not known.
+    pub fn memory_node(&self) -> Option<u32> {
+        self.memory.and_then(MemoryPlace::node)
+    }
 }
 
 /// Order of a chase.

@@ -7,14 +7,18 @@ mod health;
 mod levels;
 mod measurement;
 mod report;
+mod summary;
 
-pub use curves::{CurvePoint, CurveShare, CurveSummary};
-pub use environment::{ClockReport, Environment, RfoEvidence};
+pub use curves::{CurvePoint, CurveShare, CurveSummary, ShareMissed};
+pub use environment::{ClockReport, Environment, RfoEvidence, RfoReason};
 pub use evidence::{
-    Checksums, Evidence, Integrity, Mismatch, Noise, PageEvidence, PageKind, PhysicalRange, Placement, PlacementStatus, Plateau,
-    PrefetchEvidence, Pushes, TrafficRates, Trial,
+    Checksums, DisturbanceCause, Evidence, Integrity, Mismatch, Noise, PageEvidence, PageKind, PhysicalRange, Placement, PlacementMethod,
+    PlacementSource, PlacementStatus, Plateau, PrefetchEvidence, Pushes, TrafficRates, Trial,
 };
 pub use health::{Finding, Health, HealthStatus};
 pub use levels::{CacheSize, Knee, Level, LevelSummary, Point};
-pub use measurement::{Measurement, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
-pub use report::{Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
+pub use measurement::{
+    LimitShare, LimitSource, Measurement, Quality, QualityLevel, QualityReason, Samples, Verdict, VerdictReason, VerdictStatus,
+};
+pub use report::{Host, Incomplete, Moment, Report, Run, SCHEMA_VERSION, SetUp, Timing, Tool};
+pub use summary::{Absent, Summary, SummaryValue, Trust, TrustReason};

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::estimate::{Estimate, Mode};
+use crate::estimate::{Estimate, Mode, NotMeasured};
 
 /// The finite values, ascending.
 pub fn sorted(samples: &[f64]) -> Vec<f64> {
@@ -156,12 +156,12 @@ fn narrow((low, high): (f64, f64), value: f64, relative_half_width: f64) -> bool
 pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
     let values = sorted(&groups.concat());
     let Some(value) = quantile(&values, 0.5) else {
-        return Estimate { reason: Some("no samples: the threads got no time on their CPUs".to_owned()), ..Estimate::default() };
+        return Estimate { not_measured: Some(NotMeasured::NoSamples), ..Estimate::default() };
     };
     let ends = interval(groups).map(|i| i.hull());
     Estimate {
         value: Some(value),
-        reason: None,
+        not_measured: None,
         n: values.len() as u32,
         min: values.first().copied(),
         max: values.last().copied(),

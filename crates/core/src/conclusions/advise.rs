@@ -2,7 +2,7 @@
 
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PageRequest};
+use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};
 use crate::note::Note;
 use crate::result::{Measurement, PageKind};
 use crate::topology::Machine;
@@ -34,7 +34,7 @@ pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
 
 /// Translation in the first cell that has both orders; `None` where it cannot be told.
 fn translation(results: &[Measurement]) -> Option<f64> {
-    let idle = |order| results.iter().filter(move |m| m.experiment == Experiment::IdleLatency && m.at.order == Some(order));
+    let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order));
     let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
         let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
         Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
@@ -45,7 +45,7 @@ fn translation(results: &[Measurement]) -> Option<f64> {
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
     // A region of a scan is read in order: few of its loads wait for a translation.
     let small = |m: &&Measurement| {
-        m.experiment != Experiment::MemoryScan && m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2)
+        m.method() != Method::MemoryScan && m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2)
     };
     let first = results.iter().find(small)?;
     if first.evidence.pages.requested == PageRequest::Base {
@@ -56,7 +56,7 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
         Some(ns) => format!("full-random latency includes about {ns:.0} ns of translation (TLB misses)"),
         None => "latency over large buffers includes translation (TLB misses)".into(),
     };
-    let node = first.at.memory_node.or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
+    let node = first.at.memory_node().or_else(|| machine.allowed.nodes.first()).unwrap_or(0);
     let pages = first.evidence.buffer.0.div_ceil(2 << 20);
     Some(Note::warning("small-pages", format!("pages are {page}: {cost}")).advise(format!(
         "as root, reserve 2 MiB pages: echo {pages} > /sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/nr_hugepages"
@@ -66,7 +66,7 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
 fn prefetchers(results: &[Measurement]) -> Option<Note> {
     let idle = results
         .iter()
-        .find(|m| m.experiment == Experiment::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
+        .find(|m| m.method() == Method::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
     let ratio = idle.evidence.prefetch?.random_over_sequential;
     (ratio < PREFETCH_VISIBLE).then(|| {
         Note::info(
@@ -94,13 +94,13 @@ fn plateau(results: &[Measurement]) -> Option<Note> {
 fn lowest_load(results: &[Measurement]) -> Option<Note> {
     let lowest = results
         .iter()
-        .filter(|m| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
+        .filter(|m| m.method() == Method::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
         .max_by_key(|m| m.at.delay_cycles)?;
     let idle = results.iter().find(|m| {
-        m.experiment == Experiment::IdleLatency
+        m.method() == Method::IdleLatency
             && m.at.order == Some(ChaseOrder::WindowLocal)
             && m.at.cpu == lowest.at.cpu
-            && m.at.memory_node == lowest.at.memory_node
+            && m.at.memory_node() == lowest.at.memory_node()
             && m.evidence.window == lowest.evidence.window
     })?;
     let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);

@@ -9,7 +9,6 @@ mod rules;
 mod suspicion;
 mod verdict;
 
-pub use machine::LEFT_OUT;
 pub use rules::{References, Rule, Rules};
 pub use verdict::{confirm, judge};
 

@@ -1,8 +1,11 @@
 //! Whether to trust a number, and how it stands against the machine's limit.
 
 use crate::estimate::Estimate;
-use crate::experiment::{Coordinates, Metric};
-use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
+use crate::experiment::Metric;
+use crate::result::{
+    Evidence, LimitShare, LimitSource, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictReason,
+    VerdictStatus,
+};
 
 /// Share of CPU time given to others by the hypervisor above which samples are suspect.
 const STEAL: f64 = 0.005;
@@ -110,16 +113,13 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 const LEAST_DRIFT: f64 = 0.03;
 
 /// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
-pub fn mark_drift(results: &mut [Measurement]) {
-    let repeats: Vec<usize> = (0..results.len()).filter(|&i| results[i].at.repeat).collect();
+pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
-        let at = Coordinates { repeat: false, ..results[again].at.clone() };
-        let Some(first) = results.iter().position(|m| m.at == at && m.metric == results[again].metric) else { continue };
-        let (a, b) = (&results[first].estimate, &results[again].estimate);
+        let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
+        let (a, b) = (&first.estimate, &again.estimate);
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
         if drifted(a, b) && relative > LEAST_DRIFT {
-            for index in [first, again] {
-                let quality = &mut results[index].quality;
+            for quality in [&mut first.quality, &mut again.quality] {
                 quality.level = QualityLevel::Degraded;
                 quality.reasons.push(QualityReason::Drift);
                 quality.reasons.sort_unstable();
@@ -140,14 +140,14 @@ pub struct Band {
     /// Only low from here on.
     low: f64,
     /// Reasons for the two.
-    words: (&'static str, &'static str),
+    reasons: (VerdictReason, VerdictReason),
 }
 
 impl Band {
     /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
-    pub const READS: Self = Self { ok: 0.80, low: 0.70, words: ("below-80-percent", "below-70-percent") };
+    pub const READS: Self = Self { ok: 0.80, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
     /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
-    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, words: ("below-68-percent", "below-58-percent") };
+    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, reasons: (VerdictReason::Below68Percent, VerdictReason::Below58Percent) };
 }
 
 /// What the machine could do at most, and who says so.
@@ -155,8 +155,10 @@ impl Band {
 pub struct Limit {
     /// In the result's unit.
     pub value: f64,
-    /// Such as `hmat` or `user`.
-    pub source: String,
+    /// Who states it.
+    pub source: LimitSource,
+    /// The part of the machine that it is for.
+    pub share: Option<LimitShare>,
 }
 
 /// What a verdict takes into account.
@@ -167,7 +169,7 @@ pub struct Judged {
     /// The limit; `None` where it is not known.
     pub limit: Option<Limit>,
     /// The shares that are expected of it, or the word for why none are.
-    pub band: Result<Band, &'static str>,
+    pub band: Result<Band, VerdictReason>,
     /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
     pub may_fail: bool,
 }
@@ -176,11 +178,11 @@ pub struct Judged {
 /// be no source says.
 pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
     let reason = match (metric, estimate.value) {
-        (_, None) => "not-measured",
-        (Metric::Latency, _) => "not-judged",
-        (Metric::Bandwidth, _) => "limit-unknown",
+        (_, None) => VerdictReason::NotMeasured,
+        (Metric::Latency, _) => VerdictReason::NotJudged,
+        (Metric::Bandwidth, _) => VerdictReason::LimitUnknown,
     };
-    Verdict { reason: reason.to_owned(), ..Verdict::default() }
+    Verdict { reason, ..Verdict::default() }
 }
 
 /// Judges a bandwidth against the machine's limit.
@@ -192,18 +194,24 @@ pub fn verdict(judged: &Judged) -> Verdict {
     use VerdictStatus as S;
     let limit = judged.limit.as_ref().filter(|l| l.value.is_finite() && l.value > 0.0);
     let (status, reason) = match (judged.value, limit, judged.band) {
-        (None, ..) => (S::Unknown, "not-measured"),
-        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, "above-limit"),
+        (None, ..) => (S::Unknown, VerdictReason::NotMeasured),
+        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, VerdictReason::AboveLimit),
         (_, _, Err(word)) => (S::Unknown, word),
-        (_, None, _) => (S::Unknown, "limit-unknown"),
+        (_, None, _) => (S::Unknown, VerdictReason::LimitUnknown),
         (Some(value), Some(limit), Ok(band)) => match value / limit.value {
-            share if share >= band.ok => (S::Ok, "within-limit"),
-            share if share >= band.low => (S::Warning, band.words.0),
-            _ if judged.may_fail => (S::Failure, band.words.1),
-            _ => (S::Warning, band.words.1),
+            share if share >= band.ok => (S::Ok, VerdictReason::WithinLimit),
+            share if share >= band.low => (S::Warning, band.reasons.0),
+            _ if judged.may_fail => (S::Failure, band.reasons.1),
+            _ => (S::Warning, band.reasons.1),
         },
     };
-    Verdict { status, reason: reason.to_owned(), limit: limit.map(|l| l.value), limit_source: limit.map(|l| l.source.clone()) }
+    Verdict {
+        status,
+        reason,
+        limit: limit.map(|l| l.value),
+        limit_source: limit.map(|l| l.source),
+        limit_share: limit.and_then(|l| l.share),
+    }
 }
 
 #[cfg(test)]
@@ -331,17 +339,17 @@ mod tests {
             (verdict.status, verdict.reason)
         };
         for (value, status, reason) in [
-            (103.0, VerdictStatus::Unknown, "above-limit"),
-            (101.0, VerdictStatus::Ok, "within-limit"),
-            (80.0, VerdictStatus::Ok, "within-limit"),
+            (103.0, VerdictStatus::Unknown, VerdictReason::AboveLimit),
+            (101.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
+            (80.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
             (79.9, VerdictStatus::Warning, "below-80-percent"),
             (70.0, VerdictStatus::Warning, "below-80-percent"),
             (69.9, VerdictStatus::Failure, "below-70-percent"),
         ] {
             assert_eq!(of(value, 100.0), (status, reason.to_owned()), "{value}");
         }
-        assert_eq!(of(80.0, f64::NAN).1, "limit-unknown");
-        assert_eq!(of(80.0, 0.0).1, "limit-unknown");
+        assert_eq!(of(80.0, f64::NAN).1, VerdictReason::LimitUnknown);
+        assert_eq!(of(80.0, 0.0).1, VerdictReason::LimitUnknown);
     }
 
     #[test]
@@ -359,11 +367,11 @@ mod tests {
         let none = verdict(&Judged { band: Err("not-all-cores"), ..judged(20.0, 100.0) });
         assert_eq!((none.status, none.reason.as_str()), (VerdictStatus::Unknown, "not-all-cores"));
         assert_eq!((none.limit, none.limit_source.as_deref()), (Some(100.0), Some("user")));
-        assert_eq!(verdict(&Judged { band: Err("not-all-cores"), ..judged(120.0, 100.0) }).reason, "above-limit");
-        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, "limit-unknown");
-        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, "not-measured");
-        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, "not-judged");
-        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, "limit-unknown");
-        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, "not-measured");
+        assert_eq!(verdict(&Judged { band: Err("not-all-cores"), ..judged(120.0, 100.0) }).reason, VerdictReason::AboveLimit);
+        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, VerdictReason::LimitUnknown);
+        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, VerdictReason::NotMeasured);
+        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, VerdictReason::NotJudged);
+        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, VerdictReason::LimitUnknown);
+        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, VerdictReason::NotMeasured);
     }
 }

@@ -13,7 +13,7 @@
 //!    and the size after it. Under LRU a cyclic walk leaves sharply, with any other replacement gradually.
 //! 4. Knees are matched with caches in order, so that the distances between their sizes are least together.
 
-use crate::experiment::{Coordinates, Metric, Table};
+use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::result::{CacheSize, Knee, Level, LevelSummary, Measurement, Point};
 use crate::stats;
 use crate::topology::{Machine, Topology};
@@ -44,7 +44,7 @@ pub const SHARED: f64 = 0.1;
 /// The levels in every curve over the working set that `results` holds.
 pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
     let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
-    for m in results.iter().filter(|m| m.at.table == Some(Table::WorkingSet) && m.at.working_set.is_some() && m.estimate.value.is_some()) {
+    for m in results.iter().filter(|m| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some()) {
         let at = Coordinates { working_set: None, ..m.at.clone() };
         match curves.iter_mut().find(|c| c.0 == at && c.1 == m.metric) {
             Some(curve) => curve.2.push(m),

@@ -1,23 +1,12 @@
 //! What the machine's memory could transfer at most, who says so, and how bandwidths stand against it.
 
 use crate::conclusions::judge::{self, Band, Judged};
-use crate::experiment::{Experiment, Metric};
+use crate::experiment::{Method, Metric};
 use crate::note::Note;
-use crate::result::{Environment, Measurement, QualityLevel, QualityReason, Report};
+use crate::result::{Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, VerdictReason};
 use crate::topology::{Machine, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-
-/// Who states a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The user, by `--limit`.
-    User,
-    /// Firmware's list of memory devices (SMBIOS): populated channels x configured MT/s x 8 B.
-    Smbios,
-    /// Firmware's performance attributes (HMAT).
-    Hmat,
-}
 
 /// A limit and how firm it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,37 +14,20 @@ pub struct Limit {
     /// In 10^9 bytes a second.
     pub gbs: f64,
     /// Who states it.
-    pub source: Source,
-    /// Part of the machine that it is for, when the machine's limit was divided evenly among nodes: nodes of, nodes in all.
-    pub share: Option<(usize, usize)>,
+    pub source: LimitSource,
+    /// The part of the machine that it is for, when the machine's limit was divided evenly among nodes.
+    pub share: Option<LimitShare>,
     /// It rests on something that nobody states, or on a claim that is often wrong: too little is then no failure.
     pub doubtful: bool,
     /// Whether it is published how much of such a limit CPUs reach.
     pub banded: bool,
 }
 
-impl Limit {
-    /// The source as results state it: `user`, `smbios`, `smbios-upper-bound` (channels could not be told from slots) or `hmat`, followed
-    /// by the share, as in `smbios, 1 of 4 nodes`.
-    pub fn source_text(&self) -> String {
-        let word = match self.source {
-            Source::User => "user",
-            Source::Smbios if self.doubtful => "smbios-upper-bound",
-            Source::Smbios => "smbios",
-            Source::Hmat => "hmat",
-        };
-        match self.share {
-            Some((part, all)) if part < all => format!("{word}, {part} of {all} nodes"),
-            _ => word.to_owned(),
-        }
-    }
-}
-
 /// The limit of a whole machine, as somebody states it.
 #[derive(Debug, Clone, Copy)]
 struct Stated {
     gbs: f64,
-    source: Source,
+    source: LimitSource,
     doubtful: bool,
     banded: bool,
 }
@@ -75,13 +47,13 @@ impl<'a> Limits<'a> {
     pub fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
         let topology = &machine.topology;
         let stated = match peak_gbs {
-            Some(gbs) => Ok(Stated { gbs, source: Source::User, doubtful: false, banded: true }),
+            Some(gbs) => Ok(Stated { gbs, source: LimitSource::User, doubtful: false, banded: true }),
             // What a virtual machine's firmware says is made up by its host.
             None => {
                 let doubtful = |known: bool| !known || machine.identity.hypervisor.is_some();
                 let of = |p: crate::installed::InstalledPeak| Stated {
                     gbs: p.gbs,
-                    source: Source::Smbios,
+                    source: if doubtful(p.channels_known) { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios },
                     doubtful: doubtful(p.channels_known),
                     banded: p.dimms,
                 };
@@ -114,14 +86,14 @@ impl<'a> Limits<'a> {
             return Some(Limit {
                 gbs: gbs * share.0 as f64 / share.1 as f64,
                 source,
-                share: (share.1 > 1).then_some(share),
+                share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, of: share.1 as u32 }),
                 doubtful,
                 banded,
             });
         }
         let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
-        Some(Limit { gbs, source: Source::Hmat, share: None, doubtful: true, banded: true })
+        Some(Limit { gbs, source: LimitSource::Hmat, share: None, doubtful: true, banded: true })
     }
 }
 
@@ -157,35 +129,38 @@ pub fn attach(report: &mut Report) {
 /// Sets the verdict of one measurement.
 fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environment: &Environment) {
     // A scan's regions were judged against each other.
-    if m.metric != Metric::Bandwidth || m.experiment == Experiment::MemoryScan || m.estimate.value.is_none() {
+    if m.metric != Metric::Bandwidth || m.method() == Method::MemoryScan || m.estimate.value.is_none() {
         return;
     }
     let all_reads = m.at.mix == Some(Mix::AllReads);
     let cpus = m.at.cpus.clone().unwrap_or_default();
     let in_memory = m.at.memory_dir.is_none() && memory_sized(&machine.topology, &cpus, m.evidence.buffer);
-    let limit = limit_of(m, limits, &cpus).filter(|l| in_memory && (all_reads || l.source != Source::Hmat));
+    let limit = limit_of(m, limits, &cpus).filter(|l| in_memory && (all_reads || l.source != LimitSource::Hmat));
     // The bus is what a limit is about; the application's bytes are less where stores read first.
-    let bus = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).filter(|_| m.experiment == Experiment::Bandwidth);
+    let bus = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).filter(|_| m.method() == Method::Bandwidth);
     let band = match () {
-        () if !in_memory => Err("not-memory"),
-        () if m.experiment != Experiment::Bandwidth || m.at.delay_cycles.is_some_and(|d| d > 0) => Err("not-all-load"),
-        () if threads_as_given(m) => Err("threads-as-given"),
-        () if !uses_all_cores(&machine.topology, &cpus, m) => Err("not-all-cores"),
-        () if bus.is_none() => Err("bus-bytes-unknown"),
-        () if limit.as_ref().is_some_and(|l| !l.banded) => Err("no-band-for-this-memory"),
+        () if !in_memory => Err(VerdictReason::NotMemory),
+        () if m.method() != Method::Bandwidth || m.at.delay_cycles.is_some_and(|d| d > 0) => Err(VerdictReason::NotAllLoad),
+        () if threads_as_given(m) => Err(VerdictReason::ThreadsAsGiven),
+        () if !uses_all_cores(&machine.topology, &cpus, m) => Err(VerdictReason::NotAllCores),
+        () if bus.is_none() => Err(VerdictReason::BusBytesUnknown),
+        () if limit.as_ref().is_some_and(|l| !l.banded) => Err(VerdictReason::NoBandForThisMemory),
         () if all_reads => Ok(Band::READS),
         () => Ok(Band::MIXED),
     };
     let may_fail = all_reads && m.estimate.converged && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
-    let source = limit.as_ref().map(Limit::source_text);
-    let limit = limit.zip(source).map(|(limit, source)| judge::Limit { value: limit.gbs, source });
-    m.verdict = judge::verdict(&Judged { value: bus.or(m.estimate.value), limit, band, may_fail });
+    m.verdict = judge::verdict(&Judged {
+        value: bus.or(m.estimate.value),
+        limit: limit.map(|l| judge::Limit { value: l.gbs, source: l.source, share: l.share }),
+        band,
+        may_fail,
+    });
 }
 
 /// The limit of the memory that a measurement used.
 fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
-    match m.at.memory_node {
+    match m.at.memory_node() {
         // Several nodes' memory is busy at once, or each thread's is what its line in a file says.
         _ if m.at.load_nodes.is_some() || threads_as_given(m) => None,
         Some(node) if homes.len() == 1 => limits.of_nodes(&IdSet::one(node), homes.first()),
@@ -201,13 +176,13 @@ fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit>
 
 /// Whether each thread did what it was told to: with a delay, over memory of its own.
 fn threads_as_given(m: &Measurement) -> bool {
-    m.experiment == Experiment::Bandwidth && m.at.mix.is_none()
+    m.method() == Method::Bandwidth && m.at.mix.is_none()
 }
 
 /// Whether every core of the nodes that took part did. Fewer are limited by what a core, or a link of a few cores, can have on its way.
 fn uses_all_cores(topology: &Topology, cpus: &IdSet, m: &Measurement) -> bool {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(topology.cpu(c)?.node)).collect();
-    let nodes = topology.nodes.iter().filter(|n| homes.contains(n.id) || Some(n.id) == m.at.memory_node);
+    let nodes = topology.nodes.iter().filter(|n| homes.contains(n.id) || Some(n.id) == m.at.memory_node());
     nodes.flat_map(|n| n.cpus.iter()).all(|cpu| topology.cpu(cpu).is_none_or(|c| !c.siblings.intersection(cpus).is_empty()))
 }
 
@@ -225,7 +200,8 @@ pub fn disturbed(m: &Measurement) -> bool {
 
 /// What a reader should know of the limit where bandwidth was measured.
 pub fn note(report: &Report) -> Option<Note> {
-    let judged = |m: &&Measurement| m.experiment == Experiment::Bandwidth && m.at.memory_dir.is_none() && m.verdict.reason != "not-memory";
+    let judged =
+        |m: &&Measurement| m.method() == Method::Bandwidth && m.at.memory_dir.is_none() && m.verdict.reason != VerdictReason::NotMemory;
     let measured: Vec<&Measurement> = report.results.iter().filter(judged).filter(|m| m.estimate.value.is_some()).collect();
     if measured.is_empty() {
         return None;
@@ -245,19 +221,19 @@ pub fn note(report: &Report) -> Option<Note> {
                 .advise("give it with --limit GB/s (populated channels × MT/s × 8 B)"),
         );
     }
-    if measured.iter().any(|m| m.verdict.reason == "above-limit") {
+    if measured.iter().any(|m| m.verdict.reason == VerdictReason::AboveLimit) {
         return Some(
             Note::warning("above-limit", "more was transferred than the limit allows: the limit is wrong".to_owned())
                 .advise("give the right one with --limit GB/s (populated channels × MT/s × 8 B)"),
         );
     }
-    let smbios = measured.iter().any(|m| m.verdict.limit_source.as_deref().is_some_and(|s| s.starts_with("smbios")));
+    let smbios = measured.iter().any(|m| matches!(m.verdict.limit_source, Some(LimitSource::Smbios | LimitSource::SmbiosUpperBound)));
     let peak = report.machine.identity.installed.peak().ok().filter(|_| smbios)?;
     let mut text = format!("the limit is {} = {:.1} GB/s, as firmware states its memory devices (SMBIOS)", peak.formula(), peak.gbs);
     if !peak.channels_known {
         text.push_str("; each device is taken for a channel of its own, which is too much where two share one");
     }
-    if measured.iter().any(|m| m.verdict.limit_source.as_deref().is_some_and(|s| s.contains(" nodes"))) {
+    if measured.iter().any(|m| m.verdict.limit_share.is_some()) {
         text.push_str("; a node is assumed to have an even part of it");
     }
     Some(Note::info("limit", text))

@@ -1,6 +1,6 @@
 //! Whether prefetchers that were switched off are off, as far as chases show.
 
-use crate::experiment::{ChaseOrder, Experiment};
+use crate::experiment::{ChaseOrder, Method};
 use crate::note::Note;
 use crate::result::Measurement;
 use crate::units::Bytes;
@@ -17,7 +17,7 @@ pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
 /// Whether latencies contradict registers that say that prefetchers are off; of `results` measured in that state.
 pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> Option<Note> {
-    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.experiment == Experiment::IdleLatency).collect();
+    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.method() == Method::IdleLatency).collect();
     let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
     let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
     let highest = ratios.fold(0.0, f64::max);

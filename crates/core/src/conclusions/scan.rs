@@ -1,8 +1,9 @@
 //! What a scan of memory says: the histogram of its regions, and which of them are weak.
 
 use crate::estimate::Estimate;
-use crate::experiment::Experiment;
+use crate::experiment::Method;
 use crate::note::Note;
+use crate::result::{LimitSource, VerdictReason};
 use crate::result::{Measurement, PhysicalRange, Verdict, VerdictStatus};
 use crate::stats;
 use std::collections::BTreeMap;
@@ -15,14 +16,10 @@ pub const WEAK_SHARE: f64 = 0.05;
 pub const WEAK_MADS: f64 = 4.0;
 /// Of fewer regions none is told from the others.
 const LEAST_REGIONS: usize = 3;
-/// `reason` of the verdict on a weak region.
-pub const WEAK: &str = "weak-region";
-/// `reason` of the verdict on any other.
-pub const AS_OTHERS: &str = "as-other-regions";
-/// `reason` of the verdict on a region that did not return what was written to it, and the code of the note about it.
+/// The code of the note and of the finding about memory that did not return what was written to it.
 pub const CORRUPTED: &str = "memory-corrupted";
-/// `limit_source` of the first two.
-const SOURCE: &str = "regions-of-node";
+/// The code of the note about weak regions.
+const WEAK: &str = "weak-region";
 
 /// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
 /// median absolute deviation, whichever is more. `None` for fewer than three regions.
@@ -46,17 +43,21 @@ pub fn judge(regions: &mut [Measurement]) {
     let below = weak_below(&medians);
     for m in regions.iter_mut() {
         let (Some(below), Some(_)) = (below, m.estimate.value) else { continue };
-        let (status, reason) = if is_weak(&m.estimate, below) { (VerdictStatus::Warning, WEAK) } else { (VerdictStatus::Ok, AS_OTHERS) };
-        m.verdict = Verdict { status, reason: reason.into(), limit: Some(below), limit_source: Some(SOURCE.into()) };
+        let (status, reason) = if is_weak(&m.estimate, below) {
+            (VerdictStatus::Warning, VerdictReason::WeakRegion)
+        } else {
+            (VerdictStatus::Ok, VerdictReason::AsOtherRegions)
+        };
+        m.verdict = Verdict { status, reason, limit: Some(below), limit_source: Some(LimitSource::RegionsOfNode), limit_share: None };
     }
     for m in regions.iter_mut().filter(|m| corrupted(m)) {
-        m.verdict = Verdict { status: VerdictStatus::Failure, reason: CORRUPTED.into(), ..Verdict::default() };
+        m.verdict = Verdict { status: VerdictStatus::Failure, reason: VerdictReason::MemoryCorrupted, ..Verdict::default() };
     }
 }
 
 /// Whether a measurement is of a region that was found weak.
 pub fn found_weak(m: &Measurement) -> bool {
-    m.experiment == Experiment::MemoryScan && m.verdict.reason == WEAK
+    m.method() == Method::MemoryScan && m.verdict.reason == VerdictReason::WeakRegion
 }
 
 /// Whether a measurement is of memory that did not return what was written to it.
@@ -71,8 +72,8 @@ const NAMED: usize = 10;
 /// may not be known.
 pub fn notes(results: &[Measurement]) -> Vec<Note> {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
-    for m in results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
-        nodes.entry(m.at.memory_node).or_default().push(m);
+    for m in results.iter().filter(|m| m.method() == Method::MemoryScan && m.at.region.is_some()) {
+        nodes.entry(m.at.memory_node()).or_default().push(m);
     }
     let mut notes = Vec::new();
     for (node, regions) in nodes {

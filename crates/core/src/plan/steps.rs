@@ -92,6 +92,16 @@ pub struct Cell {
     pub at: Coordinates,
     /// What is done.
     pub work: Work,
+    /// It is measured again: as a control of drift, or to confirm what looked wrong.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeat: bool,
+}
+
+impl Cell {
+    /// A cell that is measured for the first time.
+    pub const fn new(at: Coordinates, work: Work) -> Self {
+        Self { at, work, repeat: false }
+    }
 }
 
 /// The work of one cell.

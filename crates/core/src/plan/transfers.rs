@@ -1,6 +1,7 @@
 //! Cache-to-cache transfers: one pair, or every pair.
 
-use crate::experiment::{ChaseOrder, Coordinates, LineState, Table};
+use crate::experiment::MemoryPlace;
+use crate::experiment::{ChaseOrder, Coordinates, LineState};
 use crate::plan::loaders::BufferPlan;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -127,9 +128,8 @@ impl Transfers {
         let (by, from) = (self.end(reader)?, self.end(holder)?);
         let buffer = by.buffers.get(home)?.clone();
         let at = Coordinates {
-            table: Some(Table::CpuPairs),
             cpu_node: Some(by.node),
-            memory_node: Some(buffer.node),
+            memory: Some(MemoryPlace::Node(buffer.node)),
             cpu: Some(reader),
             holder_cpu: Some(holder),
             state: Some(state),

@@ -1,6 +1,6 @@
 //! Bandwidth: one CPU set, all mixes, all pairs of nodes, growing numbers of CPUs, or a search.
 
-use crate::experiment::{Coordinates, Experiment, Table};
+use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
@@ -24,14 +24,14 @@ impl Planner<'_> {
             BandwidthShape::One | BandwidthShape::Peak => {
                 let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::PEAK } else { &[Mix::AllReads] };
                 for mix in self.mixes(default)? {
-                    let cell = self.bandwidth_cell(Table::PerMix, &order, None, fixed_node, mix)?;
+                    let cell = self.bandwidth_cell(&order, None, fixed_node, mix)?;
                     cells.extend(self.delayed(cell));
                 }
             }
             BandwidthShape::Search => {
                 for mix in self.mixes(&Mix::PEAK)? {
                     for cpus in self.crews_to_try(&order) {
-                        let cell = self.bandwidth_cell(Table::Search, &cpus, None, fixed_node, mix)?;
+                        let cell = self.bandwidth_cell(&cpus, None, fixed_node, mix)?;
                         cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
                     }
                 }
@@ -41,7 +41,7 @@ impl Planner<'_> {
                     for row in self.cpu_nodes().iter() {
                         let cpus = self.machine.topology.spread(&self.cpus_of(row));
                         for column in self.columns() {
-                            cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(row), column, mix)?);
+                            cells.push(self.bandwidth_cell(&cpus, Some(row), column, mix)?);
                         }
                     }
                 }
@@ -49,40 +49,32 @@ impl Planner<'_> {
             BandwidthShape::Ramp => {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for n in ramp(order.len()) {
-                        cells.push(self.bandwidth_cell(Table::Ramp, &order[..n], None, fixed_node, mix)?);
+                        cells.push(self.bandwidth_cell(&order[..n], None, fixed_node, mix)?);
                     }
                 }
             }
         }
-        let title = match shape {
-            _ if !self.spec.traffic.threads.is_empty() => "Bandwidth of given threads",
-            BandwidthShape::One => "Bandwidth",
-            BandwidthShape::Peak => "Peak bandwidth by mix",
-            BandwidthShape::Matrix => "Bandwidth by node",
-            BandwidthShape::Ramp => "Bandwidth by number of CPUs",
-            BandwidthShape::Search => "Highest bandwidth by mix",
+        let (experiment, title) = match shape {
+            _ if !self.spec.traffic.threads.is_empty() => (Experiment::Bandwidth, "Bandwidth of given threads"),
+            BandwidthShape::One => (Experiment::Bandwidth, "Bandwidth"),
+            BandwidthShape::Peak => (Experiment::Bandwidth, "Peak bandwidth by mix"),
+            BandwidthShape::Matrix => (Experiment::BandwidthMatrix, "Bandwidth by node"),
+            BandwidthShape::Ramp => (Experiment::BandwidthRamp, "Bandwidth by number of CPUs"),
+            BandwidthShape::Search => (Experiment::BandwidthSearch, "Highest bandwidth by mix"),
         };
-        Ok(self.step(&self.titled(title), Experiment::Bandwidth, cells))
+        Ok(self.step(&self.titled(title), experiment, cells))
     }
 
-    pub(super) fn bandwidth_cell(
-        &mut self,
-        table: Table,
-        cpus: &[u32],
-        row: Option<u32>,
-        node: Option<u32>,
-        mix: Mix,
-    ) -> Result<Cell, PlanError> {
+    pub(super) fn bandwidth_cell(&mut self, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
         let loaders = self.loaders(cpus, node, 0)?;
         let at = Coordinates {
-            table: Some(table),
             cpu_node: row,
-            memory_node: node,
+            memory: Some(self.place(node)),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
         };
-        Ok(Cell { at, work: Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 } })
+        Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 }))
     }
 
     /// The node asked for, where a measurement has place for one only.

@@ -1,6 +1,6 @@
 //! What is asked of the chase: who chases, where its buffer is, how far it goes.
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
 use crate::planner::check::{check_cpus, named};
@@ -48,8 +48,8 @@ impl Planner<'_> {
             let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
             pairs.extend(nodes.iter().map(|node| (cpu, node)));
         }
-        let table =
-            if shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several) { Table::PerCpu } else { Table::NodeMatrix };
+        let per_cpu = shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several);
+        let experiment = if per_cpu { Experiment::IdleLatencyPerCpu } else { Experiment::IdleLatency };
         let allocations = match pairs.len() {
             n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
             _ if self.spec.task == Task::Suite => SUITE_ALLOCATIONS,
@@ -65,16 +65,15 @@ impl Planner<'_> {
             }
             let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
             let at = Coordinates {
-                table: Some(table),
                 cpu_node: Some(self.node_of(cpu)),
-                memory_node: self.named(node),
+                memory: Some(self.place(Some(node))),
                 cpu: Some(cpu),
                 ..Default::default()
             };
-            cells.push(Cell { at, work: Work::Latency { probe, allocations, orders, hops, histogram } });
+            cells.push(Cell::new(at, Work::Latency { probe, allocations, orders, hops, histogram }));
         }
         let title = "Idle latency";
-        Ok(self.step(title, Experiment::IdleLatency, cells))
+        Ok(self.step(title, experiment, cells))
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {

@@ -1,11 +1,11 @@
 //! What all of the planner reads: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
 
 use crate::directory::FileBacking;
-use crate::experiment::{Coordinates, Experiment, Table};
+use crate::experiment::Experiment;
+use crate::experiment::MemoryPlace;
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, Step, StopRule};
-use crate::planner::check::check_chase;
-use crate::planner::check::{check_cpus, check_directory, check_nodes};
+use crate::planner::check::{check_chase, check_cpus, check_directory, check_nodes};
 use crate::planner::error::PlanError;
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
@@ -148,9 +148,13 @@ impl<'a> Planner<'a> {
         near
     }
 
-    /// A buffer's node as a coordinate: a device that does not state its node has none.
-    pub(super) fn named(&self, node: u32) -> Option<u32> {
-        self.device.unwrap_or(Some(node))
+    /// Where memory on `node` is; each CPU's own where none is named.
+    pub(super) fn place(&self, node: Option<u32>) -> MemoryPlace {
+        match (self.device, node) {
+            (Some(node), _) => MemoryPlace::Device { node },
+            (None, Some(node)) => MemoryPlace::Node(node),
+            (None, None) => MemoryPlace::Own,
+        }
     }
 
     /// The columns of a matrix: the nodes measured, or the one device. `None`: its node is not known.
@@ -171,11 +175,13 @@ impl<'a> Planner<'a> {
                 cell.at.memory_dir = Some(dir.file.path.clone());
             }
         }
-        let matrix = cells.first().is_some_and(|c| matches!(c.at.table, Some(Table::NodeMatrix | Table::PerCpu | Table::CpuPairs)));
+        use Experiment as E;
+        let matrix =
+            matches!(experiment, E::IdleLatency | E::IdleLatencyPerCpu | E::BandwidthMatrix | E::CacheToCache | E::CacheToCacheMatrix);
         if matrix && cells.len() > 2 {
             shuffle(&mut cells, self.spec.seed.unwrap_or(DEFAULT_SEED));
             if let Some(first) = cells.first().cloned() {
-                cells.push(Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work });
+                cells.push(Cell { repeat: true, ..first });
             }
         }
         // What it takes is known once all steps are.

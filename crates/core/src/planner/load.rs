@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::directory::MemoryDir;
-use crate::experiment::{Coordinates, Table};
+use crate::experiment::Coordinates;
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, OwnTraffic, Traffic, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
@@ -176,9 +176,9 @@ impl Planner<'_> {
     /// The threads that were given what to do, without a chase beside them.
     pub(super) fn threads_alone(&mut self) -> Result<Vec<Cell>, PlanError> {
         let loaders = self.threads(0, &IdSet::new())?;
-        let at = Coordinates { table: Some(Table::PerMix), cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
+        let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
-        Ok(self.delayed(Cell { at, work: Work::Bandwidth { loaders, traffic, delay: 0 } }))
+        Ok(self.delayed(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 })))
     }
 
     /// The threads that were given what to do, beside `beside` bytes of a chase on `chaser`.

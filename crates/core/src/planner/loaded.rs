@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Loader, Step, Work};
 use crate::planner::check::check_nodes;
 use crate::planner::context::Planner;
@@ -46,11 +46,10 @@ impl Planner<'_> {
                 None => self.loaders(&loading, fixed_node, beside)?,
             };
             let at = Coordinates {
-                table: Some(Table::Curve),
                 cpu: Some(chaser),
                 cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
                 cpu_node: Some(self.node_of(chaser)),
-                memory_node: self.named(home),
+                memory: Some(self.place(Some(home))),
                 load_nodes,
                 order,
                 mix: (!threads).then_some(mix),
@@ -65,7 +64,7 @@ impl Planner<'_> {
             let ChaseSpec { hops, histogram, .. } = self.spec.chase;
             let order = order.unwrap_or(ChaseOrder::WindowLocal);
             let at_percent = self.spec.at_percent.clone();
-            cells.push(Cell { at, work: Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } });
+            cells.push(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }));
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
         Ok(vec![step])

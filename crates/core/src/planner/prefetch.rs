@@ -1,6 +1,6 @@
 //! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
@@ -24,14 +24,13 @@ impl Planner<'_> {
             let (mut bandwidths, mut latencies) = (Vec::new(), Vec::new());
             for node in &columns {
                 let row = Some(self.node_of(first));
-                let mut cell = self.bandwidth_cell(Table::Prefetch, &readers, row, *node, Mix::AllReads)?;
+                let mut cell = self.bandwidth_cell(&readers, row, *node, Mix::AllReads)?;
                 cell.at.prefetch = Some(state);
                 bandwidths.push(cell);
                 let home = node.unwrap_or_else(|| self.node_of(first));
                 let at = Coordinates {
-                    table: Some(Table::Prefetch),
                     cpu_node: row,
-                    memory_node: *node,
+                    memory: Some(self.place(*node)),
                     cpu: Some(first),
                     cpus: Some(IdSet::one(first)),
                     prefetch: Some(state),
@@ -44,11 +43,11 @@ impl Planner<'_> {
                     hops: None,
                     histogram: None,
                 };
-                latencies.push(Cell { at, work });
+                latencies.push(Cell::new(at, work));
             }
             let name = state.name();
-            steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::Bandwidth, bandwidths));
-            steps.push(self.step(&format!("Idle latency, prefetchers {name}"), Experiment::IdleLatency, latencies));
+            steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::PrefetchComparison, bandwidths));
+            steps.push(self.step(&format!("Idle latency, prefetchers {name}"), Experiment::PrefetchComparison, latencies));
         }
         Ok(steps)
     }

@@ -1,6 +1,6 @@
 //! The health check: few cells, chosen so that siblings can be compared, within a time that does not grow with the machine.
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
@@ -99,16 +99,13 @@ impl Planner<'_> {
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
             let at = Coordinates {
-                table: Some(Table::NodeMatrix),
                 cpu_node: Some(self.node_of(cpu)),
-                memory_node: self.named(node),
+                memory: Some(self.place(Some(node))),
                 cpu: Some(cpu),
                 ..Coordinates::default()
             };
-            cells.push(Cell {
-                at,
-                work: Work::Latency { probe, allocations: ALLOCATIONS, orders: Vec::new(), hops: None, histogram: None },
-            });
+            let work = Work::Latency { probe, allocations: ALLOCATIONS, orders: Vec::new(), hops: None, histogram: None };
+            cells.push(Cell::new(at, work));
         }
         Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
@@ -121,11 +118,11 @@ impl Planner<'_> {
             let Some(home) = cpus.first().map(|cpu| self.home_of(*cpu)) else { continue };
             for mix in [Mix::AllReads, Mix::R2W1] {
                 if self.kernels.is_empty() || self.kernels.iter().any(|k| k.mix == mix) {
-                    cells.push(self.bandwidth_cell(Table::NodeMatrix, &cpus, Some(node), Some(home), mix)?);
+                    cells.push(self.bandwidth_cell(&cpus, Some(node), Some(home), mix)?);
                 }
             }
         }
-        Ok(self.quick_step("Bandwidth by node, sampled", Experiment::Bandwidth, cells))
+        Ok(self.quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }
 
     /// The cores behind each last-level cache on their own memory, where a node has several of those.
@@ -149,9 +146,9 @@ impl Planner<'_> {
             let Some(first) = domain.first() else { continue };
             let (row, home) = (self.node_of(first), self.home_of(first));
             let cpus: Vec<u32> = domain.iter().collect();
-            cells.push(self.bandwidth_cell(Table::CacheDomains, &cpus, Some(row), Some(home), Mix::AllReads)?);
+            cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
-        Ok(Some(self.quick_step("Bandwidth by last-level cache, sampled", Experiment::Bandwidth, cells)))
+        Ok(Some(self.quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
     }
 
     /// One point: the first CPU chases while the other cores of its node load.
@@ -167,11 +164,10 @@ impl Planner<'_> {
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
         let at = Coordinates {
-            table: Some(Table::Curve),
             cpu: Some(chaser),
             cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
             cpu_node: Some(node),
-            memory_node: self.named(home),
+            memory: Some(self.place(Some(home))),
             mix: Some(Mix::AllReads),
             ..Coordinates::default()
         };
@@ -185,7 +181,7 @@ impl Planner<'_> {
             hops: None,
             histogram: None,
         };
-        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![Cell { at, work }])))
+        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![Cell::new(at, work)])))
     }
 }
 

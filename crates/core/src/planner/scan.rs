@@ -1,6 +1,6 @@
 //! A scan of memory: which CPUs read which node, how much of it is taken, and in regions of which size.
 
-use crate::experiment::{Coordinates, Experiment, PageRequest, Table};
+use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
 use crate::planner::context::Planner;
@@ -60,14 +60,13 @@ impl Planner<'_> {
             let scan = self.scan_of(node, cpus.clone(), mix, &take)?;
             taken.push((node, scan.bytes().0, take.limited_by));
             let at = Coordinates {
-                table: Some(Table::Regions),
                 cpu_node: cpus.first().map(|c| self.node_of(c)).filter(|&n| cpus.iter().all(|c| self.node_of(c) == n)),
-                memory_node: Some(node),
+                memory: Some(MemoryPlace::Node(node)),
                 cpus: Some(cpus),
                 mix: Some(mix),
                 ..Default::default()
             };
-            cells.push(Cell { at, work: Work::Scan(scan) });
+            cells.push(Cell::new(at, Work::Scan(scan)));
         }
         if self.spec.size.is_none() {
             self.notes.extend(share_note(&taken, &self.machine.topology));

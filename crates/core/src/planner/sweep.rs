@@ -1,6 +1,6 @@
 //! A sweep over working sets: which sizes, from which CPUs, over buffers of which every smaller working set is a part.
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
 use crate::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
 use crate::planner::context::Planner;
@@ -52,7 +52,7 @@ impl Planner<'_> {
                     cells.push(self.latency_sweep(cpu)?);
                 }
             }
-            steps.push(self.step("Latency by working set", Experiment::IdleLatency, cells));
+            steps.push(self.step("Latency by working set", Experiment::Sweep, cells));
         }
         if bandwidth {
             let mut cells = Vec::new();
@@ -61,7 +61,7 @@ impl Planner<'_> {
                     cells.push(self.bandwidth_sweep(group, mix)?);
                 }
             }
-            steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Bandwidth, cells));
+            steps.push(self.step(&self.titled("Bandwidth by working set"), Experiment::Sweep, cells));
         }
         Ok(steps)
     }
@@ -92,14 +92,13 @@ impl Planner<'_> {
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
         let at = Coordinates {
-            table: Some(Table::WorkingSet),
             cpu_node: Some(self.node_of(cpu)),
-            memory_node: self.named(node),
+            memory: Some(self.place(Some(node))),
             cpu: Some(cpu),
             order: Some(order),
             ..Default::default()
         };
-        Ok(Cell { at, work: Work::LatencySweep(LatencySweep { probe, order, sizes }) })
+        Ok(Cell::new(at, Work::LatencySweep(LatencySweep { probe, order, sizes })))
     }
 
     fn bandwidth_sweep(&mut self, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
@@ -115,14 +114,13 @@ impl Planner<'_> {
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
         let rows: IdSet = cpus.iter().map(|&c| self.node_of(c)).collect();
         let at = Coordinates {
-            table: Some(Table::WorkingSet),
             cpu_node: rows.first().filter(|_| rows.len() == 1),
-            memory_node: nodes.first().filter(|_| nodes.len() == 1).and_then(|n| self.named(n)),
+            memory: Some(self.place(nodes.first().filter(|_| nodes.len() == 1))),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
         };
-        Ok(Cell { at, work: Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes }) })
+        Ok(Cell::new(at, Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes })))
     }
 
     /// The node asked for, or the CPU's own.

@@ -1,6 +1,6 @@
 //! From what was asked to what will be done: the steps of each task, and their time.
 
-use crate::experiment::{Coordinates, Experiment, PrefetchRequest};
+use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, LEAST_S, Plan, Step, StopRule};
 use crate::planner::context::{DEFAULT_SEED, Planner};
@@ -88,7 +88,7 @@ impl Planner<'_> {
         }
         // The first cell once more, when everything else has run: slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
-            let cell = Cell { at: Coordinates { repeat: true, ..first.at }, work: first.work };
+            let cell = Cell { repeat: true, ..first };
             steps.push(Step {
                 title: "Idle latency again, as a control of drift".into(),
                 experiment: Experiment::IdleLatency,

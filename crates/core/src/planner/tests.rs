@@ -79,7 +79,7 @@ fn planned(task: Task, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError
 
 fn matrix_cells(step: &Step) -> Vec<(u32, u32)> {
     let mut cells: Vec<_> =
-        step.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+        step.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect();
     cells.sort_unstable();
     cells
 }
@@ -151,17 +151,17 @@ fn representatives_are_one_of_each_distance() {
     let plan = planned(Task::C2c(TransferShape::Representatives), |_| ()).unwrap();
     let pairs: std::collections::BTreeSet<_> = plan.steps[0].cells.iter().map(|c| (c.at.cpu.unwrap(), c.at.holder_cpu.unwrap())).collect();
     assert_eq!(pairs.into_iter().collect::<Vec<_>>(), [(0, 1), (0, 2), (0, 4)], "sibling, same cache, other package");
-    let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node).collect();
+    let homes: IdSet = plan.steps[0].cells.iter().filter(|c| c.at.holder_cpu == Some(4)).filter_map(|c| c.at.memory_node()).collect();
     assert_eq!(homes.to_string(), "0-1", "across packages the home matters");
 }
 
 #[test]
 fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
-    let [Cell { at, work: Work::Transfers(all) }] = &plan.steps[0].cells[..] else { panic!() };
+    let [Cell::new(at, Work::Transfers(all))] = &plan.steps[0].cells[..] else { panic!() };
     assert_eq!((at.table, all.pairs(), all.results()), (Some(Table::CpuPairs), 8 * 7, 8 * 7 * 2));
     let (at, handoff) = all.one(3, 6, 0, LineState::Hitm).unwrap();
-    assert_eq!((at.cpu, at.holder_cpu, at.memory_node, at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
+    assert_eq!((at.cpu, at.holder_cpu, at.memory_node(), at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
     assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
     assert!(all.one(3, 9, 0, LineState::Hit).is_none() && all.one(3, 6, 1, LineState::Hit).is_none());
     // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
@@ -214,7 +214,7 @@ fn everything_named_is_measured_or_refused() {
     let both = |s: &mut Spec| (s.cpus, s.nodes) = (Some("1,5".parse().unwrap()), Some("0,2".parse().unwrap()));
     let plan = planned(Task::Latency(LatencyShape::One), both).unwrap();
     let mut cells: Vec<_> =
-        plan.steps[0].cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node.unwrap())).collect();
+        plan.steps[0].cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
     cells.sort_unstable();
     assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
     for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
@@ -304,7 +304,7 @@ fn the_same_seed_gives_the_same_order_of_cells() {
 }
 
 fn matrix_order(plan: Plan) -> Vec<(u32, u32)> {
-    plan.steps[0].cells.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect()
+    plan.steps[0].cells.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect()
 }
 
 fn directory(backing: FileBacking, device_node: Option<u32>, free: Option<Bytes>) -> MemoryDir {
@@ -349,7 +349,7 @@ fn a_device_with_dax_is_one_column_at_its_node() {
     let columns = |task, node| {
         let plan = in_directory(task, directory(FileBacking::Dax, node, None), |_| ()).unwrap();
         let cells = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| !c.at.repeat);
-        let mut all: Vec<_> = cells.map(|c| (c.at.cpu_node, c.at.memory_node, c.work.buffers()[0].node)).collect();
+        let mut all: Vec<_> = cells.map(|c| (c.at.cpu_node, c.at.memory_node(), c.work.buffers()[0].node)).collect();
         all.sort_unstable();
         all
     };
@@ -422,7 +422,7 @@ fn what_does_not_go_with_a_directory_is_a_wrong_request() {
         assert!(refused(task, FileBacking::Tmpfs, |_| ()).contains("'latency', 'bandwidth' and 'loaded'"));
     }
     let far = in_directory(latency, directory(FileBacking::Tmpfs, None, None), |s| s.nodes = Some(IdSet::one(2))).unwrap();
-    assert_eq!(far.steps[0].cells[0].at.memory_node, Some(2));
+    assert_eq!(far.steps[0].cells[0].at.memory_node(), Some(2));
 }
 
 fn rows() -> Vec<KernelRow> {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
 use crate::note::Note;
 use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, End, Handoff, Step, Transfers, Work};
-use crate::planner::check::check_cpus;
-use crate::planner::check::named;
+use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
 
+use crate::experiment::MemoryPlace;
 use crate::plan::LEAST_S;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
@@ -167,9 +167,9 @@ impl Planner<'_> {
                 ),
             ));
         }
-        let at = Coordinates { table: Some(Table::CpuPairs), cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
-        let cell = Cell { at, work: Work::Transfers(transfers) };
-        Ok(self.step("Cache to cache", Experiment::CacheToCache, vec![cell]))
+        let at = Coordinates { cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
+        let cell = Cell::new(at, Work::Transfers(transfers));
+        Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
     }
 
     /// These pairs of reader and holder in every state, lines at home on each node that matters.
@@ -244,9 +244,8 @@ impl Planner<'_> {
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
-            table: Some(Table::NodeMatrix),
             cpu_node: Some(self.node_of(reader)),
-            memory_node: Some(home),
+            memory: Some(MemoryPlace::Node(home)),
             cpu: Some(reader),
             holder_cpu: Some(holder),
             holder_node: by_node.then(|| self.node_of(holder)),
@@ -257,7 +256,7 @@ impl Planner<'_> {
         };
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
         let work = Handoff { holder, reader, state, buffer, window, stride, order, sharer, holder_pushes, reader_pushes };
-        Ok(Cell { at, work: Work::Handoff(work) })
+        Ok(Cell::new(at, Work::Handoff(work)))
     }
 
     /// Clean lines may be found where the reader left them one lap over its buffer ago: in its own caches.

@@ -39,7 +39,19 @@ pub struct CurveShare {
     pub bandwidth: Estimate,
     /// Why it was not reached; absent when it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub missed: Option<ShareMissed>,
+}
+
+/// Why no point of a curve is close to a share of its peak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareMissed {
+    /// No point of the curve was measured.
+    NothingMeasured,
+    /// No delay brought less bandwidth: the chase alone has as much, or loads step over it.
+    NoLessBandwidth,
+    /// No delay brought it closer: bandwidth steps over it, or was not steady.
+    NotCloser,
 }
 
 /// A point of a curve.

@@ -48,7 +48,7 @@ pub struct RfoEvidence {
     /// The conclusion.
     pub rfo: Rfo,
     /// Why.
-    pub reason: String,
+    pub reason: RfoReason,
     /// Kernels compared: whole lines, parts of lines, non-temporal.
     pub kernels: Vec<String>,
     /// CPUs that stored.
@@ -61,11 +61,31 @@ pub struct RfoEvidence {
     pub non_temporal_gbs: Option<f64>,
 }
 
+/// Why it is known, or not, whether plain stores read first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RfoReason {
+    /// This CPU lacks one of the kinds of stores that would tell.
+    NoKernels,
+    /// The CPUs got too little time to tell.
+    TooLittleTime,
+    /// The rounds disagree, as on a busy machine.
+    RoundsDisagree,
+    /// Non-temporal stores are hardly faster than stores of parts of lines: something other than memory limits them.
+    NotMemoryBound,
+    /// Stores of whole lines are as slow as those of parts, which must read.
+    AsSlowAsParts,
+    /// Stores of whole lines are as fast as non-temporal ones, which do not read.
+    AsFastAsNonTemporal,
+    /// Stores of whole lines are neither.
+    Between,
+}
+
 impl Default for RfoEvidence {
     fn default() -> Self {
         Self {
             rfo: Rfo::Unknown,
-            reason: String::new(),
+            reason: RfoReason::NoKernels,
             kernels: Vec::new(),
             cpus: None,
             whole_gbs: None,

@@ -146,12 +146,10 @@ pub enum PageKind {
 pub struct Placement {
     /// The conclusion.
     pub status: PlacementStatus,
-    /// How the pages were put there: `mbind`; `first-touch` where policies are refused or not heeded; `device` for DAX, where the file
-    /// system chooses.
-    pub method: String,
-    /// How it was read back: `move_pages`, `numa_maps`; `device` for DAX, whose pages neither shows: the device's node as the kernel states
-    /// it; `only-node` where there is no other; `null` when none of them may be used.
-    pub source: Option<String>,
+    /// How the pages were put there; `null` for a buffer that was never allocated.
+    pub method: Option<PlacementMethod>,
+    /// How it was read back; `null` when none of the ways may be used.
+    pub source: Option<PlacementSource>,
     /// Pages checked, by node.
     pub pages_by_node: BTreeMap<u32, u64>,
     /// Why it is not verified.
@@ -183,6 +181,37 @@ impl Placement {
         }
         all.unwrap_or_default()
     }
+}
+
+/// How pages were put on their node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacementMethod {
+    /// A memory policy of the buffer.
+    Mbind,
+    /// The first touch by a CPU of the node, where policies are refused or not heeded.
+    FirstTouch,
+    /// The file system's choice, with DAX.
+    Device,
+    /// The process's own memory policy.
+    AsGiven,
+}
+
+/// How the place of pages was read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub enum PlacementSource {
+    /// `move_pages(2)` without a target.
+    #[serde(rename = "move_pages")]
+    MovePages,
+    /// `/proc/self/numa_maps`.
+    #[serde(rename = "numa_maps")]
+    NumaMaps,
+    /// The machine has no other node.
+    #[serde(rename = "only-node")]
+    OnlyNode,
+    /// The node of the device as the kernel states it, with DAX: neither of the others shows such pages.
+    #[serde(rename = "device")]
+    Device,
 }
 
 /// Whether pages were where they should be.
@@ -278,6 +307,20 @@ pub struct Mismatch {
     pub cpu: u32,
 }
 
+/// What disturbed a burst. The order is that in which causes are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DisturbanceCause {
+    /// A thread ran on another CPU.
+    Migrated,
+    /// The hypervisor gave a CPU to others.
+    Stolen,
+    /// A thread was taken off its CPU.
+    TakenOff,
+    /// The core's frequency was not that of most bursts.
+    Frequency,
+}
+
 /// What disturbed a measurement: differences of counters over its time. `null`: this kernel does not tell.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Noise {
@@ -299,9 +342,9 @@ pub struct Noise {
     /// then those of the bursts that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_left_out: Option<u32>,
-    /// What disturbed them, and why they count or not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bursts_reason: Option<String>,
+    /// How many bursts each cause disturbed; of several causes in one burst the first counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
     /// Times that the kernel took a measuring thread off its CPU.
     pub involuntary_switches: Option<u64>,
     /// Share of the measuring threads' time in which they were ready to run and did not, 0 to 1.

@@ -3,6 +3,8 @@
 use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
+use crate::estimate::{Drift, NotMeasured};
+use crate::experiment::Method;
 use crate::experiment::{Coordinates, Experiment, Metric, Unit};
 use crate::result::evidence::Evidence;
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,9 @@ pub struct Measurement {
     /// How the times of short batches of hops are distributed, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
+    /// The samples that the estimate comes from, burst by burst, so that they can be resampled later; absent where there were no bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Box<Samples>>,
     /// Proof of what was measured.
     pub evidence: Evidence,
     /// Whether to trust it.
@@ -40,6 +45,31 @@ pub struct Measurement {
     /// Lines in flight by Little's law, bandwidth x latency, of all threads together; for bandwidths measured beside a chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_in_flight: Option<f64>,
+}
+
+impl Measurement {
+    /// How it was measured.
+    pub const fn method(&self) -> Method {
+        self.experiment.method(self.metric)
+    }
+
+    /// Whether two numbers are of the same quantity at the same place.
+    pub fn is_of_same_cell(&self, other: &Self) -> bool {
+        self.experiment == other.experiment && self.metric == other.metric && self.at == other.at
+    }
+}
+
+/// Samples in the order of time, in the result's unit, rounded to six significant digits.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Samples {
+    /// Those of each burst.
+    pub bursts: Vec<Vec<f64>>,
+    /// The fresh allocation that each burst is of; absent where all bursts are of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allocations: Vec<u32>,
+    /// Bursts that do not count because they were disturbed, by their index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<u32>,
 }
 
 /// Whether to trust a number.
@@ -107,12 +137,15 @@ pub enum QualityReason {
 pub struct Verdict {
     /// The conclusion.
     pub status: VerdictStatus,
-    /// Stable word for why, such as `limit-unknown`.
-    pub reason: String,
+    /// Why.
+    pub reason: VerdictReason,
     /// The limit, in the result's unit; `null` when unknown.
     pub limit: Option<f64>,
-    /// Where the limit comes from, such as `hmat`; `null` when unknown.
-    pub limit_source: Option<String>,
+    /// Where the limit comes from; `null` when unknown.
+    pub limit_source: Option<LimitSource>,
+    /// The part of the machine that the limit is for, when the machine's was divided evenly among nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_share: Option<LimitShare>,
 }
 
 /// The conclusion against the limit.
@@ -128,4 +161,76 @@ pub enum VerdictStatus {
     /// No limit is known to judge by.
     #[default]
     Unknown,
+}
+
+/// Why a verdict is what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictReason {
+    /// There is no number.
+    #[default]
+    NotMeasured,
+    /// A latency: no source says what a memory's latency may be.
+    NotJudged,
+    /// Nobody states the limit.
+    LimitUnknown,
+    /// As much as can be expected of the limit.
+    WithinLimit,
+    /// More than the limit allows: the limit is wrong.
+    AboveLimit,
+    /// Loads only: less than published systems reach.
+    #[serde(rename = "below-80-percent")]
+    Below80Percent,
+    /// Loads only: far less than published systems reach.
+    #[serde(rename = "below-70-percent")]
+    Below70Percent,
+    /// Loads and stores: less than published systems reach.
+    #[serde(rename = "below-68-percent")]
+    Below68Percent,
+    /// Loads and stores: far less than published systems reach.
+    #[serde(rename = "below-58-percent")]
+    Below58Percent,
+    /// The buffers may be in caches.
+    NotMemory,
+    /// Not bandwidth at full load.
+    NotAllLoad,
+    /// Each thread did what a file says.
+    ThreadsAsGiven,
+    /// Some cores of the nodes were idle.
+    NotAllCores,
+    /// Whether plain stores read first is not known.
+    BusBytesUnknown,
+    /// Nothing is published of how much of such a limit CPUs reach.
+    NoBandForThisMemory,
+    /// A region of a scan that is slower than the others of its node.
+    WeakRegion,
+    /// A region of a scan like the others of its node.
+    AsOtherRegions,
+    /// Other data was read than had been written.
+    MemoryCorrupted,
+}
+
+/// Who states a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitSource {
+    /// The user, by `--limit`.
+    User,
+    /// Firmware's list of memory devices (SMBIOS): populated channels x configured MT/s x 8 B.
+    Smbios,
+    /// The same where channels could not be told from slots, or a hypervisor made the list up.
+    SmbiosUpperBound,
+    /// Firmware's performance attributes (HMAT).
+    Hmat,
+    /// The other regions of the node, in a scan.
+    RegionsOfNode,
+}
+
+/// A part of a machine's nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LimitShare {
+    /// Nodes that the limit is for.
+    pub nodes: u32,
+    /// Nodes in all.
+    pub of: u32,
 }

@@ -8,18 +8,25 @@ use crate::result::environment::Environment;
 use crate::result::health::Health;
 use crate::result::measurement::Measurement;
 use crate::topology::Machine;
+use std::collections::BTreeMap;
+
+use crate::result::Summary;
 use serde::{Deserialize, Serialize};
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run of the program: everything that every output format is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
+    /// The answers that most readers look for.
+    pub summary: Option<Summary>,
     /// The program.
     pub tool: Tool,
+    /// This run, and the machine by name.
+    pub run: Run,
     /// Its command line.
     pub argv: Vec<String>,
     /// When it started.
@@ -28,8 +35,8 @@ pub struct Report {
     pub ended: Moment,
     /// Whether everything that was planned was measured.
     pub complete: bool,
-    /// Why not, such as `interrupted by SIGINT`.
-    pub incomplete_reason: Option<String>,
+    /// Why not.
+    pub incomplete: Option<Incomplete>,
     /// The machine.
     pub machine: Machine,
     /// The state it was in.
@@ -38,6 +45,9 @@ pub struct Report {
     pub plan: Option<Plan>,
     /// What was measured.
     pub results: Vec<Measurement>,
+    /// Cells that were measured again: as a control of drift, or to confirm what looked wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<Measurement>,
     /// A program that was counted; absent in every other run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramCount>>,
@@ -53,6 +63,47 @@ pub struct Report {
     /// The verdict of a health check; absent for other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+}
+
+/// Why not everything that was planned was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "cause", rename_all = "kebab-case")]
+pub enum Incomplete {
+    /// A signal ended the run.
+    Signal {
+        /// Its name, such as `SIGINT`.
+        name: String,
+    },
+    /// The time for the whole run was over.
+    OutOfTime,
+    /// Some cells could not be measured; their results say why.
+    CellsMissing,
+    /// The program that is counted could not be started again.
+    ProgramNotRestarted,
+    /// A signal ended the program that is counted before its last run.
+    ProgramKilled,
+}
+
+/// One run, and the machine that it ran on by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Run {
+    /// Random, and never the same twice.
+    pub id: String,
+    /// What the user calls it, by `--label KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The machine by name; absent with `--no-host-identity`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+/// A machine by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Host {
+    /// Its name; `null` where it has none.
+    pub hostname: Option<String>,
+    /// A keyed hash of `/etc/machine-id`, the same in every run on this installation and in no other program; `null` where there is none.
+    pub machine_id_hash: Option<String>,
 }
 
 /// The program that measured.

@@ -2,7 +2,7 @@
 
 use crate::conclusions::curve::delays::IDLE_DELAY_CYCLES;
 use crate::estimate::Estimate;
-use crate::result::{CurvePoint, CurveShare};
+use crate::result::{CurvePoint, CurveShare, ShareMissed};
 
 /// A point this close to the bandwidth looked for, as a share of the peak, answers: bandwidths of a busy bus scatter by as much.
 const CLOSE: f64 = 0.02;
@@ -72,19 +72,14 @@ pub fn at_share(points: &[CurvePoint], percent: u32, estimates: impl Fn(u32) -> 
         Some((point, peak))
     });
     let Some((point, peak)) = found else {
-        return CurveShare { percent, reason: Some("no point of the curve was measured".into()), ..CurveShare::default() };
+        return CurveShare { percent, missed: Some(ShareMissed::NothingMeasured), ..CurveShare::default() };
     };
     let reached = point.bandwidth_gbs / peak;
     let missed = (reached - f64::from(percent) / 100.0).abs() > CLOSE;
-    let reason = missed.then(|| {
-        if reached > f64::from(percent) / 100.0 {
-            "no delay brought less bandwidth: the chase alone has as much, or loads step over it".into()
-        } else {
-            "no delay brought it closer: bandwidth steps over it, or was not steady".to_owned()
-        }
-    });
+    let too_much = reached > f64::from(percent) / 100.0;
+    let missed = missed.then_some(if too_much { ShareMissed::NoLessBandwidth } else { ShareMissed::NotCloser });
     let (latency, bandwidth) = estimates(point.delay_cycles).unwrap_or_default();
-    CurveShare { percent, reached: Some(reached), delay_cycles: Some(point.delay_cycles), latency, bandwidth, reason }
+    CurveShare { percent, reached: Some(reached), delay_cycles: Some(point.delay_cycles), latency, bandwidth, missed }
 }
 
 #[cfg(test)]
@@ -125,7 +120,7 @@ mod tests {
         for percent in [50, 75, 90] {
             let (share, tried) = search(desktop, &[0, IDLE_DELAY_CYCLES], percent);
             assert!((share.reached.unwrap() - f64::from(percent) / 100.0).abs() <= CLOSE, "{share:?}");
-            assert!(tried <= MOST_TRIES && share.reason.is_none());
+            assert!(tried <= MOST_TRIES && share.missed.is_none());
             assert_eq!(share.latency.value, share.delay_cycles.map(|d| desktop(d).1));
         }
         // A point that is close needs no other.
@@ -148,13 +143,13 @@ mod tests {
         // One loader, and a chase that has a third of the peak by itself.
         let (share, tried) = search(|delay| (3.0 + 6.0 * 100.0 / (100.0 + f64::from(delay)), 90.0), &[0, IDLE_DELAY_CYCLES], 10);
         assert!(tried <= MOST_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
-        assert!(share.reason.unwrap().contains("chase alone"));
+        assert!(share.missed == Some(ShareMissed::NoLessBandwidth));
         // Loads that are all or nothing.
         let (share, tried) = search(|delay| (if delay < 777 { 40.0 } else { 4.0 }, 90.0), &[0, IDLE_DELAY_CYCLES], 50);
-        assert!(tried == MOST_TRIES && share.reason.is_some(), "{share:?}");
+        assert!(tried == MOST_TRIES && share.missed.is_some(), "{share:?}");
         let nothing = at_share(&[], 50, |_| None);
         assert_eq!((nothing.reached, nothing.latency.value), (None, None));
-        assert!(nothing.reason.is_some());
+        assert!(nothing.missed.is_some());
     }
 
     proptest! {

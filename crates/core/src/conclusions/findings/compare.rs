@@ -1,10 +1,12 @@
 //! Numbers against numbers: siblings of one machine, and a machine against a baseline.
 
 use crate::conclusions::findings::rules::{References, Rules};
-use crate::conclusions::findings::suspicion::{FAIL_DIFFERENCE, LEAST_DIFFERENCE, WARN_DIFFERENCE};
-use crate::conclusions::findings::suspicion::{Suspicion, capped, first_round, name, shown, worse_by};
+use crate::conclusions::findings::suspicion::{
+    FAIL_DIFFERENCE, LEAST_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, first_round, name, shown, worse_by,
+};
 use crate::conclusions::limit::disturbed;
-use crate::experiment::{Coordinates, Metric, Table};
+use crate::experiment::Experiment;
+use crate::experiment::Metric;
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
 use std::collections::BTreeMap;
@@ -44,17 +46,21 @@ fn severity(by: f64, metric: Metric) -> HealthStatus {
 
 /// What siblings have in common, as text: they do the same work on parts of the machine that are alike.
 fn family(report: &Report, m: &Measurement) -> Option<String> {
+    use Experiment as E;
     let at = &m.at;
     let topology = &report.machine.topology;
     // Remote pairs differ by how far they are; only what is near is alike.
-    let own = at.cpu_node.is_some() && at.cpu_node == at.memory_node;
-    if !own || !matches!(at.table, Some(Table::NodeMatrix | Table::CacheDomains)) || at.memory_dir.is_some() {
+    let own = at.cpu_node.is_some() && at.cpu_node == at.memory_node();
+    if !own
+        || !matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache)
+        || at.memory_dir.is_some()
+    {
         return None;
     }
     let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
     let kind = topology.cpu(first).and_then(|c| c.kind.clone());
     let cpus = at.cpus.as_ref().map_or(1, crate::units::IdSet::len);
-    Some(format!("{:?} {:?} {:?} {:?} {:?} {:?} {cpus} {kind:?}", m.experiment, m.metric, at.table, at.mix, at.order, at.delay_cycles))
+    Some(format!("{:?} {:?} {:?} {:?} {:?} {cpus} {kind:?}", m.experiment, m.metric, at.mix, at.order, at.delay_cycles))
 }
 
 /// Measurements of the same family, where there are several.
@@ -85,7 +91,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
             let Some(by) = own.worse_than(Interval { value, low, high }, m.metric) else { continue };
             let mut severity = capped(severity(by, m.metric), m, report);
             // Cache domains of one node share its memory; no source says how alike they must be.
-            let shares = m.at.table == Some(Table::CacheDomains) || others.iter().any(|&i| disturbed(view[i]));
+            let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
             if severity == HealthStatus::Failure && shares {
                 severity = HealthStatus::Warning;
             }
@@ -103,10 +109,11 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
 
 /// The baseline's measurement of the same cell, with the same pages.
 fn counterpart<'b>(m: &Measurement, baseline: &'b Report) -> Option<&'b Measurement> {
-    // A repeat is of the same cell.
-    let at = Coordinates { repeat: false, ..m.at.clone() };
-    let same = |b: &&Measurement| b.experiment == m.experiment && b.metric == m.metric && b.at == at;
-    baseline.results.iter().find(same).filter(|b| b.estimate.value.is_some() && b.evidence.pages.obtained == m.evidence.pages.obtained)
+    baseline
+        .results
+        .iter()
+        .find(|b| b.is_of_same_cell(m))
+        .filter(|b| b.estimate.value.is_some() && b.evidence.pages.obtained == m.evidence.pages.obtained)
 }
 
 /// Why two machines cannot be compared.

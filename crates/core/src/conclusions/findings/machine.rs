@@ -1,10 +1,9 @@
 //! Findings that are not about single numbers: errors, cells without a value, other work, uneven memory.
 
 use crate::conclusions::findings::suspicion::name;
+use crate::estimate::NotMeasured;
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
-
-/// Why a cell has no value when the time for all cells was over before its turn.
-pub const LEFT_OUT: &str = "left out: the time for the whole run was over";
+use crate::wording::reasons;
 
 /// Node sizes of siblings differ by less: firmware takes a part of the first node.
 pub(super) const MEMORY_DIFFERENCE: f64 = 0.10;
@@ -29,7 +28,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
             "take the machine out of service and test its memory",
         ));
     }
-    let left_out = |m: &&&Measurement| m.estimate.reason.as_deref() == Some(LEFT_OUT);
+    let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
         results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
     if let Some(first) = late.first() {
@@ -41,7 +40,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
     if let Some(first) = missing.first() {
         let none = missing.len() == results.len();
         let severity = if none { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
-        let why = first.estimate.reason.as_deref().unwrap_or("no reason is stated");
+        let why = first.estimate.not_measured.as_ref().map_or_else(|| "no reason is stated".into(), reasons::not_measured);
         let message = format!("{} of {} numbers could not be measured; {}: {why}", missing.len(), results.len(), name(first));
         found.push(Finding::new("not-measured", severity, message, ""));
     } else if results.is_empty() {

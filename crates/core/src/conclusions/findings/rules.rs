@@ -2,7 +2,8 @@
 
 use crate::conclusions::findings::suspicion::{Suspicion, capped, name, shown};
 use crate::conclusions::limit::disturbed;
-use crate::experiment::{ChaseOrder, Experiment, Metric, Table};
+use crate::experiment::Method;
+use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 use crate::traffic::Mix;
 use serde::Deserialize;
@@ -24,7 +25,7 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// What is measured.
+    /// What is measured; `bandwidth` is the bandwidth by node.
     pub experiment: Experiment,
     /// The quantity; that of the experiment where it is not said, latency for latency under load.
     pub metric: Option<Metric>,
@@ -38,8 +39,6 @@ pub struct Rule {
     pub memory_node: Option<u32>,
     /// Whether CPUs and memory are of one node; either where it is not said.
     pub local: Option<bool>,
-    /// The table; that by node where it is not said.
-    pub table: Option<Table>,
     /// Below this is a warning.
     pub warn_below: Option<f64>,
     /// Below this is a failure.
@@ -55,20 +54,16 @@ impl Rule {
     pub(super) fn is_for(&self, m: &Measurement) -> bool {
         let at = &m.at;
         let is = |asked: Option<u32>, node: Option<u32>| asked.is_none() || asked == node;
-        let metric = match self.experiment {
-            Experiment::Bandwidth => Metric::Bandwidth,
-            _ => Metric::Latency,
-        };
+        let experiment = if self.experiment == Experiment::Bandwidth { Experiment::BandwidthMatrix } else { self.experiment };
+        let metric = if experiment.method(Metric::Latency) == Method::Bandwidth { Metric::Bandwidth } else { Metric::Latency };
         let order = at.order.is_none() || at.order == Some(self.order.unwrap_or(ChaseOrder::WindowLocal));
-        let table = self.experiment == Experiment::LoadedLatency || at.table == Some(self.table.unwrap_or(Table::NodeMatrix));
-        self.experiment == m.experiment
+        experiment == m.experiment
             && self.metric.unwrap_or(metric) == m.metric
             && (self.mix.is_none() || self.mix == at.mix)
             && order
-            && table
             && is(self.cpu_node, at.cpu_node)
-            && is(self.memory_node, at.memory_node)
-            && self.local.is_none_or(|local| local == (at.cpu_node == at.memory_node))
+            && is(self.memory_node, at.memory_node())
+            && self.local.is_none_or(|local| local == (at.cpu_node == at.memory_node()))
     }
 
     /// What a value is by this rule, and the band that it is outside of.
@@ -83,7 +78,6 @@ impl Rule {
     pub(super) fn describe(&self) -> String {
         let mut words = vec![word(&self.experiment)];
         words.extend(self.metric.as_ref().map(word));
-        words.extend(self.table.as_ref().map(word));
         words.extend(self.order.as_ref().map(word));
         words.extend(self.mix.map(|m| m.to_string()));
         words.extend(self.cpu_node.map(|n| format!("CPUs of node {n}")));

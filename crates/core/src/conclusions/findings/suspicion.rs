@@ -1,7 +1,7 @@
 //! A number that looks wrong, and what is needed to say so.
 
 use crate::conclusions::limit::blameless;
-use crate::experiment::{ChaseOrder, Experiment, Metric, Table};
+use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 
 /// A cell that looks wrong.
@@ -25,7 +25,7 @@ pub(super) const FAIL_DIFFERENCE: f64 = 0.10;
 
 /// Everything but repeats.
 pub(super) fn first_round(report: &Report) -> Vec<&Measurement> {
-    report.results.iter().filter(|m| !m.at.repeat).collect()
+    report.results.iter().collect()
 }
 
 /// A failure that something else may explain is a warning.
@@ -38,25 +38,25 @@ pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -
 pub(super) fn name(m: &Measurement) -> String {
     let at = &m.at;
     let mut words = Vec::new();
-    match (at.table, &at.cpus, at.cpu, at.cpu_node) {
-        (Some(Table::CacheDomains), Some(cpus), ..) => words.push(format!("CPUs {cpus} behind one cache")),
+    match (m.experiment, &at.cpus, at.cpu, at.cpu_node) {
+        (Experiment::BandwidthPerCache, Some(cpus), ..) => words.push(format!("CPUs {cpus} behind one cache")),
         (_, _, Some(cpu), _) => words.push(format!("CPU {cpu}")),
         (_, _, _, Some(node)) => words.push(format!("node {node}")),
         (_, Some(cpus), ..) => words.push(format!("CPUs {cpus}")),
         _ => words.push("all".into()),
     }
-    if let Some(memory) = at.memory_node {
+    if let Some(memory) = at.memory_node() {
         words.push(if at.cpu_node == Some(memory) { "own memory".into() } else { format!("memory of node {memory}") });
     }
-    words.extend(at.mix.filter(|_| m.experiment != Experiment::IdleLatency).map(|mix| mix.to_string()));
+    words.extend(at.mix.filter(|_| m.method() != Method::IdleLatency).map(|mix| mix.to_string()));
     words.push(
-        match (m.experiment, m.metric, at.order) {
-            (Experiment::IdleLatency, _, Some(ChaseOrder::FullRandom)) => "full-random latency",
-            (Experiment::IdleLatency, ..) => "idle latency",
-            (Experiment::LoadedLatency, Metric::Latency, _) => "latency under load",
-            (Experiment::LoadedLatency, ..) => "bandwidth beside a chase",
-            (Experiment::Bandwidth | Experiment::MemoryScan, ..) => "bandwidth",
-            (Experiment::CacheToCache, ..) => "transfer",
+        match (m.method(), m.metric, at.order) {
+            (Method::IdleLatency, _, Some(ChaseOrder::FullRandom)) => "full-random latency",
+            (Method::IdleLatency, ..) => "idle latency",
+            (Method::LoadedLatency, Metric::Latency, _) => "latency under load",
+            (Method::LoadedLatency, ..) => "bandwidth beside a chase",
+            (Method::Bandwidth | Method::MemoryScan, ..) => "bandwidth",
+            (Method::CacheToCache, ..) => "transfer",
         }
         .into(),
     );

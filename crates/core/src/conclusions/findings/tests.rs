@@ -47,7 +47,7 @@ fn plan(results: &[Measurement]) -> Plan {
         shared: false,
     };
     let cell = |m: &Measurement| {
-        let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node.unwrap()), own: None }];
+        let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];
         Cell { at: m.at.clone(), work: Work::Bandwidth { loaders, traffic: Traffic::default(), delay: 0 } }
     };
     let step = Step {
@@ -304,7 +304,7 @@ fn suspicious_cells_are_planned_twice_within_the_time() {
     let results = vec![node(0, 60.0), node(1, 50.0)];
     let (plan, now) = (plan(&results), report(silent(), results));
     let again = confirm(&now, References::default(), &plan, 14.0).unwrap();
-    let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node).collect();
+    let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node()).collect();
     assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
     assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.at.repeat));
     assert!(again.estimated_s <= 14.0);

@@ -8,6 +8,7 @@ use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Plan, Step};
 use crate::planner::quick::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
+use crate::wording::reasons;
 
 /// Takes of a cell that must agree.
 const MEASUREMENTS: usize = 3;
@@ -41,7 +42,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
         for (experiment, cell) in &cells {
             let estimated_s = cell_seconds(cell, plan.stop.budget_s);
             let mut cell = cell.clone();
-            cell.at.repeat = true;
+            cell.repeat = true;
             steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![cell], estimated_s });
         }
     }
@@ -103,15 +104,14 @@ fn same(a: &Suspicion, b: &Suspicion) -> bool {
 
 /// A measurement and its repeats that have a value.
 fn repeats<'a>(report: &'a Report, first: &'a Measurement) -> Vec<&'a Measurement> {
-    let at = Coordinates { repeat: true, ..first.at.clone() };
-    let same = |m: &&Measurement| m.at == at && m.experiment == first.experiment && m.metric == first.metric && m.estimate.value.is_some();
-    [first].into_iter().chain(report.results.iter().filter(same)).collect()
+    let again = report.repeats.iter().filter(|m| m.is_of_same_cell(first) && m.estimate.value.is_some());
+    [first].into_iter().chain(again).collect()
 }
 
 /// The coordinates that the plan has for a measurement: a cell has results of several orders, or of several delays.
 fn cell_of(m: &Measurement) -> Coordinates {
     let delay_cycles = m.at.delay_cycles.filter(|_| m.experiment != Experiment::LoadedLatency);
-    Coordinates { order: None, delay_cycles, repeat: false, ..m.at.clone() }
+    Coordinates { order: None, delay_cycles, ..m.at.clone() }
 }
 
 /// What looks wrong in one round.
@@ -136,7 +136,7 @@ fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
             "{}: {value:.1} GB/s, {:.0} % of the {limit:.1} GB/s that its memory could transfer ({})",
             name(m),
             100.0 * value / limit,
-            m.verdict.limit_source.as_deref().unwrap_or("source not stated")
+            m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
         );
         let advice = "look at which channels are populated and how fast they run (memgauge info, as root), and at power limits";
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("below-limit", severity, message, advice) })

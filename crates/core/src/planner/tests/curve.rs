@@ -22,7 +22,7 @@ fn another_nodes_own_cpus_load_it_while_the_chase_stays_at_home() {
     let cell = &plan.steps[0].cells[0];
     let Work::Curve { probe, .. } = &cell.work else { panic!() };
     assert_eq!((probe.cpu, probe.buffer.node), (0, 0));
-    assert_eq!((cell.at.memory_node, cell.at.load_nodes.clone()), (Some(0), Some(IdSet::one(1))));
+    assert_eq!((cell.at.memory_node(), cell.at.load_nodes.clone()), (Some(0), Some(IdSet::one(1))));
     assert_eq!(cell.at.cpus, Some("4-7".parse().unwrap()));
 }
 

@@ -8,7 +8,7 @@ use crate::experiment::PrefetchRequest::{self, Off, On};
 fn every_node_is_measured_from_one_cpu_in_both_states() {
     let plan = planned(Task::Prefetch, |_| ()).unwrap();
     let cells: Vec<_> = plan.steps.iter().flat_map(|s| &s.cells).collect();
-    let of = |state: PrefetchRequest| cells.iter().filter(move |c| c.at.prefetch == Some(state)).map(|c| c.at.memory_node.unwrap());
+    let of = |state: PrefetchRequest| cells.iter().filter(move |c| c.at.prefetch == Some(state)).map(|c| c.at.memory_node().unwrap());
     for state in [On, Off] {
         assert_eq!(of(state).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2], "bandwidths, then latencies");
     }
@@ -19,7 +19,7 @@ fn every_node_is_measured_from_one_cpu_in_both_states() {
         match &cell.work {
             Work::Bandwidth { loaders, .. } => assert_eq!(loaders.iter().map(|l| l.cpu).collect::<Vec<_>>(), [0]),
             Work::Latency { probe, orders, .. } => {
-                assert_eq!((probe.cpu, probe.buffer.node), (0, cell.at.memory_node.unwrap()));
+                assert_eq!((probe.cpu, probe.buffer.node), (0, cell.at.memory_node().unwrap()));
                 assert_eq!(orders, &[ChaseOrder::Sequential, ChaseOrder::WindowLocal]);
             }
             other => panic!("{other:?}"),

@@ -60,7 +60,7 @@ fn what_cannot_be_chased_is_refused() {
 fn the_chase_and_its_buffer_are_where_they_are_asked_to_be() {
     let buffer = |task, change: fn(&mut Spec)| match planned(task, change).unwrap().steps[0].cells[0].clone() {
         Cell { at, work: Work::Latency { probe, .. } | Work::Curve { probe, .. } } => {
-            assert_eq!(at.memory_node, Some(probe.buffer.node));
+            assert_eq!(at.memory_node(), Some(probe.buffer.node));
             (probe.cpu, probe.buffer.node, probe.buffer.touch.to_string())
         }
         other => panic!("{other:?}"),
@@ -119,7 +119,7 @@ fn a_pair_is_measured_as_asked() {
         assert_eq!(Work::Handoff(handoff.clone()).cpus().to_string(), "0,2,6");
     }
     let touched = planned(task, |s| (s.chase.cpu, s.transfer.holder, s.chase.touch) = (Some(2), Some(0), Some(5))).unwrap();
-    let homes: Vec<_> = handoffs(&touched).iter().map(|(h, at)| (h.buffer.node, h.buffer.touch.to_string(), at.memory_node)).collect();
+    let homes: Vec<_> = handoffs(&touched).iter().map(|(h, at)| (h.buffer.node, h.buffer.touch.to_string(), at.memory_node())).collect();
     assert_eq!(homes, [(1, "5".into(), Some(1)), (1, "5".into(), Some(1))], "both states, at home with the CPU that touches");
     // The other buffer takes room as well.
     let error = planned(task, |s| s.transfer.holder_pushes = Bytes::gib(5)).unwrap_err();

@@ -16,7 +16,7 @@ fn has_note(plan: &Plan, code: &str) -> bool {
 #[test]
 fn a_scan_takes_what_each_node_leaves_and_the_nodes_own_cpus_read_it() {
     let plan = planned(Task::Scan, |_| ()).unwrap();
-    let nodes: Vec<_> = plan.steps[0].cells.iter().map(|c| c.at.memory_node.unwrap()).collect();
+    let nodes: Vec<_> = plan.steps[0].cells.iter().map(|c| c.at.memory_node().unwrap()).collect();
     assert_eq!(nodes, [0, 1, 2]);
     let cpus: Vec<String> = scans(&plan).iter().map(|s| s.cpus.to_string()).collect();
     // Node 2 has no CPUs; node 1 is nearest.

@@ -1,0 +1,102 @@
+//! The summary of a run: the numbers that most readers look for, and how far to trust them.
+
+use std::collections::BTreeMap;
+
+use crate::estimate::Estimate;
+use crate::experiment::{ChaseOrder, Experiment, LineState, Metric};
+use crate::result::{Absent, Measurement, QualityLevel, QualityReason, Report, Summary, SummaryValue, Trust, TrustReason};
+use crate::stats;
+use crate::traffic::Mix;
+
+/// A run is not to be trusted as a whole when more than this share of its numbers is degraded.
+const DEGRADED: f64 = 0.25;
+
+/// Sums up a report.
+pub fn summarise(report: &Report) -> Summary {
+    let nodes = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0);
+    let with_cpus: Vec<u32> = nodes.map(|n| n.id).collect();
+    let local = select(report, |m| is_idle(m) && m.at.cpu_node.is_some() && m.at.cpu_node == m.at.memory_node());
+    let remote = select(report, |m| {
+        let node = m.at.memory_node();
+        is_idle(m) && m.at.cpu_node.is_some() && node != m.at.cpu_node && node.is_some_and(|n| with_cpus.contains(&n))
+    });
+    let mut idle_latency_remote_ns = median(&remote);
+    if remote.is_empty() && with_cpus.len() < 2 {
+        idle_latency_remote_ns.absent = Some(Absent::OneNode);
+    }
+    let streams = select(report, is_streaming);
+    let (peak_any_gbs, fastest) = highest(streams.iter().copied());
+    let transfers = |state| select(report, move |m| is_transfer(m) && m.at.state == Some(state));
+    Summary {
+        idle_latency_local_ns: median(&local),
+        idle_latency_remote_ns,
+        peak_read_gbs: highest(streams.into_iter().filter(|m| m.at.mix == Some(Mix::AllReads))).0,
+        peak_any_gbs,
+        peak_any_mix: fastest.and_then(|m| m.at.mix),
+        transfer_hit_ns: median(&transfers(LineState::Hit)),
+        transfer_hitm_ns: median(&transfers(LineState::Hitm)),
+        trust: trust(&report.results),
+    }
+}
+
+fn select(report: &Report, is_wanted: impl Fn(&Measurement) -> bool) -> Vec<&Measurement> {
+    report.results.iter().filter(|m| m.at.memory_dir.is_none() && is_wanted(m)).collect()
+}
+
+fn is_idle(m: &Measurement) -> bool {
+    matches!(m.experiment, Experiment::IdleLatency | Experiment::IdleLatencyPerCpu) && m.at.order == Some(ChaseOrder::WindowLocal)
+}
+
+fn is_streaming(m: &Measurement) -> bool {
+    use Experiment as E;
+    matches!(m.experiment, E::Bandwidth | E::BandwidthMatrix | E::BandwidthRamp | E::BandwidthSearch) && m.metric == Metric::Bandwidth
+}
+
+fn is_transfer(m: &Measurement) -> bool {
+    matches!(m.experiment, Experiment::CacheToCache | Experiment::CacheToCacheMatrix)
+}
+
+/// The median of several results, with the hull of their intervals.
+fn median(results: &[&Measurement]) -> SummaryValue {
+    let all: Vec<&Estimate> = results.iter().map(|m| &m.estimate).filter(|e| e.value.is_some()).collect();
+    let values: Vec<f64> = all.iter().filter_map(|e| e.value).collect();
+    let Some(value) = stats::median(&values) else { return absent(!results.is_empty()) };
+    SummaryValue {
+        value: Some(value),
+        ci95_low: all.iter().filter_map(|e| e.ci95_low).min_by(f64::total_cmp),
+        ci95_high: all.iter().filter_map(|e| e.ci95_high).max_by(f64::total_cmp),
+        quality: results.iter().filter(|m| m.estimate.value.is_some()).map(|m| m.quality.level).max(),
+        absent: None,
+    }
+}
+
+/// The highest of several results, and which it is.
+fn highest<'a>(results: impl Iterator<Item = &'a Measurement>) -> (SummaryValue, Option<&'a Measurement>) {
+    let all: Vec<&Measurement> = results.collect();
+    let best = all.iter().filter_map(|m| Some((m.estimate.value?, *m))).max_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((value, m)) = best else { return (absent(!all.is_empty()), None) };
+    let Estimate { ci95_low, ci95_high, .. } = m.estimate;
+    (SummaryValue { value: Some(value), ci95_low, ci95_high, quality: Some(m.quality.level), absent: None }, Some(m))
+}
+
+fn absent(planned: bool) -> SummaryValue {
+    SummaryValue { absent: Some(if planned { Absent::NotMeasured } else { Absent::NotPlanned }), ..SummaryValue::default() }
+}
+
+/// How far to trust the numbers of a run.
+fn trust(results: &[Measurement]) -> Trust {
+    let count = |level| results.iter().filter(|m| m.quality.level == level).count() as u32;
+    let (good, degraded, missing) = (count(QualityLevel::Good), count(QualityLevel::Degraded), count(QualityLevel::None));
+    let mut by_reason: BTreeMap<QualityReason, u32> = BTreeMap::new();
+    for reason in results.iter().flat_map(|m| &m.quality.reasons) {
+        *by_reason.entry(*reason).or_default() += 1;
+    }
+    let mut reasons: Vec<TrustReason> = by_reason.into_iter().map(|(reason, results)| TrustReason { reason, results }).collect();
+    reasons.sort_by_key(|r| std::cmp::Reverse(r.results));
+    let level = match () {
+        () if good + degraded == 0 => QualityLevel::None,
+        () if f64::from(degraded + missing) > DEGRADED * results.len() as f64 => QualityLevel::Degraded,
+        () => QualityLevel::Good,
+    };
+    Trust { level, good, degraded, missing, reasons }
+}

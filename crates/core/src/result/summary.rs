@@ -1,0 +1,80 @@
+//! The answers that most readers look for, at the top of every result.
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::measurement::QualityLevel;
+use crate::traffic::Mix;
+
+/// The answers that most readers look for. What was not measured is `null`, with the reason beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Summary {
+    /// Idle latency from a CPU to its own node's memory, window-local: the median over nodes, in ns.
+    pub idle_latency_local_ns: SummaryValue,
+    /// Idle latency from a CPU to another node's memory, window-local: the median over pairs of nodes, in ns.
+    pub idle_latency_remote_ns: SummaryValue,
+    /// The highest bandwidth of loads alone, in GB/s.
+    pub peak_read_gbs: SummaryValue,
+    /// The highest bandwidth of any mix, in GB/s.
+    pub peak_any_gbs: SummaryValue,
+    /// The mix of that.
+    pub peak_any_mix: Option<Mix>,
+    /// A line that another core's cache holds unmodified: the median over pairs, in ns.
+    pub transfer_hit_ns: SummaryValue,
+    /// A line that another core's cache holds modified: the median over pairs, in ns.
+    pub transfer_hitm_ns: SummaryValue,
+    /// How far to trust the numbers of this run.
+    pub trust: Trust,
+}
+
+/// A number of the summary with its interval.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SummaryValue {
+    /// The number.
+    pub value: Option<f64>,
+    /// Lower end of the 95 % interval; of a median over several results, the lowest of theirs.
+    pub ci95_low: Option<f64>,
+    /// Upper end; of a median over several results, the highest of theirs.
+    pub ci95_high: Option<f64>,
+    /// The worst quality of the results that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<QualityLevel>,
+    /// Why there is no number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Absent>,
+}
+
+/// Why the summary lacks a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Absent {
+    /// This run was not to measure it.
+    NotPlanned,
+    /// The machine has one node of CPUs and memory only.
+    OneNode,
+    /// Its cells have no value; they say why.
+    NotMeasured,
+}
+
+/// How far to trust the numbers of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Trust {
+    /// The worst quality that more than a quarter of the results have.
+    pub level: QualityLevel,
+    /// Results without a reason for doubt.
+    pub good: u32,
+    /// Results with one.
+    pub degraded: u32,
+    /// Results without a value.
+    pub missing: u32,
+    /// The reasons, the most frequent first, with the number of results that have each.
+    pub reasons: Vec<TrustReason>,
+}
+
+/// A reason for doubt, and how many results have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TrustReason {
+    /// The reason.
+    pub reason: crate::result::measurement::QualityReason,
+    /// Results that have it.
+    pub results: u32,
+}

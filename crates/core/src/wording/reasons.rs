@@ -1,0 +1,120 @@
+//! Why something is as it is, in words.
+
+use crate::estimate::NotMeasured;
+use crate::result::{
+    Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementSource, RfoReason, ShareMissed,
+};
+
+/// Why a number was not measured.
+pub fn not_measured(why: &NotMeasured) -> String {
+    match why {
+        NotMeasured::Interrupted => "interrupted before it was measured".into(),
+        NotMeasured::OutOfTime => "the time for the whole run was over before it was measured".into(),
+        NotMeasured::NoSamples => "no samples: the threads got no time on their CPUs".into(),
+        NotMeasured::NoCpuTime { cpu } => format!("CPU {cpu} got no time in many bursts: the machine is overloaded"),
+        NotMeasured::NeverTogether { cpus } => format!("CPUs {cpus} never ran at the same time"),
+        NotMeasured::CpusLost { cpus } => format!("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run"),
+        NotMeasured::NodesLost { nodes } => format!("memory node {nodes} went offline, or left this process's cpuset, during the run"),
+        NotMeasured::NoKernel { mix } => format!("this CPU runs none of the kernels planned for the mix {mix}"),
+        NotMeasured::NoRegion { node, detail } => format!("no region of node {node} could be measured: {detail}"),
+        NotMeasured::PrefetchersNotSet { state, detail } => format!("prefetchers could not be set to {}: {detail}", state.name()),
+        NotMeasured::NoMemory { detail }
+        | NotMeasured::NoThread { detail, .. }
+        | NotMeasured::NoStartSignal { detail }
+        | NotMeasured::NotCounted { detail }
+        | NotMeasured::Internal { detail } => detail.clone(),
+    }
+}
+
+/// Why not everything was measured.
+pub fn incomplete(why: &Incomplete) -> String {
+    match why {
+        Incomplete::Signal { name } => format!("interrupted by {name}"),
+        Incomplete::OutOfTime => "the time for the whole run was over".into(),
+        Incomplete::CellsMissing => "some cells could not be measured".into(),
+        Incomplete::ProgramNotRestarted => "the program could not be started again".into(),
+        Incomplete::ProgramKilled => "a signal ended the program before its last run".into(),
+    }
+}
+
+/// What disturbed a burst.
+pub const fn disturbance(cause: DisturbanceCause) -> &'static str {
+    match cause {
+        DisturbanceCause::Migrated => "a thread ran on another CPU",
+        DisturbanceCause::Stolen => "the hypervisor gave a CPU to others",
+        DisturbanceCause::TakenOff => "a thread was taken off its CPU",
+        DisturbanceCause::Frequency => "the core's frequency changed",
+    }
+}
+
+/// What disturbed how many bursts, such as `1 burst: a thread was taken off its CPU`; `None` where nothing did.
+pub fn disturbances(noise: &Noise) -> Option<String> {
+    let one = |(cause, n): (&DisturbanceCause, &u32)| format!("{n} burst{}: {}", if *n == 1 { "" } else { "s" }, disturbance(*cause));
+    let all: Vec<String> = noise.disturbed_by.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
+/// Who states a limit, with the share of it, as in `smbios, 1 of 4 nodes`.
+pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
+    let word = match source {
+        LimitSource::User => "user",
+        LimitSource::Smbios => "smbios",
+        LimitSource::SmbiosUpperBound => "smbios-upper-bound",
+        LimitSource::Hmat => "hmat",
+        LimitSource::RegionsOfNode => "regions-of-node",
+    };
+    share.map_or_else(|| word.to_owned(), |s| format!("{word}, {} of {} nodes", s.nodes, s.of))
+}
+
+/// Why it is known, or not, whether plain stores read first.
+pub const fn rfo(reason: RfoReason) -> &'static str {
+    match reason {
+        RfoReason::NoKernels => "this CPU lacks one of the kinds of stores that would tell",
+        RfoReason::TooLittleTime => "the CPUs got too little time to tell",
+        RfoReason::RoundsDisagree => "its rounds disagree, as on a busy machine",
+        RfoReason::NotMemoryBound => {
+            "non-temporal stores are hardly faster than stores of parts of lines, so something other than memory limits them"
+        }
+        RfoReason::AsSlowAsParts => "stores of whole lines are as slow as those of parts, which must read",
+        RfoReason::AsFastAsNonTemporal => "stores of whole lines are as fast as non-temporal ones, which do not read",
+        RfoReason::Between => "stores of whole lines are neither as slow as those of parts nor as fast as non-temporal ones",
+    }
+}
+
+/// Why no point of a curve is close to a share of its peak.
+pub const fn share_missed(why: ShareMissed) -> &'static str {
+    match why {
+        ShareMissed::NothingMeasured => "no point of the curve was measured",
+        ShareMissed::NoLessBandwidth => "no delay brought less bandwidth: the chase alone has as much, or loads step over it",
+        ShareMissed::NotCloser => "no delay brought it closer: bandwidth steps over it, or was not steady",
+    }
+}
+
+/// Why the summary lacks a number.
+pub const fn absent(why: Absent) -> &'static str {
+    match why {
+        Absent::NotPlanned => "not part of this run",
+        Absent::OneNode => "the machine has one node",
+        Absent::NotMeasured => "could not be measured",
+    }
+}
+
+/// How pages were put on their node.
+pub const fn placement_method(method: PlacementMethod) -> &'static str {
+    match method {
+        PlacementMethod::Mbind => "mbind",
+        PlacementMethod::FirstTouch => "first-touch",
+        PlacementMethod::Device => "device",
+        PlacementMethod::AsGiven => "as-given",
+    }
+}
+
+/// How their place was read back.
+pub const fn placement_source(source: PlacementSource) -> &'static str {
+    match source {
+        PlacementSource::MovePages => "move_pages",
+        PlacementSource::NumaMaps => "numa_maps",
+        PlacementSource::OnlyNode => "only-node",
+        PlacementSource::Device => "device",
+    }
+}
