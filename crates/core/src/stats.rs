@@ -383,7 +383,7 @@ mod tests {
         for groups in [vec![], vec![vec![]], vec![vec![f64::NAN]]] {
             let e = estimate(&groups, 0.01);
             assert_eq!((e.value, e.n, e.converged), (None, 0, false));
-            assert!(e.reason.is_some());
+            assert!(e.not_measured.is_some());
         }
     }
 

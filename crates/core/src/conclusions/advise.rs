@@ -116,7 +116,7 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Unit;
+    use crate::experiment::{Experiment, MemoryPlace, Unit};
     use crate::result::{Evidence, Quality, Verdict};
 
     fn idle(order: ChaseOrder, value: f64, half_interval: f64) -> Measurement {
@@ -124,8 +124,9 @@ mod tests {
             distribution: None,
             counters: None,
             lines_in_flight: None,
+            samples: None,
             experiment: Experiment::IdleLatency,
-            at: Coordinates { cpu: Some(0), memory_node: Some(1), order: Some(order), ..Coordinates::default() },
+            at: Coordinates { cpu: Some(0), memory: Some(MemoryPlace::Node(1)), order: Some(order), ..Coordinates::default() },
             metric: Metric::Latency,
             unit: Unit::Nanoseconds,
             firmware: None,

@@ -217,7 +217,7 @@ pub fn verdict(judged: &Judged) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Drift, Mode};
+    use crate::estimate::{Drift, Mode, NotMeasured};
     use crate::result::{Placement, Plateau};
     use crate::units::Bytes;
 
@@ -314,7 +314,7 @@ mod tests {
     fn without_a_value_nothing_is_trusted() {
         let mut evidence = evidence();
         evidence.noise.steal = Some(0.5);
-        let none = quality(&Estimate { reason: Some("refused".to_owned()), ..Estimate::default() }, &evidence);
+        let none = quality(&Estimate { not_measured: Some(NotMeasured::Interrupted), ..Estimate::default() }, &evidence);
         assert_eq!(none, Quality { level: QualityLevel::None, reasons: vec![] });
     }
 
@@ -328,7 +328,7 @@ mod tests {
     }
 
     fn judged(value: f64, limit: f64) -> Judged {
-        let limit = Some(Limit { value: limit, source: "user".into() });
+        let limit = Some(Limit { value: limit, source: LimitSource::User, share: None });
         Judged { value: Some(value), limit, band: Ok(Band::READS), may_fail: true }
     }
 
@@ -342,11 +342,11 @@ mod tests {
             (103.0, VerdictStatus::Unknown, VerdictReason::AboveLimit),
             (101.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
             (80.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
-            (79.9, VerdictStatus::Warning, "below-80-percent"),
-            (70.0, VerdictStatus::Warning, "below-80-percent"),
-            (69.9, VerdictStatus::Failure, "below-70-percent"),
+            (79.9, VerdictStatus::Warning, VerdictReason::Below80Percent),
+            (70.0, VerdictStatus::Warning, VerdictReason::Below80Percent),
+            (69.9, VerdictStatus::Failure, VerdictReason::Below70Percent),
         ] {
-            assert_eq!(of(value, 100.0), (status, reason.to_owned()), "{value}");
+            assert_eq!(of(value, 100.0), (status, reason), "{value}");
         }
         assert_eq!(of(80.0, f64::NAN).1, VerdictReason::LimitUnknown);
         assert_eq!(of(80.0, 0.0).1, VerdictReason::LimitUnknown);
@@ -356,18 +356,18 @@ mod tests {
     fn stores_cost_points_and_doubts_make_warnings() {
         let mixed = |value| verdict(&Judged { band: Ok(Band::MIXED), ..judged(value, 100.0) });
         assert_eq!(mixed(69.0).status, VerdictStatus::Ok);
-        assert_eq!((mixed(60.0).status, mixed(60.0).reason.as_str()), (VerdictStatus::Warning, "below-68-percent"));
+        assert_eq!((mixed(60.0).status, mixed(60.0).reason), (VerdictStatus::Warning, VerdictReason::Below68Percent));
         assert_eq!(mixed(50.0).status, VerdictStatus::Failure);
         let doubtful = verdict(&Judged { may_fail: false, ..judged(20.0, 100.0) });
-        assert_eq!((doubtful.status, doubtful.reason.as_str()), (VerdictStatus::Warning, "below-70-percent"));
+        assert_eq!((doubtful.status, doubtful.reason), (VerdictStatus::Warning, VerdictReason::Below70Percent));
     }
 
     #[test]
     fn what_cannot_be_judged_says_why() {
-        let none = verdict(&Judged { band: Err("not-all-cores"), ..judged(20.0, 100.0) });
-        assert_eq!((none.status, none.reason.as_str()), (VerdictStatus::Unknown, "not-all-cores"));
-        assert_eq!((none.limit, none.limit_source.as_deref()), (Some(100.0), Some("user")));
-        assert_eq!(verdict(&Judged { band: Err("not-all-cores"), ..judged(120.0, 100.0) }).reason, VerdictReason::AboveLimit);
+        let none = verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(20.0, 100.0) });
+        assert_eq!((none.status, none.reason), (VerdictStatus::Unknown, VerdictReason::NotAllCores));
+        assert_eq!((none.limit, none.limit_source), (Some(100.0), Some(LimitSource::User)));
+        assert_eq!(verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(120.0, 100.0) }).reason, VerdictReason::AboveLimit);
         assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, VerdictReason::LimitUnknown);
         assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, VerdictReason::NotMeasured);
         assert_eq!(unjudged(Metric::Latency, &estimate()).reason, VerdictReason::NotJudged);

@@ -121,7 +121,7 @@ pub fn attach(report: &mut Report) {
     let machine = report.machine.clone();
     let peak_gbs = report.plan.as_ref().and_then(|p| p.peak_gbs);
     let limits = Limits::new(&machine, peak_gbs);
-    for m in &mut report.results {
+    for m in report.results.iter_mut().chain(&mut report.repeats) {
         verdict(m, &limits, &machine, &report.environment);
     }
 }

@@ -18,8 +18,6 @@ pub const WEAK_MADS: f64 = 4.0;
 const LEAST_REGIONS: usize = 3;
 /// The code of the note and of the finding about memory that did not return what was written to it.
 pub const CORRUPTED: &str = "memory-corrupted";
-/// The code of the note about weak regions.
-const WEAK: &str = "weak-region";
 
 /// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
 /// median absolute deviation, whichever is more. `None` for fewer than three regions.
@@ -165,6 +163,7 @@ pub fn histogram(values: &[f64], bucket: f64) -> Vec<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Experiment, MemoryPlace};
     use crate::plan::pass_order;
 
     fn region(value: f64, half: f64) -> Estimate {
@@ -208,13 +207,14 @@ mod tests {
         use crate::result::{Evidence, Quality};
         Measurement {
             experiment: Experiment::MemoryScan,
-            at: Coordinates { memory_node: Some(1), region: Some(number), ..Coordinates::default() },
+            at: Coordinates { memory: Some(MemoryPlace::Node(1)), region: Some(number), ..Coordinates::default() },
             metric: Metric::Bandwidth,
             unit: Unit::GigabytesPerSecond,
             firmware: None,
             distribution: None,
             counters: None,
             lines_in_flight: None,
+            samples: None,
             estimate: region(value, 1.0),
             evidence: Evidence::default(),
             quality: Quality::default(),
@@ -231,7 +231,7 @@ mod tests {
             Some(PhysicalRange { first: Some(64), low: Some(64), high: Some(128), contiguous: Some(true), reason: None });
         judge(&mut regions);
         assert_eq!(regions.iter().filter(|m| found_weak(m)).count(), 2);
-        assert_eq!((regions[0].verdict.reason.as_str(), regions[0].verdict.limit), (AS_OTHERS, Some(95.0)));
+        assert_eq!((regions[0].verdict.reason, regions[0].verdict.limit), (VerdictReason::AsOtherRegions, Some(95.0)));
         let notes = notes(&regions);
         assert_eq!(notes.len(), 1);
         let text = &notes[0].message;
@@ -249,7 +249,7 @@ mod tests {
         let word = Mismatch { offset: 16, physical: Some(0x1010), written: 0xff, read: 0xfb, reread: 0xfb, cpu: 3 };
         regions[2].evidence.integrity = Some(Integrity { patterns: 2, mismatches: 1, first: vec![word] });
         judge(&mut regions);
-        assert_eq!((regions[2].verdict.status, regions[2].verdict.reason.as_str()), (VerdictStatus::Failure, CORRUPTED));
+        assert_eq!((regions[2].verdict.status, regions[2].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         assert_eq!(regions[1].verdict.status, VerdictStatus::Ok);
         let notes = notes(&regions);
         let text = &notes[0].message;

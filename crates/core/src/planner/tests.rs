@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest, Table};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
 use crate::plan::{Cell, Handoff, KernelRow, Plan, Step, Work};
 use crate::spec::{BandwidthShape, LatencyShape, Place, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
@@ -79,7 +79,7 @@ fn planned(task: Task, change: impl FnOnce(&mut Spec)) -> Result<Plan, PlanError
 
 fn matrix_cells(step: &Step) -> Vec<(u32, u32)> {
     let mut cells: Vec<_> =
-        step.cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect();
+        step.cells.iter().filter(|c| !c.repeat).map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect();
     cells.sort_unstable();
     cells
 }
@@ -90,7 +90,7 @@ fn a_matrix_has_a_row_for_each_node_with_cpus_and_a_column_for_each_with_memory(
         let plan = planned(task, |_| ()).unwrap();
         assert_eq!(matrix_cells(&plan.steps[0]), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
         let last = plan.steps[0].cells.last().unwrap();
-        assert!(last.at.repeat, "the control of drift comes last");
+        assert!(last.repeat, "the control of drift comes last");
         assert_eq!(last.work, plan.steps[0].cells[0].work);
     }
 }
@@ -117,8 +117,8 @@ fn the_suite_has_every_measurement_and_ends_with_a_control() {
     let plan = planned(Task::Suite, |_| ()).unwrap();
     let experiments: Vec<_> = plan.steps.iter().map(|s| s.experiment).collect();
     use crate::experiment::Experiment::*;
-    assert_eq!(experiments, [IdleLatency, Bandwidth, Bandwidth, LoadedLatency, CacheToCache, IdleLatency]);
-    assert!(plan.steps.last().unwrap().cells[0].at.repeat);
+    assert_eq!(experiments, [IdleLatency, Bandwidth, BandwidthMatrix, LoadedLatency, CacheToCache, IdleLatency]);
+    assert!(plan.steps.last().unwrap().cells[0].repeat);
     assert_eq!(plan.keep_awake.to_string(), "0,4", "a CPU of each package");
     let mixes: Vec<Mix> = plan.steps[1].cells.iter().filter_map(|c| c.at.mix).collect();
     assert_eq!(mixes, [Mix::AllReads, Mix::R1W1, Mix::Fill], "only mixes that have a kernel");
@@ -158,8 +158,9 @@ fn representatives_are_one_of_each_distance() {
 #[test]
 fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     let plan = planned(Task::C2c(TransferShape::CpuMatrix), |_| ()).unwrap();
-    let [Cell::new(at, Work::Transfers(all))] = &plan.steps[0].cells[..] else { panic!() };
-    assert_eq!((at.table, all.pairs(), all.results()), (Some(Table::CpuPairs), 8 * 7, 8 * 7 * 2));
+    assert_eq!(plan.steps[0].experiment, Experiment::CacheToCacheMatrix);
+    let [Cell { work: Work::Transfers(all), .. }] = &plan.steps[0].cells[..] else { panic!() };
+    assert_eq!((all.pairs(), all.results()), (8 * 7, 8 * 7 * 2));
     let (at, handoff) = all.one(3, 6, 0, LineState::Hitm).unwrap();
     assert_eq!((at.cpu, at.holder_cpu, at.memory_node(), at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
     assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
@@ -214,7 +215,7 @@ fn everything_named_is_measured_or_refused() {
     let both = |s: &mut Spec| (s.cpus, s.nodes) = (Some("1,5".parse().unwrap()), Some("0,2".parse().unwrap()));
     let plan = planned(Task::Latency(LatencyShape::One), both).unwrap();
     let mut cells: Vec<_> =
-        plan.steps[0].cells.iter().filter(|c| !c.at.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
+        plan.steps[0].cells.iter().filter(|c| !c.repeat).map(|c| (c.at.cpu.unwrap(), c.at.memory_node().unwrap())).collect();
     cells.sort_unstable();
     assert_eq!(cells, [(1, 0), (1, 2), (5, 0), (5, 2)]);
     for task in [Task::Bandwidth(BandwidthShape::One), Task::Bandwidth(BandwidthShape::Ramp), Task::Loaded] {
@@ -348,7 +349,7 @@ fn every_buffer_is_in_the_directory_and_every_cell_says_so() {
 fn a_device_with_dax_is_one_column_at_its_node() {
     let columns = |task, node| {
         let plan = in_directory(task, directory(FileBacking::Dax, node, None), |_| ()).unwrap();
-        let cells = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| !c.at.repeat);
+        let cells = plan.steps.iter().flat_map(|s| &s.cells).filter(|c| !c.repeat);
         let mut all: Vec<_> = cells.map(|c| (c.at.cpu_node, c.at.memory_node(), c.work.buffers()[0].node)).collect();
         all.sort_unstable();
         all
@@ -558,7 +559,7 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     let plan = planned(Task::Quick, |_| ()).unwrap();
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
     // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
-    assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)]);
+    assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::LoadedLatency, 1)]);
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND * super::quick::LIMIT_S, "{}", plan.estimated_s);
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");

@@ -87,6 +87,7 @@ fn chase(order: ChaseOrder, mib: u64, ratio: f64) -> Measurement {
         distribution: None,
         counters: None,
         lines_in_flight: None,
+        samples: None,
         experiment: Experiment::IdleLatency,
         at: Coordinates { order: Some(order), ..Coordinates::default() },
         metric: Metric::Latency,

@@ -3,9 +3,8 @@
 use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
-use crate::estimate::{Drift, NotMeasured};
-use crate::experiment::Method;
-use crate::experiment::{Coordinates, Experiment, Metric, Unit};
+
+use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use crate::result::evidence::Evidence;
 use serde::{Deserialize, Serialize};
 

@@ -65,6 +65,13 @@ pub struct Report {
     pub health: Option<Health>,
 }
 
+impl Report {
+    /// Everything that was measured, repeats included.
+    pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
+        self.results.iter().chain(&self.repeats)
+    }
+}
+
 /// Why not everything that was planned was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "cause", rename_all = "kebab-case")]

@@ -11,7 +11,7 @@ pub(super) const MEMORY_DIFFERENCE: f64 = 0.10;
 /// What is not about single numbers.
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     let mut found = Vec::new();
-    if let Some(errors) = report.results.iter().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
+    if let Some(errors) = report.measurements().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
         found.push(Finding::new(
             "memory-errors",
             HealthStatus::Incident,
@@ -19,7 +19,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
             "look at /sys/devices/system/edac and the kernel's log for the DIMM",
         ));
     }
-    let wrong = report.results.iter().filter(|m| crate::conclusions::scan::corrupted(m)).count();
+    let wrong = report.measurements().filter(|m| crate::conclusions::scan::corrupted(m)).count();
     if wrong > 0 {
         found.push(Finding::new(
             crate::conclusions::scan::CORRUPTED,

@@ -1,6 +1,8 @@
 use super::*;
-use crate::conclusions::limit::tests::{bandwidth, machine, report};
-use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest, Table};
+use crate::conclusions::limit;
+use crate::conclusions::limit::tests::{bandwidth, machine};
+use crate::estimate::NotMeasured;
+use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
 use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
 use crate::result::{Health, HealthStatus, Measurement, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
@@ -16,15 +18,24 @@ fn silent() -> Machine {
 
 fn node(node: u32, gbs: f64) -> Measurement {
     let mut m = bandwidth(if node == 0 { "0-1" } else { "2-3" }, Some(node), Mix::AllReads, gbs, Some(gbs));
-    m.at.table = Some(Table::NodeMatrix);
+    m.experiment = Experiment::BandwidthMatrix;
     m.at.cpu_node = Some(node);
     m
 }
 
+/// The same cell once more: a repeat, since a measurement of it is there already.
 fn again(m: Measurement) -> Measurement {
-    let mut m = m;
-    m.at.repeat = true;
     m
+}
+
+/// The first measurement of each cell, and the others as its repeats.
+fn report(machine: Machine, measurements: Vec<Measurement>) -> Report {
+    let mut report = limit::tests::report(machine, Vec::new());
+    for m in measurements {
+        let known = report.results.iter().any(|first| m.is_of_same_cell(first));
+        if known { &mut report.repeats } else { &mut report.results }.push(m);
+    }
+    report
 }
 
 fn health(results: Vec<Measurement>) -> Health {
@@ -48,11 +59,11 @@ fn plan(results: &[Measurement]) -> Plan {
     };
     let cell = |m: &Measurement| {
         let loaders = vec![Loader { cpu: 0, buffer: buffer(m.at.memory_node().unwrap()), own: None }];
-        Cell { at: m.at.clone(), work: Work::Bandwidth { loaders, traffic: Traffic::default(), delay: 0 } }
+        Cell::new(m.at.clone(), Work::Bandwidth { loaders, traffic: Traffic::default(), delay: 0 })
     };
     let step = Step {
         title: "Bandwidth by node".into(),
-        experiment: Experiment::Bandwidth,
+        experiment: Experiment::BandwidthMatrix,
         cells: results.iter().map(cell).collect(),
         estimated_s: 2.0,
     };
@@ -156,7 +167,8 @@ fn one_busy_cell_is_a_warning() {
 fn cells_that_could_not_be_measured_are_said() {
     let missing = |n| {
         let mut m = node(n, 60.0);
-        m.estimate = crate::estimate::Estimate { reason: Some("no memory".into()), ..Default::default() };
+        m.estimate =
+            crate::estimate::Estimate { not_measured: Some(NotMeasured::NoMemory { detail: "no memory".into() }), ..Default::default() };
         m
     };
     let part = health(vec![node(0, 60.0), missing(1)]);
@@ -169,7 +181,7 @@ fn cells_that_could_not_be_measured_are_said() {
 #[test]
 fn what_time_did_not_suffice_for_is_said_and_accuses_nobody() {
     let late = |mut m: Measurement| {
-        (m.estimate.value, m.estimate.reason) = (None, Some(LEFT_OUT.into()));
+        (m.estimate.value, m.estimate.not_measured) = (None, Some(NotMeasured::OutOfTime));
         m
     };
     let some = health(vec![node(0, 100.0), node(1, 100.0), late(node(2, 100.0))]);
@@ -193,7 +205,7 @@ fn memory_errors_and_corruption_are_incidents() {
 fn a_slow_cache_domain_warns_and_never_fails() {
     let domain = |first: u32, gbs: f64| {
         let mut m = bandwidth(&format!("{first}-{}", first + 1), Some(0), Mix::AllReads, gbs, Some(gbs));
-        (m.at.table, m.at.cpu_node) = (Some(Table::CacheDomains), Some(0));
+        (m.experiment, m.at.cpu_node) = (Experiment::BandwidthPerCache, Some(0));
         m
     };
     let take = |slow: f64| vec![domain(0, 40.0), domain(2, slow), domain(4, 40.0)];
@@ -278,7 +290,6 @@ fn rules_are_the_users_word() {
             cpu_node: None,
             memory_node: None,
             local: Some(true),
-            table: None,
             warn_below: Some(58.0),
             fail_below: Some(50.0),
             warn_above: None,
@@ -306,7 +317,7 @@ fn suspicious_cells_are_planned_twice_within_the_time() {
     let again = confirm(&now, References::default(), &plan, 14.0).unwrap();
     let nodes: Vec<u32> = again.steps.iter().flat_map(|s| &s.cells).filter_map(|c| c.at.memory_node()).collect();
     assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
-    assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.at.repeat));
+    assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.repeat));
     assert!(again.estimated_s <= 14.0);
     let hurried = confirm(&now, References::default(), &plan, 3.0).unwrap();
     assert_eq!(hurried.steps.len(), 2, "the worst first");

@@ -2,9 +2,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::estimate::Estimate;
-use crate::experiment::{Coordinates, Unit};
+use crate::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
 use crate::installed::{Installed, MemoryDevice};
-use crate::result::{Evidence, Moment, Quality, SCHEMA_VERSION, Timing, Tool, TrafficRates, Verdict, VerdictStatus};
+use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates, Verdict, VerdictStatus};
 use crate::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use crate::traffic::Rfo;
 
@@ -49,7 +49,12 @@ pub(crate) fn machine() -> Machine {
 }
 
 pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: Option<f64>) -> Measurement {
-    let at = Coordinates { cpus: Some(cpus.parse().unwrap()), memory_node: node, mix: Some(mix), ..Coordinates::default() };
+    let at = Coordinates {
+        cpus: Some(cpus.parse().unwrap()),
+        memory: Some(node.map_or(MemoryPlace::Own, MemoryPlace::Node)),
+        mix: Some(mix),
+        ..Coordinates::default()
+    };
     let rates = TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: bus, rfo: Rfo::No };
     Measurement {
         experiment: Experiment::Bandwidth,
@@ -67,6 +72,7 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
         distribution: None,
         counters: None,
         lines_in_flight: None,
+        samples: None,
         evidence: Evidence { buffer: Bytes::mib(256), traffic: Some(rates), ..Evidence::default() },
         quality: Quality::default(),
         verdict: Verdict::default(),
@@ -76,16 +82,19 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
 pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
     Report {
         schema_version: SCHEMA_VERSION,
+        summary: None,
+        run: Run::default(),
         tool: Tool { name: "memgauge".into(), version: "0".into(), commit: None },
         argv: vec![],
         started: Moment::default(),
         ended: Moment::default(),
         complete: true,
-        incomplete_reason: None,
+        incomplete: None,
         machine,
         environment: Environment { root: true, ..Environment::default() },
         plan: None,
         results,
+        repeats: Vec::new(),
         program: None,
         curves: vec![],
         timing: Timing::default(),
@@ -108,21 +117,21 @@ fn the_machines_limit_is_divided_among_nodes_with_cpus() {
     assert!((limits.of_machine().unwrap().gbs - 153.6).abs() < 1e-9);
     let half = limits.of_nodes(&IdSet::one(1), Some(1)).unwrap();
     assert!((half.gbs - 76.8).abs() < 1e-9);
-    assert_eq!((half.source_text().as_str(), half.doubtful), ("smbios, 1 of 2 nodes", false));
+    assert_eq!((half.source, half.share, half.doubtful), (LimitSource::Smbios, Some(LimitShare { nodes: 1, of: 2 }), false));
     assert_eq!(limits.of_nodes(&IdSet::one(1), Some(0)), None, "a link's limit is not known");
     let far = limits.of_nodes(&IdSet::one(2), Some(0)).unwrap();
-    assert_eq!((far.gbs, far.source, far.doubtful), (32.0, Source::Hmat, true));
+    assert_eq!((far.gbs, far.source, far.doubtful), (32.0, LimitSource::Hmat, true));
     let user = Limits::new(&machine, Some(200.0)).of_machine().unwrap();
-    assert_eq!((user.gbs, user.source_text().as_str()), (200.0, "user"));
+    assert_eq!((user.gbs, user.source), (200.0, LimitSource::User));
 }
 
 #[test]
 fn all_cores_reading_are_judged_and_fail_where_nothing_else_is_to_blame() {
     let reads = |gbs: f64| judged(machine(), bandwidth("0-3", None, Mix::AllReads, gbs, Some(gbs)));
     assert_eq!(reads(130.0).status, VerdictStatus::Ok);
-    assert_eq!((reads(115.0).status, reads(115.0).limit_source.as_deref()), (VerdictStatus::Warning, Some("smbios")));
+    assert_eq!((reads(115.0).status, reads(115.0).limit_source), (VerdictStatus::Warning, Some(LimitSource::Smbios)));
     assert_eq!((reads(50.0).status, reads(50.0).limit), (VerdictStatus::Failure, Some(153.6)));
-    assert_eq!(reads(170.0).reason, "above-limit");
+    assert_eq!(reads(170.0).reason, VerdictReason::AboveLimit);
 }
 
 #[test]
@@ -141,7 +150,7 @@ fn virtual_unprivileged_and_disturbed_runs_warn_at_most() {
     let mut numbered = machine();
     numbered.identity.installed.devices.iter_mut().for_each(|d| d.bank = None);
     let verdict = judged(numbered, slow());
-    assert_eq!((verdict.status, verdict.limit_source.as_deref()), (VerdictStatus::Warning, Some("smbios-upper-bound")));
+    assert_eq!((verdict.status, verdict.limit_source), (VerdictStatus::Warning, Some(LimitSource::SmbiosUpperBound)));
 }
 
 #[test]
@@ -149,22 +158,26 @@ fn stores_are_judged_by_what_crossed_the_bus() {
     // 60 GB/s of stores that read first are 120 GB/s on the bus: 78 %.
     let stores = |bus| judged(machine(), bandwidth("0-3", None, Mix::R1W1, 60.0, bus));
     assert_eq!(stores(Some(120.0)).status, VerdictStatus::Ok);
-    assert_eq!((stores(None).status, stores(None).reason.as_str()), (VerdictStatus::Unknown, "bus-bytes-unknown"));
+    assert_eq!((stores(None).status, stores(None).reason), (VerdictStatus::Unknown, VerdictReason::BusBytesUnknown));
     assert_eq!(stores(Some(60.0)).status, VerdictStatus::Warning, "never a failure: nobody states what a mix must reach");
 }
 
 #[test]
 fn a_part_of_the_machine_is_not_judged() {
     let reason = |m| judged(machine(), m).reason;
-    assert_eq!(reason(bandwidth("0", Some(0), Mix::AllReads, 20.0, Some(20.0))), "not-all-cores");
-    assert_eq!(reason(bandwidth("0-1", Some(1), Mix::AllReads, 20.0, Some(20.0))), "not-all-cores", "remote: node 1's own cores are idle");
+    assert_eq!(reason(bandwidth("0", Some(0), Mix::AllReads, 20.0, Some(20.0))), VerdictReason::NotAllCores);
+    assert_eq!(
+        reason(bandwidth("0-1", Some(1), Mix::AllReads, 20.0, Some(20.0))),
+        VerdictReason::NotAllCores,
+        "remote: node 1's own cores are idle"
+    );
     let mut paced = bandwidth("0-3", None, Mix::AllReads, 20.0, Some(20.0));
     paced.at.delay_cycles = Some(100);
-    assert_eq!(reason(paced), "not-all-load");
+    assert_eq!(reason(paced), VerdictReason::NotAllLoad);
     let mut cached = bandwidth("0-3", None, Mix::AllReads, 900.0, None);
     cached.evidence.buffer = Bytes::mib(20);
     let verdict = judged(machine(), cached);
-    assert_eq!((verdict.reason.as_str(), verdict.limit), ("not-memory", None), "a cache has another limit");
+    assert_eq!((verdict.reason, verdict.limit), (VerdictReason::NotMemory, None), "a cache has another limit");
 }
 
 #[test]
@@ -209,6 +222,6 @@ fn stacks_and_low_power_memory_have_a_limit_and_no_band() {
     let mut report = report(machine, vec![bandwidth("0-3", None, Mix::AllReads, 500.0, Some(500.0))]);
     attach(&mut report);
     let verdict = &report.results[0].verdict;
-    assert_eq!((verdict.status, verdict.reason.as_str()), (VerdictStatus::Unknown, "no-band-for-this-memory"));
+    assert_eq!((verdict.status, verdict.reason), (VerdictStatus::Unknown, VerdictReason::NoBandForThisMemory));
     assert_eq!(verdict.limit, Some(1638.4), "what share of it is reached is shown");
 }

@@ -59,7 +59,7 @@ fn what_cannot_be_chased_is_refused() {
 #[test]
 fn the_chase_and_its_buffer_are_where_they_are_asked_to_be() {
     let buffer = |task, change: fn(&mut Spec)| match planned(task, change).unwrap().steps[0].cells[0].clone() {
-        Cell { at, work: Work::Latency { probe, .. } | Work::Curve { probe, .. } } => {
+        Cell { at, work: Work::Latency { probe, .. } | Work::Curve { probe, .. }, .. } => {
             assert_eq!(at.memory_node(), Some(probe.buffer.node));
             (probe.cpu, probe.buffer.node, probe.buffer.touch.to_string())
         }
@@ -89,7 +89,7 @@ fn named_cpus_are_kept_awake_and_a_start_signal_is_waited_for() {
 }
 
 fn handoffs(plan: &Plan) -> Vec<(Handoff, Coordinates)> {
-    let cells = plan.steps[0].cells.iter().filter(|c| !c.at.repeat);
+    let cells = plan.steps[0].cells.iter().filter(|c| !c.repeat);
     let mut all: Vec<_> = cells
         .map(|c| match &c.work {
             Work::Handoff(h) => (h.clone(), c.at.clone()),
@@ -149,7 +149,7 @@ fn a_node_matrix_has_a_near_pair_and_both_homes_of_every_two_nodes() {
     let cells: Vec<_> = handoffs(&plan)
         .into_iter()
         .map(|(h, at)| {
-            assert_eq!((at.table, at.cpu_node, at.holder_node), (Some(Table::NodeMatrix), Some(h.reader / 4), Some(h.holder / 4)));
+            assert_eq!((at.cpu_node, at.holder_node), (Some(h.reader / 4), Some(h.holder / 4)));
             (h.reader, h.holder, h.buffer.node, h.state)
         })
         .collect();
