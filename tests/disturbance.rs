@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::findings::{HealthStatus, LEFT_OUT};
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
-use memgauge_linux::cpu;
+use memgauge_os::cpu;
 
 use support::{program, report, text};
 

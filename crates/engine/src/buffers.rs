@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::plan::{BufferPlan, Plan, Probe, Work};
 use memgauge_core::result::{ChaseOrder, PageKind, SetUp};
 use memgauge_core::units::Bytes;
-use memgauge_linux::memory::{Buffer, MemoryErrorKind};
+use memgauge_os::memory::{Buffer, MemoryErrorKind};
 
 use crate::burst::Chase;
 use crate::chain::{self, Order};

@@ -6,7 +6,7 @@ use memgauge_core::plan::Traffic;
 use memgauge_core::spec::LineContent;
 use memgauge_core::traffic::{Access, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, keep_count};
 

@@ -13,8 +13,8 @@ use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::{judge, stats};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
-use memgauge_linux::{cpu, noise};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_os::{cpu, noise};
 
 use crate::Setting;
 use crate::burst::Chase;
@@ -135,7 +135,7 @@ fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError>
     };
     match spec.node {
         Some(node) => Buffer::allocate(&plan(node), &setting.root),
-        None => Buffer::allocate_as_given(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
+        None => Buffer::allocate_unbound(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
 
     use memgauge_core::result::ChaseOrder;
     use memgauge_core::spec::PageRequest;
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use super::*;
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
-        let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
+        let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };

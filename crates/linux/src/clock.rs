@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::result::{ClockReport, Moment};
 
-mod across;
-pub use across::{ClockError, CrossCpu};
+mod cross_cpu;
+pub use cross_cpu::{ClockError, ClockOffsets};
 
 /// Samples of calibration; neighbours of half that distance make the slopes, and 32 slopes give a 95 % interval of their median.
 const SAMPLES: usize = 64;
@@ -132,7 +132,7 @@ impl Clock {
     }
 
     /// A duration in ticks; the largest number when it does not fit (centuries).
-    pub fn ticks_of(&self, duration: Duration) -> u64 {
+    pub fn to_ticks(&self, duration: Duration) -> u64 {
         // Conversion of a float to an integer saturates.
         (duration.as_secs_f64() * self.hz) as u64
     }
@@ -403,12 +403,12 @@ mod tests {
         for hz in [24e6, 1e9, 4.2e9] {
             let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::monotonic_raw(Reason::None) };
             let year = Duration::from_secs(365 * 86_400);
-            let ticks = clock.ticks_of(year);
+            let ticks = clock.to_ticks(year);
             assert!((clock.ns(ticks) / year.as_nanos() as f64 - 1.0).abs() < 1e-12);
-            assert_eq!(clock.ticks_of(Duration::from_secs(1)), hz as u64);
+            assert_eq!(clock.to_ticks(Duration::from_secs(1)), hz as u64);
             assert!(clock.ns(u64::MAX).is_finite());
         }
-        assert_eq!(Clock::monotonic_raw(Reason::None).ticks_of(Duration::MAX), u64::MAX);
+        assert_eq!(Clock::monotonic_raw(Reason::None).to_ticks(Duration::MAX), u64::MAX);
     }
 
     #[test]

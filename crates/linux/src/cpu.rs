@@ -7,8 +7,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::cgroup;
-use crate::sysfs::tree::{Tree, field};
-use crate::sysfs::{online_and_offline, tree};
+use crate::tree::{CPU_DIR, Tree, field, parse_mask};
 
 /// Bits in a mask's word.
 const WORD: u32 = u64::BITS;
@@ -26,27 +25,32 @@ pub struct AllowedSets {
     pub nodes: IdSet,
 }
 
+/// Online CPUs, and present ones that are not online.
+///
+/// Only CPUs that have a folder count: the kernel makes one for each present CPU, and a list without folders says nothing about them.
+pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
+    let folders = tree.numbered(CPU_DIR, "cpu");
+    let listed = tree.ids(&format!("{CPU_DIR}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
+    // Each CPU that can be taken offline has a file `online`; CPU 0 often cannot and has none.
+    let online = listed
+        .unwrap_or_else(|| folders.iter().filter(|id| tree.text(&format!("{CPU_DIR}/cpu{id}/online")).as_deref() != Some("0")).collect());
+    let present = tree.ids(&format!("{CPU_DIR}/present")).map_or_else(|| folders.clone(), |ids| ids.intersection(&folders));
+    let offline = present.difference(&online);
+    (online, offline)
+}
+
 /// Reads what this process (or, for a recorded folder, the recording one) may use now.
 ///
 /// It takes a handful of system calls: cheap enough to be called between measurements, to notice that somebody changed the cpuset or took a
 /// CPU offline. For the live machine the affinity is the main thread's, so that a measuring thread's own binding does not count; the main
 /// thread must not bind itself.
-pub fn reread_allowed(root: &Path, topology: &Topology) -> AllowedSets {
+pub fn read_allowed(root: &Path, topology: &Topology) -> AllowedSets {
     let tree = Tree::new(root);
-    let (online, _) = online_and_offline(tree);
-    sets(tree, &online.intersection(&topology.online()), topology)
-}
-
-/// As [`reread_allowed`], for a topology that has just been read.
-pub(crate) fn read_allowed(root: &Path, topology: &Topology) -> AllowedSets {
-    sets(Tree::new(root), &topology.online(), topology)
-}
-
-fn sets(tree: Tree<'_>, online: &IdSet, topology: &Topology) -> AllowedSets {
+    let online = online_and_offline(tree).0.intersection(&topology.online());
     let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
     let status = tree.text("proc/self/status").unwrap_or_default();
     let stated = |name: &str, mask: &str| -> Option<IdSet> {
-        field(&status, name).and_then(|list| list.parse().ok()).or_else(|| tree::parse_mask(field(&status, mask)?))
+        field(&status, name).and_then(|list| list.parse().ok()).or_else(|| parse_mask(field(&status, mask)?))
     };
     // `status` shows the cpuset's effect; the control group's files serve recordings that lack it.
     let mut cpus = online.clone();
@@ -56,7 +60,7 @@ fn sets(tree: Tree<'_>, online: &IdSet, topology: &Topology) -> AllowedSets {
     if tree.is_live()
         && let Ok(affinity) = process_affinity()
     {
-        cpus = affinity.intersection(online);
+        cpus = affinity.intersection(&online);
     }
     let mems = stated("Mems_allowed_list", "Mems_allowed").or_else(|| cgroup::cpuset(tree, "mems"));
     // A kernel without NUMA may state a set or none; its one node is allowed.

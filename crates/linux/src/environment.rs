@@ -9,8 +9,8 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
-use crate::sysfs::tree::{Tree, field};
-use crate::sysfs::{CPU, nodes::NODE};
+use crate::tree::{CPU_DIR, NODE_DIR};
+use crate::tree::{Tree, field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
 const CAPABILITIES: [(u32, &str); 5] =
@@ -60,8 +60,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
 }
 
 fn turbo(tree: Tree<'_>) -> Option<bool> {
-    let no_turbo = tree.parsed::<u8>(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| off == 0);
-    no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU}/cpufreq/boost")).map(|on| on != 0))
+    let no_turbo = tree.parsed::<u8>(&format!("{CPU_DIR}/intel_pstate/no_turbo")).map(|off| off == 0);
+    no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU_DIR}/cpufreq/boost")).map(|on| on != 0))
 }
 
 /// Distinct words of cpufreq over online CPUs.
@@ -81,7 +81,7 @@ impl Frequency {
             if seen.contains(cpu.id) {
                 continue;
             }
-            let folder = format!("{CPU}/cpu{}/cpufreq", cpu.id);
+            let folder = format!("{CPU_DIR}/cpu{}/cpufreq", cpu.id);
             // `affected_cpus` is a list of numbers with blanks between.
             for other in tree.text(&format!("{folder}/affected_cpus")).unwrap_or_default().split_whitespace() {
                 if let Ok(id) = other.parse() {
@@ -154,7 +154,7 @@ fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
         let first = topology.offline.first().unwrap_or(0);
         notes.push(
             Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}"))
-                .advise(format!("as root: echo 1 > /{CPU}/cpu{first}/online{}", and_so_on(&topology.offline))),
+                .advise(format!("as root: echo 1 > /{CPU_DIR}/cpu{first}/online{}", and_so_on(&topology.offline))),
         );
     }
     if let Some(quota) = allowed.cpu_quota
@@ -207,7 +207,7 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
         let most = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
         let pages = (ADVISED_POOL.0.min(most) / HUGE.0).max(1);
         let size = Bytes(pages * HUGE.0);
-        let folder = format!("/{NODE}/node{first}/hugepages/hugepages-{}kB", HUGE.0 >> 10);
+        let folder = format!("/{NODE_DIR}/node{first}/hugepages/hugepages-{}kB", HUGE.0 >> 10);
         notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
             format!("as root: echo {pages} > {folder}/nr_hugepages{} reserves {size} there; 0 gives it back", and_so_on(&without)),
         ));

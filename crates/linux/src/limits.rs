@@ -12,8 +12,8 @@ use std::path::Path;
 use memgauge_core::topology::Node;
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::sysfs::nodes::NODE;
-use crate::sysfs::tree::{Tree, kib_field};
+use crate::tree::NODE_DIR;
+use crate::tree::{Tree, kib_field};
 use cgroup::{Group, Hierarchy, groups};
 
 /// The share of a limit that is taken, in percent: the rest is for page tables, for what others allocate meanwhile, and for the error of
@@ -95,7 +95,7 @@ fn with_margin(left: u64, total: u64, floor: u64) -> u64 {
 /// `MemAvailable` counts all but the lesser of half and the low watermark; half is the safe end of that, since dirty and busy pages
 /// are not told apart per node.
 fn node_room(tree: Tree<'_>, node: &Node, system: &str) -> u64 {
-    let own = tree.text(&format!("{NODE}/node{}/meminfo", node.id));
+    let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", node.id));
     let text = own.as_deref().unwrap_or(system);
     let of = |name: &str| kib_field(text, name).unwrap_or(0);
     let cache = of("Active(file)").saturating_add(of("Inactive(file)")).saturating_add(of("SReclaimable"));

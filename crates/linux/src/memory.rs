@@ -22,12 +22,12 @@ mod physical;
 mod place;
 mod readback;
 mod scan;
-mod scarcity;
 mod system;
 mod touch;
+mod watch;
 
 pub use error::{MemoryError, MemoryErrorKind};
-pub use scarcity::Scarcity;
+pub use watch::MemoryWatch;
 
 use map::Mapping;
 use place::Policy;
@@ -100,7 +100,7 @@ impl Buffer {
     ///
     /// # Errors
     /// When the size is zero, pages asked for by name cannot be had, or there is not enough memory.
-    pub fn allocate_as_given(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
+    pub fn allocate_unbound(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
         let system = System::read(root, plan.node)?;
         let len = usize::try_from(plan.bytes.0).ok().filter(|&n| n > 0 && n <= isize::MAX as usize / 2);
         let len = len.ok_or_else(|| error::size(plan))?;
@@ -313,7 +313,7 @@ fn check_kind(plan: &BufferPlan, backing: Backing, pages: &PageEvidence, system:
 /// Asks the kernel to end this process first when memory runs out: a benchmark must not cost a machine's real work.
 ///
 /// Raising one's own score needs no privilege; where `/proc` may not be written nothing happens.
-pub fn die_first() {
+pub fn prefer_out_of_memory_kill() {
     // 1000 is the highest score (proc(5), oom_score_adj). Not being able to raise it is no reason not to measure.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }

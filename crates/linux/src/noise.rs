@@ -61,19 +61,19 @@ impl NoiseProbe {
     ///
     /// `root` is the root of `/proc` and `/sys`. `cpus` are all the CPUs that this process keeps busy meanwhile, those kept awake
     /// included: its own time on CPUs that are not named would be taken for its time on those that are, and hide as much of others'.
-    /// What must run on more CPUs is [set aside](Self::set_aside).
+    /// What must run on more CPUs is [set aside](Self::pause).
     pub fn start(root: &Path, cpus: &IdSet) -> Self {
         let counters = Counters::read(root, cpus);
         Self { counters, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), aside: None, stretches: 1 }
     }
 
-    /// What happens from here on does not count, until [`Self::go_on`]: the process works on other CPUs as well.
-    pub fn set_aside(&mut self) {
+    /// What happens from here on does not count, until [`Self::resume`]: the process works on other CPUs as well.
+    pub fn pause(&mut self) {
         self.aside = Some((Instant::now(), Counters::read(&self.root, &self.cpus)));
     }
 
     /// What happens from here on counts again.
-    pub fn go_on(&mut self) {
+    pub fn resume(&mut self) {
         if let Some((since, before)) = self.aside.take() {
             self.counters.add(&before, &Counters::read(&self.root, &self.cpus));
             self.started += since.elapsed();
@@ -375,10 +375,10 @@ mod tests {
         let mut probe = NoiseProbe::start(&root, &IdSet::one(0));
         let (started, own_s) = (probe.started, probe.counters.own_s.unwrap());
         show(11);
-        probe.set_aside();
+        probe.pause();
         show(16);
         working();
-        probe.go_on();
+        probe.resume();
         assert_eq!(probe.counters.stat, Some(CpuTime { cpus: 1, busy: 1500, steal: 150 }), "five of six are set aside");
         assert!(probe.counters.own_s.unwrap() > own_s + 0.01 && probe.started >= started + Duration::from_millis(60));
         show(18);

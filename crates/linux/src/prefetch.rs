@@ -13,31 +13,31 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::prefetchers::Control;
 
-use crate::msr::{Fault, Msr, MsrError};
-
-pub mod guardian;
+mod guardian;
 mod journal;
+mod msr;
 
-pub use journal::{Journal, JournalError, Kind, Saved};
+pub use guardian::{Guardian, run_guardian};
+pub use journal::{ChangeKind, Journal, JournalError, Saved};
+pub use msr::{MSR_DEVICES, Msr, MsrError, MsrFault};
 
 /// Where journals are: memory that a boot empties, as registers are reset by it.
-pub const FOLDER: &str = "/run/memgauge";
+pub const JOURNALS: &str = "/run/memgauge";
 /// In the folder; held by whoever changes registers.
 const LOCK: &str = "prefetch.lock";
 /// How long to ask for the lock: the guardian of a run that was killed a moment ago holds it while it restores.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// Stands for a boot id that cannot be read.
 const UNKNOWN_BOOT: &str = "unknown";
 
 /// Where registers and journals are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The registers.
-    pub msr: Msr,
+pub struct PrefetchRegisters {
+    msr: Msr,
     /// The folder of journals and lock.
-    pub folder: PathBuf,
-    /// The folder below which `/proc` is.
-    pub root: PathBuf,
+    folder: PathBuf,
+    /// The folder below which `/proc` and `/sys` are.
+    root: PathBuf,
 }
 
 /// Why prefetchers were not changed, or not back.
@@ -47,7 +47,7 @@ pub enum PrefetchError {
     #[error(transparent)]
     Register(#[from] MsrError),
     /// Registers that could not be restored.
-    #[error("not restored: {}; the journal {journal} is kept", all(errors))]
+    #[error("not restored: {}; the journal {journal} is kept", join(errors))]
     NotRestored {
         /// Why, by register.
         errors: Vec<MsrError>,
@@ -68,7 +68,7 @@ pub enum PrefetchError {
     Guardian(io::Error),
 }
 
-fn all(errors: &[MsrError]) -> String {
+fn join(errors: &[MsrError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -92,14 +92,14 @@ struct Lock(#[expect(dead_code, reason = "held, not used")] File);
 
 impl Lock {
     /// Takes the lock, or waits for it.
-    fn take(folder: &Path, wait: bool) -> Result<Self, PrefetchError> {
+    fn acquire(folder: &Path, wait: bool) -> Result<Self, PrefetchError> {
         let fail = |e| PrefetchError::Folder(folder.to_path_buf(), e);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
         let path = folder.join(LOCK);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
         let mut file = open.map_err(|e| PrefetchError::Folder(path.clone(), e))?;
         let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             // SAFETY: an open file of this process.
             if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
@@ -108,7 +108,7 @@ impl Lock {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                Some(libc::EWOULDBLOCK) if began.elapsed() < PATIENCE => std::thread::sleep(PATIENCE / 50),
+                Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 50),
                 Some(libc::EWOULDBLOCK) => {
                     let mut holder = String::new();
                     // Who holds it is for the message only.
@@ -127,7 +127,7 @@ impl Lock {
 
 /// What became of a journal that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum Leftover {
     /// There was none.
     Nothing,
     /// It was of an earlier boot, which has reset the registers; it was removed.
@@ -136,7 +136,14 @@ pub enum Found {
     Restored(usize),
 }
 
-impl Place {
+impl PrefetchRegisters {
+    /// The registers whose devices are below `devices` ([`MSR_DEVICES`]), with their journals in `folder` ([`JOURNALS`]). `/proc` and `/sys`
+    /// are read below `root`.
+    pub fn new(devices: impl Into<PathBuf>, folder: impl Into<PathBuf>, root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { msr: Msr::new(devices, &root), folder: folder.into(), root }
+    }
+
     fn boot(&self) -> String {
         let id = fs::read_to_string(self.root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default();
         let id = id.trim();
@@ -145,7 +152,7 @@ impl Place {
 
     /// Whether a journal is of this boot. Where either boot is not known it is taken for one: the folder is emptied by a boot, and registers
     /// that are restored needlessly have their values of before; a journal that is removed by mistake leaves them changed for good.
-    fn of_this_boot(&self, journal: &Journal) -> bool {
+    fn is_current_boot(&self, journal: &Journal) -> bool {
         let boot = self.boot();
         journal.boot == boot || [journal.boot.as_str(), &boot].contains(&UNKNOWN_BOOT)
     }
@@ -156,29 +163,29 @@ impl Place {
     }
 
     /// The journals that wait to be undone in this boot.
-    pub fn waiting(&self) -> Vec<Kind> {
-        let waits = |kind: &Kind| Journal::read(&self.folder, *kind).is_ok_and(|j| j.is_some_and(|j| self.of_this_boot(&j)));
-        [Kind::Run, Kind::Kept].into_iter().filter(waits).collect()
+    pub fn waiting(&self) -> Vec<ChangeKind> {
+        let waits = |kind: &ChangeKind| Journal::read(&self.folder, *kind).is_ok_and(|j| j.is_some_and(|j| self.is_current_boot(&j)));
+        [ChangeKind::Run, ChangeKind::Kept].into_iter().filter(waits).collect()
     }
 
     /// Undoes what journals of this boot say, that of a run first, and removes them.
     ///
     /// # Errors
     /// [`PrefetchError::Busy`] while another process changes registers; otherwise when a register does not take its value.
-    pub fn restore(&self) -> Result<[Found; 2], PrefetchError> {
-        let _lock = Lock::take(&self.folder, false)?;
-        Ok([self.undo(Kind::Run, None)?, self.undo(Kind::Kept, None)?])
+    pub fn restore(&self) -> Result<[Leftover; 2], PrefetchError> {
+        let _lock = Lock::acquire(&self.folder, false)?;
+        Ok([self.undo(ChangeKind::Run, None)?, self.undo(ChangeKind::Kept, None)?])
     }
 
     /// Undoes the journal, if it is the one of this id where one is given.
-    fn undo(&self, kind: Kind, only: Option<&str>) -> Result<Found, PrefetchError> {
-        let Some(journal) = Journal::read(&self.folder, kind)? else { return Ok(Found::Nothing) };
+    fn undo(&self, kind: ChangeKind, only: Option<&str>) -> Result<Leftover, PrefetchError> {
+        let Some(journal) = Journal::read(&self.folder, kind)? else { return Ok(Leftover::Nothing) };
         if only.is_some_and(|id| id != journal.id) {
-            return Ok(Found::Nothing);
+            return Ok(Leftover::Nothing);
         }
-        if !self.of_this_boot(&journal) {
+        if !self.is_current_boot(&journal) {
             Journal::remove(&self.folder, kind)?;
-            return Ok(Found::EarlierBoot);
+            return Ok(Leftover::EarlierBoot);
         }
         let mut failed = Vec::new();
         let mut left = Vec::new();
@@ -190,7 +197,7 @@ impl Place {
         }
         if failed.is_empty() {
             Journal::remove(&self.folder, kind)?;
-            return Ok(Found::Restored(journal.saved.len()));
+            return Ok(Leftover::Restored(journal.saved.len()));
         }
         Journal { saved: left, ..journal }.write(&self.folder, kind)?;
         Err(PrefetchError::NotRestored { errors: failed, journal: self.folder.join(kind.file()) })
@@ -206,30 +213,30 @@ impl Place {
 
 /// Registers that are being changed, under the lock and with a journal. Restored on drop as far as that is possible.
 #[derive(Debug)]
-pub struct Change {
-    place: Place,
-    kind: Kind,
+pub struct PrefetchChange {
+    place: PrefetchRegisters,
+    kind: ChangeKind,
     id: String,
-    /// As they were when the change began.
+    /// As they were when the change started.
     saved: Vec<Saved>,
     /// What they were last set to.
     wanted: BTreeMap<u32, u64>,
     /// What was found of an earlier run.
-    found: Found,
+    found: Leftover,
     /// The journal was there before, of an earlier change that is kept.
     earlier: bool,
     open: bool,
     _lock: Lock,
 }
 
-impl Change {
+impl PrefetchChange {
     /// Takes the lock, undoes what a killed run left, reads every register and writes the journal. No register is changed yet.
     ///
     /// # Errors
     /// When another process changes prefetchers, a register cannot be read, or the journal cannot be written.
-    pub fn begin(place: Place, controls: &BTreeMap<u32, Control>, kind: Kind) -> Result<Self, PrefetchError> {
-        let lock = Lock::take(&place.folder, false)?;
-        let found = place.undo(Kind::Run, None)?;
+    pub fn begin(place: PrefetchRegisters, controls: &BTreeMap<u32, Control>, kind: ChangeKind) -> Result<Self, PrefetchError> {
+        let lock = Lock::acquire(&place.folder, false)?;
+        let found = place.undo(ChangeKind::Run, None)?;
         let mut saved = Vec::new();
         for (&cpu, control) in controls {
             let value = place.msr.read(cpu, control.register)?;
@@ -237,8 +244,8 @@ impl Change {
         }
         let boot = place.boot();
         let earlier = match kind {
-            Kind::Run => None,
-            Kind::Kept => Journal::read(&place.folder, kind)?.filter(|j| place.of_this_boot(j)),
+            ChangeKind::Run => None,
+            ChangeKind::Kept => Journal::read(&place.folder, kind)?.filter(|j| place.is_current_boot(j)),
         };
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let id = format!("{}-{nanoseconds}", std::process::id());
@@ -260,7 +267,7 @@ impl Change {
     }
 
     /// What was found of an earlier run, and undone.
-    pub const fn found(&self) -> &Found {
+    pub const fn leftover(&self) -> &Leftover {
         &self.found
     }
 
@@ -281,7 +288,7 @@ impl Change {
         for s in &self.saved {
             let (wrote, read) = (self.wanted[&s.cpu] & s.mask, self.place.msr.read(s.cpu, s.register)?);
             if read & s.mask != wrote {
-                let fault = Fault::Forgotten { cpu: s.cpu, register: s.register, wrote: self.wanted[&s.cpu], read };
+                let fault = MsrFault::Forgotten { cpu: s.cpu, register: s.register, wrote: self.wanted[&s.cpu], read };
                 return Err(MsrError { cpu: s.cpu, fault }.into());
             }
         }
@@ -299,7 +306,7 @@ impl Change {
             if let Some(wrote) = self.wanted.get(&s.cpu)
                 && (read ^ wrote) & s.mask != 0
             {
-                let fault = Fault::Changed { cpu: s.cpu, register: s.register, wrote: *wrote, read };
+                let fault = MsrFault::Changed { cpu: s.cpu, register: s.register, wrote: *wrote, read };
                 return Err(MsrError { cpu: s.cpu, fault }.into());
             }
             values.insert(s.cpu, read);
@@ -307,7 +314,7 @@ impl Change {
         Ok(values)
     }
 
-    /// Leaves registers as they are now, and the journal for [`Place::restore`].
+    /// Leaves registers as they are now, and the journal for [`PrefetchRegisters::restore`].
     pub fn keep(mut self) {
         self.open = false;
     }
@@ -334,7 +341,7 @@ impl Change {
     }
 }
 
-impl Drop for Change {
+impl Drop for PrefetchChange {
     fn drop(&mut self) {
         if self.open {
             // Nobody is left to be told; the journal stays, and says it.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flate2::read::GzDecoder;
 use memgauge_core::topology::{Machine, Topology};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::sysfs::read_machine;
+use memgauge_linux::topology::read_machine;
 
 /// Ending of the archives of `tests/machines`.
 const OURS: &str = ".tar.gz";

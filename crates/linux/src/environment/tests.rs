@@ -1,6 +1,6 @@
 use super::*;
-use crate::sysfs::fixture::Fixture;
-use crate::sysfs::read_machine;
+use crate::fixture::Fixture;
+use crate::topology::read_machine;
 
 fn read(tree: &Fixture) -> Environment {
     read_environment(tree.root(), &read_machine(tree.root()).unwrap())

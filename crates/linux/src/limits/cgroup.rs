@@ -6,7 +6,7 @@
 
 use memgauge_core::units::IdSet;
 
-use crate::sysfs::tree::Tree;
+use crate::tree::Tree;
 
 /// Which hierarchy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::sysfs::fixture::Fixture;
-use crate::sysfs::read_machine;
+use crate::fixture::Fixture;
+use crate::topology::read_machine;
 
 const GIB: u64 = 1 << 30;
 

@@ -31,7 +31,7 @@ impl Buffer {
     }
 
     /// The physical address of the byte at `offset`; `None` when it may not be known.
-    pub fn physical_of(&self, offset: usize) -> Option<u64> {
+    pub fn physical_address(&self, offset: usize) -> Option<u64> {
         let page = base_page();
         let at = (self.as_ptr() as usize).checked_add(offset).filter(|_| offset < self.len())?;
         let map = File::open(PAGEMAP).ok()?;
@@ -140,13 +140,13 @@ mod tests {
         let range = buffer.physical();
         match (range.first, &range.reason) {
             (Some(first), None) => {
-                assert_eq!(buffer.physical_of(5), Some(first + 5));
+                assert_eq!(buffer.physical_address(5), Some(first + 5));
                 assert!(range.low.unwrap() <= first && first < range.high.unwrap());
                 assert!(range.high.unwrap() - range.low.unwrap() >= 4 << 20, "{range:?}");
             }
-            (None, Some(_)) => assert_eq!(buffer.physical_of(5), None),
+            (None, Some(_)) => assert_eq!(buffer.physical_address(5), None),
             other => panic!("{other:?}"),
         }
-        assert_eq!(buffer.physical_of(4 << 20), None);
+        assert_eq!(buffer.physical_address(4 << 20), None);
     }
 }

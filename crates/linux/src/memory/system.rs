@@ -9,8 +9,8 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::error::{self, MemoryError};
 use super::map::base_page;
-use crate::sysfs::nodes::pools;
-use crate::sysfs::tree::Tree;
+use crate::topology::nodes::pools;
+use crate::tree::Tree;
 
 /// What bears on one allocation, read just before it.
 #[derive(Debug)]

@@ -398,7 +398,7 @@ fn the_kernel_ends_this_process_first() {
     // SAFETY: the child makes system calls only (opening a short path does not allocate) and leaves without destructors or handlers.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        die_first();
+        prefer_out_of_memory_kill();
         let mut score = [0u8; 8];
         // SAFETY: reads into an array of the child's own, and ends the child.
         unsafe {

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use super::{Found, Kind, Lock, Place, PrefetchError};
+use super::{ChangeKind, Leftover, Lock, PrefetchError, PrefetchRegisters};
 
 /// Said by the guardian once it stands.
 const READY: u8 = b'r';
@@ -15,14 +15,14 @@ const READY: u8 = b'r';
 const DONE: u8 = b'd';
 
 /// The guardian, as the run sees it. Dropped without [`Guardian::dismiss`] it restores, for which it waits for the lock: the
-/// [`super::Change`] that holds it must be dropped before.
+/// [`super::PrefetchChange`] that holds it must be dropped before.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
 }
 
 impl Guardian {
-    /// Starts this program with `arguments`, which must lead to [`serve`], and waits until it stands.
+    /// Starts this program with `arguments`, which must lead to [`run_guardian`], and waits until it stands.
     ///
     /// # Errors
     /// When it cannot be started or ends at once.
@@ -61,7 +61,7 @@ impl Drop for Guardian {
 ///
 /// # Errors
 /// When registers could not be restored; the journal then stays.
-pub fn serve(place: &Place, id: &str) -> Result<Found, PrefetchError> {
+pub fn run_guardian(place: &PrefetchRegisters, id: &str) -> Result<Leftover, PrefetchError> {
     // SAFETY: setsid has no preconditions, and SIG_IGN is no handler that could run.
     unsafe {
         // It fails only for the leader of a group, which a started child is not.
@@ -75,9 +75,9 @@ pub fn serve(place: &Place, id: &str) -> Result<Found, PrefetchError> {
     stdout.write_all(&[READY]).and_then(|()| stdout.flush()).map_err(PrefetchError::Guardian)?;
     let mut word = [0];
     if io::stdin().lock().read_exact(&mut word).is_ok() && word[0] == DONE {
-        return Ok(Found::Nothing);
+        return Ok(Leftover::Nothing);
     }
     // The run's lock went with it. Who takes it in between undoes the journal itself, which then has another id or is gone.
-    let _lock = Lock::take(&place.folder, true)?;
-    place.undo(Kind::Run, Some(id))
+    let _lock = Lock::acquire(&place.folder, true)?;
+    place.undo(ChangeKind::Run, Some(id))
 }

@@ -24,14 +24,14 @@ pub struct Saved {
 
 /// Which journal: they are undone separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Of a run, which undoes its change at its end.
     Run,
     /// Of `prefetch off` and `prefetch on`, which last until `prefetch restore`.
     Kept,
 }
 
-impl Kind {
+impl ChangeKind {
     /// Its file in the folder.
     pub const fn file(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn write(&self, folder: &Path, kind: Kind) -> Result<(), JournalError> {
+    pub fn write(&self, folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
         let beside = path.with_extension("new");
         let write = || {
@@ -115,7 +115,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it is there and cannot be read.
-    pub fn read(folder: &Path, kind: Kind) -> Result<Option<Self>, JournalError> {
+    pub fn read(folder: &Path, kind: ChangeKind) -> Result<Option<Self>, JournalError> {
         let path = folder.join(kind.file());
         match fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why)),
@@ -128,7 +128,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it stays.
-    pub fn remove(folder: &Path, kind: Kind) -> Result<(), JournalError> {
+    pub fn remove(folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(JournalError::Io(path, e)),
@@ -160,13 +160,13 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = std::env::temp_dir().join(format!("memgauge-journal-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
-        journal().write(&folder, Kind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), Some(journal()));
-        assert_eq!(Journal::read(&folder, Kind::Kept).unwrap(), None);
-        Journal::remove(&folder, Kind::Run).unwrap();
-        Journal::remove(&folder, Kind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
+        journal().write(&folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), Some(journal()));
+        assert_eq!(Journal::read(&folder, ChangeKind::Kept).unwrap(), None);
+        Journal::remove(&folder, ChangeKind::Run).unwrap();
+        Journal::remove(&folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -4,7 +4,7 @@ use memgauge_core::prefetchers::{INTEL_REGISTER, Processor, control};
 /// Two CPUs whose registers are plain files, and a folder for journals.
 struct Fake {
     folder: PathBuf,
-    place: Place,
+    place: PrefetchRegisters,
     controls: BTreeMap<u32, Control>,
 }
 
@@ -19,7 +19,7 @@ impl Fake {
         fs::create_dir_all(&boot).unwrap();
         fs::write(boot.join("boot_id"), "first\n").unwrap();
         let msr = Msr::new(folder.join("cpu"), &folder);
-        let place = Place { msr, folder: folder.join("run"), root: folder.clone() };
+        let place = PrefetchRegisters { msr, folder: folder.join("run"), root: folder.clone() };
         let skylake = Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(0x55), ..Processor::default() };
         let controls = (0..2).map(|cpu| (cpu, control(&skylake).unwrap())).collect();
         let fake = Self { folder, place, controls };
@@ -28,8 +28,8 @@ impl Fake {
         fake
     }
 
-    fn begin(&self, kind: Kind) -> Result<Change, PrefetchError> {
-        Change::begin(self.place.clone(), &self.controls, kind)
+    fn begin(&self, kind: ChangeKind) -> Result<PrefetchChange, PrefetchError> {
+        PrefetchChange::begin(self.place.clone(), &self.controls, kind)
     }
 
     fn read(&self, cpu: u32) -> u64 {
@@ -54,7 +54,7 @@ impl Drop for Fake {
 #[test]
 fn a_change_sets_masked_bits_only_and_puts_them_back() {
     let fake = Fake::new("change");
-    let mut change = fake.begin(Kind::Run).unwrap();
+    let mut change = fake.begin(ChangeKind::Run).unwrap();
     assert_eq!(fake.both(), (0x800, 0x4), "nothing is written before it is asked for");
     change.set(true).unwrap();
     assert_eq!(fake.both(), (0x80F, 0xF));
@@ -74,7 +74,7 @@ fn dropping_and_panicking_restore() {
     let fake = Fake::new("drop");
     let place = std::panic::AssertUnwindSafe(&fake);
     let ended = std::panic::catch_unwind(|| {
-        let mut change = place.begin(Kind::Run).unwrap();
+        let mut change = place.begin(ChangeKind::Run).unwrap();
         change.set(true).unwrap();
         assert_eq!(place.both(), (0x80F, 0xF));
         std::panic::panic_any(0);
@@ -86,17 +86,17 @@ fn dropping_and_panicking_restore() {
 #[test]
 fn two_changes_do_not_overlap() {
     let fake = Fake::new("overlap");
-    let first = fake.begin(Kind::Run).unwrap();
-    let busy = fake.begin(Kind::Run).unwrap_err();
+    let first = fake.begin(ChangeKind::Run).unwrap();
+    let busy = fake.begin(ChangeKind::Run).unwrap_err();
     assert!(matches!(&busy, PrefetchError::Busy(who) if *who == format!("process {}", std::process::id())), "{busy}");
     assert!(matches!(fake.place.restore(), Err(PrefetchError::Busy(_))));
     drop(first);
-    fake.begin(Kind::Run).unwrap();
+    fake.begin(ChangeKind::Run).unwrap();
 }
 
 /// As a power cut or SIGKILL of both processes leaves it.
 fn killed(fake: &Fake) {
-    let mut change = fake.begin(Kind::Run).unwrap();
+    let mut change = fake.begin(ChangeKind::Run).unwrap();
     change.set(true).unwrap();
     change.keep();
 }
@@ -105,14 +105,14 @@ fn killed(fake: &Fake) {
 fn a_journal_is_replayed_once_and_dropped_after_a_boot() {
     let fake = Fake::new("replay");
     killed(&fake);
-    assert_eq!(fake.place.waiting(), [Kind::Run]);
-    assert_eq!(fake.place.restore().unwrap(), [Found::Restored(2), Found::Nothing]);
+    assert_eq!(fake.place.waiting(), [ChangeKind::Run]);
+    assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
     assert_eq!(fake.both(), (0x800, 0x4));
-    assert_eq!(fake.place.restore().unwrap(), [Found::Nothing, Found::Nothing]);
+    assert_eq!(fake.place.restore().unwrap(), [Leftover::Nothing, Leftover::Nothing]);
     killed(&fake);
     fs::write(fake.folder.join("proc/sys/kernel/random/boot_id"), "second\n").unwrap();
     assert_eq!(fake.place.waiting(), []);
-    assert_eq!(fake.place.restore().unwrap(), [Found::EarlierBoot, Found::Nothing]);
+    assert_eq!(fake.place.restore().unwrap(), [Leftover::EarlierBoot, Leftover::Nothing]);
     assert_eq!(fake.both(), (0x80F, 0xF), "what is of another boot is not written");
 }
 
@@ -130,8 +130,8 @@ fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
         } else {
             fs::write(&id, "").unwrap();
         }
-        assert_eq!(fake.place.waiting(), [Kind::Run]);
-        assert_eq!(fake.place.restore().unwrap(), [Found::Restored(2), Found::Nothing]);
+        assert_eq!(fake.place.waiting(), [ChangeKind::Run]);
+        assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
         assert_eq!(fake.both(), (0x800, 0x4));
     }
 }
@@ -140,8 +140,8 @@ fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
 fn the_next_run_undoes_what_a_killed_one_left() {
     let fake = Fake::new("next");
     killed(&fake);
-    let mut next = fake.begin(Kind::Run).unwrap();
-    assert_eq!(*next.found(), Found::Restored(2));
+    let mut next = fake.begin(ChangeKind::Run).unwrap();
+    assert_eq!(*next.leftover(), Leftover::Restored(2));
     assert_eq!(fake.both(), (0x800, 0x4));
     next.set(true).unwrap();
     next.restore().unwrap();
@@ -152,24 +152,24 @@ fn the_next_run_undoes_what_a_killed_one_left() {
 fn what_is_kept_survives_runs_and_goes_back_to_the_first_values() {
     let fake = Fake::new("kept");
     for off in [true, false, true] {
-        let mut change = fake.begin(Kind::Kept).unwrap();
+        let mut change = fake.begin(ChangeKind::Kept).unwrap();
         change.set(off).unwrap();
         change.keep();
     }
     assert_eq!(fake.both(), (0x80F, 0xF));
-    let mut run = fake.begin(Kind::Run).unwrap();
+    let mut run = fake.begin(ChangeKind::Run).unwrap();
     run.set(false).unwrap();
     assert_eq!(fake.both(), (0x800, 0));
     run.restore().unwrap();
     assert_eq!(fake.both(), (0x80F, 0xF));
-    assert_eq!(fake.place.restore().unwrap(), [Found::Nothing, Found::Restored(2)]);
+    assert_eq!(fake.place.restore().unwrap(), [Leftover::Nothing, Leftover::Restored(2)]);
     assert_eq!(fake.both(), (0x800, 0x4));
 }
 
 #[test]
 fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
     let fake = Fake::new("gone");
-    let mut change = fake.begin(Kind::Run).unwrap();
+    let mut change = fake.begin(ChangeKind::Run).unwrap();
     change.set(true).unwrap();
     fake.write(1, 0xB);
     let changed = change.verify().unwrap_err().to_string();
@@ -180,7 +180,7 @@ fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
     assert!(left.to_string().contains("CPU 1 is offline"), "{left}");
     assert_eq!(fake.read(0), 0x800, "the others are restored");
     fs::rename(device.with_extension("gone"), &device).unwrap();
-    assert_eq!(fake.place.restore().unwrap(), [Found::Restored(1), Found::Nothing]);
+    assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(1), Leftover::Nothing]);
     assert_eq!(fake.both(), (0x800, 0x4));
 }
 
@@ -188,7 +188,7 @@ fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
 fn a_damaged_journal_stops_everything() {
     let fake = Fake::new("damaged");
     killed(&fake);
-    fs::write(fake.place.folder.join(Kind::Run.file()), "memgauge prefetch journal 1\nid 1\n").unwrap();
-    assert!(matches!(fake.begin(Kind::Run), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
+    fs::write(fake.place.folder.join(ChangeKind::Run.file()), "memgauge prefetch journal 1\nid 1\n").unwrap();
+    assert!(matches!(fake.begin(ChangeKind::Run), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
     assert!(matches!(fake.place.restore(), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use memgauge_core::units::IdSet;
 
-use super::PerfError;
-use super::attr::Config;
-use crate::sysfs::tree::Tree;
+use super::error::CounterError;
+use super::perf_event::Config;
+use crate::tree::Tree;
 
 const DEVICES: &str = "sys/bus/event_source/devices";
 
@@ -84,11 +84,11 @@ impl Pmu {
     ///
     /// # Errors
     /// In words, when the unit has no such part or the value does not fit there.
-    pub fn encode(&self, terms: &str) -> Result<Config, PerfError> {
+    pub fn encode(&self, terms: &str) -> Result<Config, CounterError> {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let (key, value) = term.split_once('=').unwrap_or((term, "1"));
-            let number = parse_number(value).ok_or_else(|| PerfError::Unknown(format!("has a code that is no number: '{term}'")))?;
+            let number = parse_number(value).ok_or_else(|| CounterError::Unknown(format!("has a code that is no number: '{term}'")))?;
             if let Some(word) = ["config", "config1", "config2"].iter().position(|w| *w == key) {
                 words[word] |= number;
                 continue;
@@ -96,8 +96,8 @@ impl Pmu {
             let field = self
                 .format
                 .get(key)
-                .ok_or_else(|| PerfError::Unknown(format!("needs '{key}', which the unit {} does not have", self.name)))?;
-            field.put(&mut words, number).ok_or_else(|| PerfError::Unknown(format!("has a value that is too large: '{term}'")))?;
+                .ok_or_else(|| CounterError::Unknown(format!("needs '{key}', which the unit {} does not have", self.name)))?;
+            field.put(&mut words, number).ok_or_else(|| CounterError::Unknown(format!("has a value that is too large: '{term}'")))?;
         }
         Ok(Config { kind: self.kind, words })
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use memgauge_core::units::IdSet;
 
 /// Where the kernel's module has a folder for each CPU.
-pub const DEV_CPU: &str = "/dev/cpu";
+pub const MSR_DEVICES: &str = "/dev/cpu";
 
 /// The registers of all CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub struct MsrError {
     /// The CPU.
     pub cpu: u32,
     /// What went wrong.
-    pub fault: Fault,
+    pub fault: MsrFault,
 }
 
 /// What went wrong with a register.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum MsrFault {
     /// No device for any CPU.
     #[error("there is no {0}: the kernel's msr module is not loaded")]
     NoModule(PathBuf),
@@ -124,24 +124,28 @@ impl MsrError {
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match &self.fault {
-            Fault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
-            Fault::Offline(_) => {
+            MsrFault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
+            MsrFault::Offline(_) => {
                 "bring it online (echo 1 > /sys/devices/system/cpu/cpuN/online), and run 'memgauge prefetch restore' if a run was changing it"
             }
-            Fault::NotPermitted(_) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
-            Fault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
-            Fault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
-            Fault::Refused { .. } => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
-            Fault::NoRegister { .. } | Fault::Reserved { .. } => "switch prefetchers in the BIOS set-up; in a virtual machine, on the host",
-            Fault::Forgotten { .. } => "a hypervisor or firmware swallows the write: switch prefetchers on the host, or in the BIOS set-up",
-            Fault::Changed { .. } => "stop other programs that write this register (wrmsr, tuned, pqos), and run again",
-            Fault::Other(..) => "see dmesg",
+            MsrFault::NotPermitted(_) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
+            MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
+            MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
+            MsrFault::Refused { .. } => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
+            MsrFault::NoRegister { .. } | MsrFault::Reserved { .. } => {
+                "switch prefetchers in the BIOS set-up; in a virtual machine, on the host"
+            }
+            MsrFault::Forgotten { .. } => {
+                "a hypervisor or firmware swallows the write: switch prefetchers on the host, or in the BIOS set-up"
+            }
+            MsrFault::Changed { .. } => "stop other programs that write this register (wrmsr, tuned, pqos), and run again",
+            MsrFault::Other(..) => "see dmesg",
         }
     }
 }
 
 impl Msr {
-    /// Registers below `devices` ([`DEV_CPU`]) of the machine whose `/sys` is below `root`.
+    /// Registers below `devices` ([`MSR_DEVICES`]) of the machine whose `/sys` is below `root`.
     pub fn new(devices: impl Into<PathBuf>, root: impl Into<PathBuf>) -> Self {
         Self { devices: devices.into(), root: root.into() }
     }
@@ -164,7 +168,7 @@ impl Msr {
     /// Writes a register of a CPU and reads it back.
     ///
     /// # Errors
-    /// [`MsrError`]; [`Fault::Forgotten`] when it reads back otherwise.
+    /// [`MsrError`]; [`MsrFault::Forgotten`] when it reads back otherwise.
     pub fn write(&self, cpu: u32, register: u32, value: u64) -> Result<(), MsrError> {
         let done = OpenOptions::new()
             .write(true)
@@ -174,12 +178,12 @@ impl Msr {
         match done {
             Ok(8) => {}
             Ok(n) => {
-                return Err(MsrError { cpu, fault: Fault::Other(self.device(cpu), format!("{n} bytes of 8 were written")) });
+                return Err(MsrError { cpu, fault: MsrFault::Other(self.device(cpu), format!("{n} bytes of 8 were written")) });
             }
             Err(e) => return Err(self.error(cpu, register, Some(value), &e)),
         }
         let read = self.read(cpu, register)?;
-        if read == value { Ok(()) } else { Err(MsrError { cpu, fault: Fault::Forgotten { cpu, register, wrote: value, read } }) }
+        if read == value { Ok(()) } else { Err(MsrError { cpu, fault: MsrFault::Forgotten { cpu, register, wrote: value, read } }) }
     }
 
     /// CPUs for which there is a device, as opposed to no module at all.
@@ -192,24 +196,24 @@ impl Msr {
     fn error(&self, cpu: u32, register: u32, writing: Option<u64>, error: &io::Error) -> MsrError {
         let access = if writing.is_some() { Access::Write } else { Access::Read };
         let fault = match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => Fault::NoModule(self.device(cpu)),
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.device(cpu)),
             // ENXIO: the device file is there and its CPU went away.
-            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => Fault::Offline(cpu),
+            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline(cpu),
             Some(libc::EIO) => match writing {
-                Some(value) => Fault::Reserved { cpu, register, value },
-                None => Fault::NoRegister { cpu, register },
+                Some(value) => MsrFault::Reserved { cpu, register, value },
+                None => MsrFault::NoRegister { cpu, register },
             },
             Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, register, access),
-            _ => Fault::Other(self.device(cpu), error.to_string()),
+            _ => MsrFault::Other(self.device(cpu), error.to_string()),
         };
         MsrError { cpu, fault }
     }
 
     /// Which of several refusals it was: they all are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
-    fn refusal(&self, cpu: u32, register: u32, access: Access) -> Fault {
+    fn refusal(&self, cpu: u32, register: u32, access: Access) -> MsrFault {
         let device = self.device(cpu);
         if OpenOptions::new().read(true).open(&device).is_err() {
-            return Fault::NotPermitted(device);
+            return MsrFault::NotPermitted(device);
         }
         if access == Access::Write {
             let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();
@@ -219,13 +223,13 @@ impl Msr {
             let arguments = text("proc/cmdline");
             let argument = arguments.split_whitespace().find_map(|a| a.strip_prefix("lockdown="));
             if let Some(mode) = mode.or(argument).filter(|mode| *mode != "none") {
-                return Fault::Lockdown(mode.to_owned());
+                return MsrFault::Lockdown(mode.to_owned());
             }
             if text("sys/module/msr/parameters/allow_writes").trim() == "off" {
-                return Fault::WritesOff;
+                return MsrFault::WritesOff;
             }
         }
-        Fault::Refused { cpu, register, access }
+        MsrFault::Refused { cpu, register, access }
     }
 }
 
@@ -262,10 +266,10 @@ mod tests {
     #[test]
     fn absence_is_told_apart() {
         let (folder, msr) = folder(1);
-        assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, Fault::Offline(5));
+        assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline(5));
         std::fs::remove_file(folder.join("0/msr")).unwrap();
         let none = msr.read(0, 0x1A4).unwrap_err();
-        assert!(matches!(none.fault, Fault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
+        assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -273,22 +277,22 @@ mod tests {
     fn a_refused_write_says_what_refused_it() {
         let (folder, msr) = folder(1);
         let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
-        assert_eq!(refused(&msr), Fault::Refused { cpu: 0, register: 0x1A4, access: Access::Write });
+        assert_eq!(refused(&msr), MsrFault::Refused { cpu: 0, register: 0x1A4, access: Access::Write });
         let write = |file: &str, text: &str| {
             let path = folder.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
         write("sys/module/msr/parameters/allow_writes", "off\n");
-        assert_eq!(refused(&msr), Fault::WritesOff);
+        assert_eq!(refused(&msr), MsrFault::WritesOff);
         write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-        assert_eq!(refused(&msr), Fault::Lockdown("integrity".into()));
+        assert_eq!(refused(&msr), MsrFault::Lockdown("integrity".into()));
         write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
-        assert_eq!(refused(&msr), Fault::WritesOff);
+        assert_eq!(refused(&msr), MsrFault::WritesOff);
         let faulted = msr.error(0, 0x1A4, Some(0x40), &io::Error::from_raw_os_error(libc::EIO));
-        assert_eq!(faulted.fault, Fault::Reserved { cpu: 0, register: 0x1A4, value: 0x40 });
+        assert_eq!(faulted.fault, MsrFault::Reserved { cpu: 0, register: 0x1A4, value: 0x40 });
         assert!(faulted.to_string().contains("reserved"), "{faulted}");
-        assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, Fault::Offline(3));
+        assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, MsrFault::Offline(3));
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -6,35 +6,35 @@ use memgauge_core::counters::Event;
 use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-use super::PerfError;
-use super::attr::Config;
+use super::error::CounterError;
 use super::events::{self, Code, Row, Table};
+use super::perf_event::Config;
 use super::pmu::{Pmu, Pmus, parse_number};
 use super::uarch::Microarchitecture;
 
 /// An event with its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct EncodedEvent {
     /// What results say of it.
     pub event: Event,
     /// The code, or why there is none.
-    pub config: Result<Config, PerfError>,
+    pub config: Result<Config, CounterError>,
     /// CPUs to open it on, for events of a part of the chip; empty for those of threads.
-    pub on: Vec<u32>,
+    pub cpus: Vec<u32>,
 }
 
 /// Events in groups that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSet {
     /// Groups of threads' events.
-    pub groups: Vec<Vec<Choice>>,
+    pub groups: Vec<Vec<EncodedEvent>>,
     /// Events of the memory controllers; one is many where there are many controllers.
-    pub system: Vec<Choice>,
+    pub system: Vec<EncodedEvent>,
 }
 
 impl EventSet {
     /// Every event, in order.
-    pub fn choices(&self) -> impl Iterator<Item = &Choice> {
+    pub fn events(&self) -> impl Iterator<Item = &EncodedEvent> {
         self.groups.iter().flatten().chain(&self.system)
     }
 }
@@ -61,9 +61,9 @@ impl Catalogue {
         }
     }
 
-    fn core(&self) -> Result<&Pmu, PerfError> {
+    fn core(&self) -> Result<&Pmu, CounterError> {
         self.pmus.of_core(self.cpu).ok_or_else(|| {
-            PerfError::NoPmu(match &self.hypervisor {
+            CounterError::NoPmu(match &self.hypervisor {
                 Some(name) => format!("no hardware counters: the hypervisor ({name}) gives this virtual machine no PMU"),
                 None => "no hardware counters: the kernel shows no PMU of the CPUs in /sys/bus/event_source/devices".to_owned(),
             })
@@ -74,7 +74,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When it has no counters at all.
-    pub fn metrics(&self) -> Result<EventSet, PerfError> {
+    pub fn metrics(&self) -> Result<EventSet, CounterError> {
         let core = self.core()?;
         // What a core without a table has of Arm's architected events sysfs shows; a code from the table could only count nothing.
         let (table, shown_only) = match self.design {
@@ -82,11 +82,11 @@ impl Catalogue {
             None if self.arm => (events::ARM_COMMON, true),
             None => (&events::GENERIC, false),
         };
-        let mut groups: Vec<Vec<Choice>> = Vec::new();
+        let mut groups: Vec<Vec<EncodedEvent>> = Vec::new();
         let mut roles: Vec<Role> = Vec::new();
         for rows in table.groups {
             let shown = rows.iter().filter(|row| !shown_only || named(core, row).is_some());
-            let group: Vec<Choice> = shown.map(|row| choose(core, row, table.source)).collect();
+            let group: Vec<EncodedEvent> = shown.map(|row| choose(core, row, table.source)).collect();
             roles.extend(group.iter().flat_map(|c| c.event.roles.iter().copied()));
             groups.push(group);
         }
@@ -97,7 +97,8 @@ impl Catalogue {
         }
         let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
         if shown_only {
-            let rest: Vec<Choice> = events::GENERIC.rows().filter(missing).map(|row| choose(core, row, events::GENERIC.source)).collect();
+            let rest: Vec<EncodedEvent> =
+                events::GENERIC.rows().filter(missing).map(|row| choose(core, row, events::GENERIC.source)).collect();
             groups.push(rest);
         }
         groups.retain(|g| !g.is_empty());
@@ -105,7 +106,7 @@ impl Catalogue {
     }
 
     /// Reads and writes of the memory controllers.
-    fn memory_controllers(&self) -> Vec<Choice> {
+    fn memory_controllers(&self) -> Vec<EncodedEvent> {
         let mut all = Vec::new();
         for pmu in self.pmus.numbered("uncore_imc_") {
             for (prefix, role) in [("cas_count_read", Role::DramReads), ("cas_count_write", Role::DramWrites)] {
@@ -129,9 +130,9 @@ impl Catalogue {
     }
 
     /// A unit of the chip is opened on the CPUs that the kernel names for it, one a package.
-    fn system(&self, pmu: &Pmu, choice: Choice) -> Choice {
-        let on = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
-        Choice { on, ..choice }
+    fn system(&self, pmu: &Pmu, choice: EncodedEvent) -> EncodedEvent {
+        let cpus = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
+        EncodedEvent { cpus, ..choice }
     }
 
     /// The event that somebody named: `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`, `cpu/event=0xd1,umask=0x20/`,
@@ -139,17 +140,17 @@ impl Catalogue {
     ///
     /// # Errors
     /// In words, when there is none of this name.
-    pub fn named(&self, name: &str) -> Result<Choice, PerfError> {
+    pub fn named(&self, name: &str) -> Result<EncodedEvent, CounterError> {
         let is = |row: &&Row| row.name == name || row.aliases.contains(&name);
         if let Some(row) = events::SOFTWARE_EVENTS.iter().find(is) {
             return Ok(from_kernel(row, "the kernel's software events, perf_event_open(2)"));
         }
         if let Some((unit, terms)) = name.strip_suffix('/').and_then(|n| n.split_once('/')) {
             let pmu =
-                self.pmus.named(unit).ok_or_else(|| PerfError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
+                self.pmus.named(unit).ok_or_else(|| CounterError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
             let known = pmu.events.get(terms).map_or(terms, String::as_str);
             let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{known}/"), source: "as named".into() };
-            let choice = Choice { event, config: Ok(pmu.encode(known)?), on: Vec::new() };
+            let choice = EncodedEvent { event, config: Ok(pmu.encode(known)?), cpus: Vec::new() };
             // Units of the chip name the CPUs to open them on; those of cores name the CPUs that they have.
             let of_chip =
                 pmu.cpus.is_some() && self.pmus.of_core(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
@@ -166,7 +167,7 @@ impl Catalogue {
             if let Some(row) = table.rows().find(|r| is(r)) {
                 return Ok(match core {
                     Ok(core) => choose(core, row, table.source),
-                    Err(error) => Choice { event: event(row, String::new(), table.source), config: Err(error), on: Vec::new() },
+                    Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
                 });
             }
         }
@@ -180,9 +181,9 @@ impl Catalogue {
         if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
             let kind = core.map_or(events::RAW, |c| c.kind);
             let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("raw {code:#x}"), source: "as named".into() };
-            return Ok(Choice { event, config: Ok(Config { kind, words: [code, 0, 0] }), on: Vec::new() });
+            return Ok(EncodedEvent { event, config: Ok(Config { kind, words: [code, 0, 0] }), cpus: Vec::new() });
         }
-        Err(PerfError::Unknown(format!(
+        Err(CounterError::Unknown(format!(
             "no event '{name}' here; name one of the kernel (page-faults, task-clock, cycles), of sysfs, of a vendor (mem_load_retired.l3_miss), \
              or a code (cpu/event=0xd1,umask=0x20/, r20d1)"
         )))
@@ -194,7 +195,7 @@ impl Catalogue {
     }
 
     /// The kernel's own events that describe how a program ran.
-    pub fn software(&self) -> Vec<Choice> {
+    pub fn software(&self) -> Vec<EncodedEvent> {
         events::SOFTWARE_EVENTS[..4].iter().map(|row| from_kernel(row, "the kernel's software events, perf_event_open(2)")).collect()
     }
 }
@@ -208,26 +209,26 @@ fn event(row: &Row, code: String, source: &str) -> Event {
     Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
 }
 
-fn choose(pmu: &Pmu, row: &Row, source: &str) -> Choice {
+fn choose(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
     let (terms, source) = match (named(pmu, row), row.code) {
         (Some(terms), _) => (terms, "sysfs"),
         (None, Code::Terms(terms)) => (terms, source),
         (None, Code::Kernel(..)) => return from_kernel(row, source),
     };
-    Choice { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), on: Vec::new() }
+    EncodedEvent { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), cpus: Vec::new() }
 }
 
-fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> Choice {
+fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> EncodedEvent {
     let event = Event { name: name.to_owned(), roles: roles.to_vec(), code: format!("{}/{terms}/", pmu.name), source: "sysfs".into() };
-    Choice { event, config: pmu.encode(terms), on: Vec::new() }
+    EncodedEvent { event, config: pmu.encode(terms), cpus: Vec::new() }
 }
 
-fn from_kernel(row: &Row, source: &str) -> Choice {
+fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
     let (code, config) = match row.code {
         Code::Kernel(kind, config) => (format!("type {kind} config {config:#x}"), Ok(Config { kind, words: [config, 0, 0] })),
-        Code::Terms(terms) => (terms.to_owned(), Err(PerfError::Unknown("is an event of a core and not of the kernel".to_owned()))),
+        Code::Terms(terms) => (terms.to_owned(), Err(CounterError::Unknown("is an event of a core and not of the kernel".to_owned()))),
     };
-    Choice { event: event(row, code, source), config, on: Vec::new() }
+    EncodedEvent { event: event(row, code, source), config, cpus: Vec::new() }
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::fs;
 use std::io;
 
-use super::attr::Target;
+use super::perf_event::Target;
 
 /// Why an event cannot be counted here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PerfError {
+pub enum CounterError {
     /// The kernel shows no unit that counts CPU events.
     #[error("{0}")]
     NoPmu(String),
@@ -42,7 +42,7 @@ pub enum PerfError {
     Unknown(String),
 }
 
-impl PerfError {
+impl CounterError {
     pub(crate) fn from_open(error: &io::Error, target: Target) -> Self {
         let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
         Self::from_errno(error, target, paranoid.as_deref().map(str::trim))
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn words(errno: i32, target: Target) -> String {
-        PerfError::from_errno(&io::Error::from_raw_os_error(errno), target, Some("4")).to_string()
+        CounterError::from_errno(&io::Error::from_raw_os_error(errno), target, Some("4")).to_string()
     }
 
     #[test]

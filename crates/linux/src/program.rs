@@ -1,8 +1,11 @@
 //! A program that runs in our place: signals sent to this process reach it.
 
 use std::io;
-use std::process::{Command, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use memgauge_core::counters::ProgramRun;
 
 /// The child that signals are passed on to; 0: none yet, or none any more.
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -17,7 +20,7 @@ const PASSED_ON: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SI
 ///
 /// # Errors
 /// When the program cannot be started or a handler not be installed.
-pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
+pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     for signal in PASSED_ON {
         install(signal)?;
     }
@@ -41,7 +44,8 @@ pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
         }
     }
     CHILD.store(0, Ordering::SeqCst);
-    child.wait()
+    let status = child.wait()?;
+    Ok(status.code().map_or_else(|| ProgramRun::Killed(status.signal().unwrap_or(0)), ProgramRun::Exited))
 }
 
 /// A signal that whoever started us told us to ignore stays ignored, here and in the program.

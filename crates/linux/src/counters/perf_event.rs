@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use super::PerfError;
+use super::error::CounterError;
 
 /// `PERF_ATTR_SIZE_VER1`: up to and with `config2`. Every kernel since 2.6.33 takes it.
 const ATTR_BYTES: u32 = 72;
@@ -94,7 +94,7 @@ impl Reading {
 
 impl Counter {
     /// Opens a counter that is off; with a leader, one that goes on and off with it.
-    pub(crate) fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, PerfError> {
+    pub(crate) fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, CounterError> {
         let mut flags = if leader.is_none() { DISABLED } else { 0 };
         let (pid, cpu) = match target {
             Target::ThisThread => (0, -1),
@@ -122,7 +122,7 @@ impl Counter {
         // SAFETY: attributes of the size that they state, which the kernel only reads; the other arguments are numbers.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
-            return Err(PerfError::from_open(&io::Error::last_os_error(), target));
+            return Err(CounterError::from_open(&io::Error::last_os_error(), target));
         }
         // SAFETY: a descriptor that the kernel just made, owned by nobody else.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))

@@ -7,8 +7,8 @@ use memgauge_core::units::Bytes;
 
 use super::system;
 use crate::limits::{self, gib};
-use crate::sysfs::nodes::NODE;
-use crate::sysfs::tree::{Tree, kib_field};
+use crate::tree::NODE_DIR;
+use crate::tree::{Tree, kib_field};
 
 /// Share of the time in which some task waited for memory (PSI) from which on no more is taken: a fifth is felt by whoever waits.
 /// Assembling huge pages from fragmented memory counts as waiting, and stays below that unless memory is nearly full.
@@ -20,7 +20,7 @@ const SWAPPED: u64 = 4 << 20;
 
 /// Watches memory while it is taken.
 #[derive(Debug)]
-pub struct Scarcity {
+pub struct MemoryWatch {
     root: PathBuf,
     node: u32,
     margin: u64,
@@ -29,9 +29,9 @@ pub struct Scarcity {
     swapped: Option<u64>,
 }
 
-impl Scarcity {
+impl MemoryWatch {
     /// Begins to watch: of `node` and of the system `margin` bytes are to stay free, of control groups what other measurements leave.
-    pub fn watch(root: &Path, node: u32, margin: Bytes) -> Self {
+    pub fn start(root: &Path, node: u32, margin: Bytes) -> Self {
         let tree = Tree::new(root);
         Self {
             root: root.to_owned(),
@@ -44,7 +44,7 @@ impl Scarcity {
     }
 
     /// Why `next` more bytes should not be taken, in words; looks at what happened since it was last asked.
-    pub fn objection(&mut self, next: Bytes) -> Option<String> {
+    pub fn shortage(&mut self, next: Bytes) -> Option<String> {
         let tree = Tree::new(&self.root);
         let (stalled, swapped, now) = (stalled_us(tree), swapped_out(tree), Instant::now());
         let seconds = (now - self.since).as_secs_f64();
@@ -73,7 +73,7 @@ impl Scarcity {
     fn left(&self, tree: Tree<'_>) -> Vec<(u64, String)> {
         let meminfo = tree.text("proc/meminfo").unwrap_or_default();
         let system = kib_field(&meminfo, "MemAvailable").map(|bytes| (bytes, "the system (MemAvailable)".to_owned()));
-        let own = tree.text(&format!("{NODE}/node{}/meminfo", self.node));
+        let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", self.node));
         let node = own.and_then(|text| system::room(&text)).map(|bytes| (bytes, format!("node {}", self.node)));
         system.into_iter().chain(node).collect()
     }
@@ -94,7 +94,7 @@ fn swapped_out(tree: Tree<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sysfs::fixture::Fixture;
+    use crate::fixture::Fixture;
 
     /// MiB available, seconds stalled, pages swapped.
     fn with(tree: Fixture, available: u64, stalled: u64, swapped: u64) -> Fixture {
@@ -106,26 +106,26 @@ mod tests {
     #[test]
     fn the_margin_stays_free_on_the_system_and_on_the_node() {
         let tree = with(Fixture::new(), 1000, 0, 0);
-        let mut watch = Scarcity::watch(tree.root(), 0, Bytes::mib(200));
-        assert_eq!(watch.objection(Bytes::mib(800)), None);
-        let why = watch.objection(Bytes::mib(801)).unwrap();
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
+        assert_eq!(watch.shortage(Bytes::mib(800)), None);
+        let why = watch.shortage(Bytes::mib(801)).unwrap();
         assert!(why.contains("MemAvailable") && why.contains("1000 MiB left") && why.contains("200 MiB stay free"), "{why}");
         let _tree = tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 2097152 kB\nNode 0 MemFree: 409600 kB\n");
-        let why = watch.objection(Bytes::mib(201)).unwrap();
+        let why = watch.shortage(Bytes::mib(201)).unwrap();
         assert!(why.starts_with("node 0 has 400 MiB left"), "{why}");
     }
 
     #[test]
     fn waiting_and_swapping_are_objections_once_each() {
         let tree = with(Fixture::new(), 1000, 0, 0);
-        let mut watch = Scarcity::watch(tree.root(), 0, Bytes(0));
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes(0));
         std::thread::sleep(std::time::Duration::from_millis(60));
         let tree = with(tree, 1000, 3, 0);
-        assert!(watch.objection(Bytes::mib(1)).unwrap().contains("100 % of the time"));
-        assert_eq!(watch.objection(Bytes::mib(1)), None);
+        assert!(watch.shortage(Bytes::mib(1)).unwrap().contains("100 % of the time"));
+        assert_eq!(watch.shortage(Bytes::mib(1)), None);
         let _tree = with(tree, 1000, 3, 1 << 20);
-        assert!(watch.objection(Bytes::mib(1)).unwrap().contains("swapped out"));
-        assert_eq!(watch.objection(Bytes::mib(1)), None);
+        assert!(watch.shortage(Bytes::mib(1)).unwrap().contains("swapped out"));
+        assert_eq!(watch.shortage(Bytes::mib(1)), None);
     }
 
     #[test]
@@ -135,16 +135,16 @@ mod tests {
             .file("proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
             .file("sys/fs/cgroup/job/memory.max", "104857600\n")
             .file("sys/fs/cgroup/job/memory.current", "52428800\n");
-        let mut watch = Scarcity::watch(tree.root(), 0, Bytes::mib(200));
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
         // 50 MiB are left, of which a fifth stays.
-        assert_eq!(watch.objection(Bytes::mib(39)), None);
-        assert!(watch.objection(Bytes::mib(41)).unwrap().contains("memory.max of control group /job"));
+        assert_eq!(watch.shortage(Bytes::mib(39)), None);
+        assert!(watch.shortage(Bytes::mib(41)).unwrap().contains("memory.max of control group /job"));
     }
 
     #[test]
     fn a_kernel_that_tells_nothing_has_no_objection() {
         let tree = Fixture::new();
-        let mut watch = Scarcity::watch(tree.root(), 0, Bytes::gib(1));
-        assert_eq!(watch.objection(Bytes::gib(1)), None);
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::gib(1));
+        assert_eq!(watch.shortage(Bytes::gib(1)), None);
     }
 }

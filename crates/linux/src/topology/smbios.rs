@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read};
 use memgauge_core::installed::{Installed, MemoryDevice};
 use memgauge_core::units::Bytes;
 
-use crate::sysfs::tree::Tree;
+use crate::tree::Tree;
 
 /// The kernel lets only root read it, because it holds serial numbers.
 const TABLE: &str = "sys/firmware/dmi/tables/DMI";
@@ -38,7 +38,7 @@ pub(crate) fn read(tree: Tree<'_>) -> Installed {
 }
 
 /// Reads a table of structures. A structure that does not fit ends the table there.
-pub fn parse(table: &[u8]) -> Installed {
+fn parse(table: &[u8]) -> Installed {
     let mut arrays: BTreeMap<u16, u8> = BTreeMap::new();
     let mut devices: Vec<(Option<u16>, Option<MemoryDevice>)> = Vec::new();
     for structure in structures(table) {
@@ -176,7 +176,7 @@ fn kind_name(kind: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sysfs::fixture::Fixture;
+    use crate::fixture::Fixture;
     use proptest::prelude::*;
 
     fn structure(kind: u8, handle: u16, body: &[u8], strings: &[&str]) -> Vec<u8> {

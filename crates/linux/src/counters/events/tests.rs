@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::perf::pmu::parse_number;
+use crate::counters::pmu::parse_number;
 
 /// Event, umask and cmask of a row.
 fn code(row: &Row) -> (u64, u64, u64) {

@@ -42,7 +42,7 @@ fn sapphire_rapids() -> Identity {
 }
 
 fn words(set: &EventSet, role: Role) -> u64 {
-    set.choices().find(|c| c.event.roles.contains(&role)).unwrap().config.as_ref().unwrap().words[0]
+    set.events().find(|c| c.event.roles.contains(&role)).unwrap().config.as_ref().unwrap().words[0]
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn codes_are_placed_as_the_format_says() {
     assert_eq!(words(&set, Role::L1Misses), 0x08d1);
     assert_eq!(words(&set, Role::DemandOutstanding), 0x0120);
     assert_eq!(words(&set, Role::DemandOutstandingCycles), 0x0100_0120);
-    let source = |role| &set.choices().find(|c| c.event.roles.contains(&role)).unwrap().event.source;
+    let source = |role| &set.events().find(|c| c.event.roles.contains(&role)).unwrap().event.source;
     assert_eq!(source(Role::Cycles), "sysfs");
     assert!(source(Role::L1Misses).contains("intel/perfmon"));
     assert!(set.system.is_empty());
@@ -91,7 +91,7 @@ fn memory_controllers_are_opened_once_a_package() {
     let tree = Tree::new("imc", &files);
     let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
     assert_eq!(set.system.len(), 4, "two controllers, reads and writes: {:?}", set.system);
-    assert!(set.system.iter().all(|c| c.on == [0, 32]));
+    assert!(set.system.iter().all(|c| c.cpus == [0, 32]));
     assert_eq!(words(&set, Role::DramReads), 0xcf05);
     assert_eq!(words(&set, Role::DramWrites), 0xf005);
 }
@@ -133,7 +133,7 @@ fn an_arm_core_without_a_table_has_what_sysfs_shows() {
     assert_eq!(table, ["cpu_cycles", "inst_retired"]);
     assert_eq!(words(&set, Role::Instructions), 8);
     // What it does not show is asked of the kernel, which knows whether there is such an event.
-    let misses = set.choices().find(|c| c.event.roles.contains(&Role::L1Misses)).unwrap();
+    let misses = set.events().find(|c| c.event.roles.contains(&Role::L1Misses)).unwrap();
     assert_eq!(misses.config, Ok(Config { kind: 3, words: [0x1_0000, 0, 0] }));
     // By name its architected code can be had, and the role makes an unbelievable zero known.
     let named = catalogue.named("l1d_cache_refill").unwrap();
@@ -170,7 +170,7 @@ fn no_unit_is_said_in_words() {
         catalogue.metrics().unwrap_err().to_string(),
         "no hardware counters: the hypervisor (KVM) gives this virtual machine no PMU"
     );
-    assert!(matches!(catalogue.named("cycles").unwrap().config, Err(PerfError::NoPmu(_))));
+    assert!(matches!(catalogue.named("cycles").unwrap().config, Err(CounterError::NoPmu(_))));
     assert_eq!(catalogue.named("faults").unwrap().config, Ok(Config { kind: 1, words: [2, 0, 0] }));
 }
 

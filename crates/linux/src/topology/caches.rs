@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::CPU;
-use super::tree::Tree;
+use crate::tree::CPU_DIR;
+use crate::tree::Tree;
 
 /// Caches of these online CPUs.
 ///
@@ -16,7 +16,7 @@ pub(crate) fn read(tree: Tree<'_>, cpus: &[Cpu]) -> Vec<Cache> {
     let mut covered: BTreeMap<u32, IdSet> = BTreeMap::new();
     let mut found: BTreeMap<(u8, String, IdSet), Cache> = BTreeMap::new();
     for cpu in cpus {
-        let folder = format!("{CPU}/cpu{}/cache", cpu.id);
+        let folder = format!("{CPU_DIR}/cpu{}/cache", cpu.id);
         for index in tree.numbered(&folder, "index").iter() {
             let covered = covered.entry(index).or_default();
             if covered.contains(cpu.id) {

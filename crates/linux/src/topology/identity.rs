@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use memgauge_core::topology::Identity;
 
-use super::CPU;
-use super::tree::Tree;
-use crate::smbios;
+use super::smbios;
+use crate::tree::CPU_DIR;
+use crate::tree::Tree;
 
 /// The first processor's block of an x86 `cpuinfo` is below 8 KiB. The rest of the file repeats it, and on some kernels asks every CPU for
 /// its frequency while it is read.
@@ -173,7 +173,7 @@ fn model(tree: Tree<'_>, info: &CpuInfo) -> BTreeMap<String, String> {
     let mut model: BTreeMap<String, String> =
         keys.iter().filter_map(|(key, name)| Some(((*name).to_owned(), info.distinct(key)?))).collect();
     if !model.contains_key("microcode")
-        && let Some(version) = tree.text(&format!("{CPU}/cpu0/microcode/version"))
+        && let Some(version) = tree.text(&format!("{CPU_DIR}/cpu0/microcode/version"))
     {
         model.insert("microcode".to_owned(), version);
     }

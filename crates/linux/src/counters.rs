@@ -1,21 +1,21 @@
-//! Hardware counters by `perf_event_open(2)`: which events this machine has ([`Catalogue`]), counting them on a thread ([`Counting`]).
+//! Hardware counters by `perf_event_open(2)`: which events this machine has ([`Catalogue`]), counting them on a thread ([`OpenCounters`]).
 //!
 //! Events are opened in groups, whose members the kernel counts together or not at all. A core with fewer counters than groups need lets
 //! them take turns; every reading carries the time in which its event was enabled and the time in which it was counted.
 
-mod attr;
-mod choose;
+mod catalogue;
 mod error;
 mod events;
+mod perf_event;
 mod pmu;
 mod uarch;
 
 use memgauge_core::counters::{Counted, Tally};
 
-pub use attr::{Config, Reading};
-use attr::{Counter, Target};
-pub use choose::{Catalogue, Choice, EventSet};
-pub use error::PerfError;
+pub use catalogue::{Catalogue, EncodedEvent, EventSet};
+pub use error::CounterError;
+pub use perf_event::{Config, Reading};
+use perf_event::{Counter, Target};
 pub use pmu::{Pmu, Pmus};
 pub use uarch::Microarchitecture;
 
@@ -27,44 +27,44 @@ pub fn counts_nanoseconds(name: &str) -> bool {
 /// One event's counters: one for a thread, several for a part of the chip that there are several of.
 #[derive(Debug)]
 struct Opened {
-    counters: Result<Vec<Counter>, PerfError>,
+    counters: Result<Vec<Counter>, CounterError>,
     /// Switches its group.
     leads: bool,
 }
 
 /// Open counters of a set of events.
 #[derive(Debug)]
-pub struct Counting {
+pub struct OpenCounters {
     opened: Vec<Opened>,
     user_only: bool,
 }
 
-impl Counting {
+impl OpenCounters {
     /// Opens the set's thread events on the calling thread, off. User code only: interrupts and other work of the kernel are not the
     /// loop's, and no privilege is needed.
-    pub fn of_this_thread(set: &EventSet) -> Self {
+    pub fn for_this_thread(set: &EventSet) -> Self {
         Self::open(&set.groups, Target::ThisThread, true)
     }
 
     /// Opens the set's events for the next program that the calling thread starts, and all its children, from its `execve` on. One program
     /// only: the kernel may give the thread's own events to the child and leave it those that it inherited, when it switches from one to the
     /// other before that `execve`, which then is the last one they wait for. The kernel's work on their behalf is counted too where this process may see it.
-    pub fn of_program(groups: &[Vec<Choice>]) -> Self {
+    pub fn for_program(groups: &[Vec<EncodedEvent>]) -> Self {
         let all = Self::open(groups, Target::Program, false);
-        let refused = |o: &Opened| matches!(o.counters, Err(PerfError::Refused { .. } | PerfError::Forbidden));
+        let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused { .. } | CounterError::Forbidden));
         if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
     }
 
     /// Opens the set's events of the memory controllers, off.
-    pub fn of_system(set: &EventSet) -> Self {
-        let open = |choice: &Choice| -> Result<Vec<Counter>, PerfError> {
+    pub fn for_system(set: &EventSet) -> Self {
+        let open = |choice: &EncodedEvent| -> Result<Vec<Counter>, CounterError> {
             let config = choice.config.clone()?;
-            choice.on.iter().map(|&cpu| Counter::open(config, Target::Cpu(cpu), false, None)).collect()
+            choice.cpus.iter().map(|&cpu| Counter::open(config, Target::Cpu(cpu), false, None)).collect()
         };
         Self { opened: set.system.iter().map(|choice| Opened { counters: open(choice), leads: true }).collect(), user_only: false }
     }
 
-    fn open(groups: &[Vec<Choice>], target: Target, user_only: bool) -> Self {
+    fn open(groups: &[Vec<EncodedEvent>], target: Target, user_only: bool) -> Self {
         raise_file_limit();
         let mut opened: Vec<Opened> = Vec::new();
         for group in groups {
@@ -75,7 +75,7 @@ impl Counting {
                 let (counter, leads) = match open(lead) {
                     Ok(counter) => (Ok(counter), lead.is_none()),
                     // A group that does not fit the counters is refused as invalid; the event may fit alone.
-                    Err(PerfError::Invalid) if lead.is_some() => (open(None), true),
+                    Err(CounterError::Invalid) if lead.is_some() => (open(None), true),
                     Err(error) => (Err(error), lead.is_none()),
                 };
                 if counter.is_ok() && leader.is_none() {
@@ -93,12 +93,12 @@ impl Counting {
     }
 
     /// Whether any event could be opened.
-    pub fn any(&self) -> bool {
+    pub fn any_open(&self) -> bool {
         self.opened.iter().any(|o| o.counters.is_ok())
     }
 
     /// Why the first event that could not be opened could not.
-    pub fn first_error(&self) -> Option<&PerfError> {
+    pub fn first_error(&self) -> Option<&CounterError> {
         self.opened.iter().find_map(|o| o.counters.as_ref().err())
     }
 
@@ -140,13 +140,13 @@ impl Counting {
 }
 
 /// Joins events with what was counted of them.
-pub fn counted<'a>(choices: impl Iterator<Item = &'a Choice>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
+pub fn join_counts<'a>(choices: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
     let list = choices.zip(tallies).map(|(choice, tally)| Counted { event: choice.event.clone(), outcome: tally.clone() });
-    merged(list.collect())
+    merge_controllers(list.collect())
 }
 
 /// Adds up the events of memory controllers, of which there is one a channel: one event for each role.
-fn merged(list: Vec<Counted>) -> Vec<Counted> {
+fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
     let mut all: Vec<Counted> = Vec::new();
     for next in list {
         let chip = next.event.roles.iter().any(|r| r.system_wide());

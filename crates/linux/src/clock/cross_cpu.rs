@@ -16,7 +16,7 @@ const PARTNERS: usize = 16;
 
 /// Stamps of different CPUs were compared, and none was earlier than one that it had seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CrossCpu {
+pub struct ClockOffsets {
     /// Pairs of CPUs compared.
     pub pairs: u32,
     /// Round trips made in all.
@@ -108,9 +108,9 @@ impl Clock {
     ///
     /// # Errors
     /// When a stamp was lower than one taken before it on another CPU, or CPUs could not be compared.
-    pub fn cross_cpu_check(&self, cpus: &IdSet) -> Result<CrossCpu, ClockError> {
+    pub fn cross_cpu_check(&self, cpus: &IdSet) -> Result<ClockOffsets, ClockError> {
         let ids: Vec<u32> = cpus.iter().collect();
-        let mut result = CrossCpu { pairs: 0, exchanges: 0, worst_offset_ns: 0.0 };
+        let mut result = ClockOffsets { pairs: 0, exchanges: 0, worst_offset_ns: 0.0 };
         let Some((&first, others)) = ids.split_first() else { return Ok(result) };
         let count = others.len().min(PARTNERS);
         // The last is always among them.

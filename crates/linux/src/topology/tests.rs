@@ -1,5 +1,5 @@
-use super::fixture::Fixture;
 use super::*;
+use crate::fixture::Fixture;
 use memgauge_core::units::Bytes;
 
 fn ids(list: &str) -> IdSet {
@@ -10,7 +10,7 @@ fn ids(list: &str) -> IdSet {
 fn no_cpu_is_an_error_that_says_what_to_do() {
     let tree = Fixture::new().file("sys/devices/system/cpu/online", "0-3");
     let error = read_machine(tree.root()).unwrap_err();
-    assert!(matches!(error, SysfsError::NoCpus { .. }));
+    assert!(matches!(error, TopologyError::NoCpus { .. }));
     let text = error.to_string();
     assert!(text.contains(tree.root().to_str().unwrap()) && text.contains("sys/devices/system/cpu"), "{text}");
     let error = read_machine(&tree.root().join("nowhere")).unwrap_err();
@@ -227,9 +227,9 @@ fn cpusets_of_recordings() {
 fn a_changed_cpuset_is_noticed() {
     let tree = Fixture::new().cpus(4).node(0, "0-3", 1024).file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
     let topology = read_machine(tree.root()).unwrap().topology;
-    assert_eq!(cpu::reread_allowed(tree.root(), &topology).cpus, ids("0-3"));
+    assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("0-3"));
     let tree = tree.file("proc/self/status", "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t5\n");
-    assert_eq!(cpu::reread_allowed(tree.root(), &topology), cpu::AllowedSets { cpus: ids("0-1"), nodes: IdSet::new() });
+    assert_eq!(cpu::read_allowed(tree.root(), &topology), cpu::AllowedSets { cpus: ids("0-1"), nodes: IdSet::new() });
     let tree = tree.file("sys/devices/system/cpu/online", "1-3");
-    assert_eq!(cpu::reread_allowed(tree.root(), &topology).cpus, ids("1"));
+    assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("1"));
 }

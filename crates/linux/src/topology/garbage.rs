@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::fixture::Fixture;
 use super::read_machine;
-use crate::cpu::reread_allowed;
+use crate::cpu::read_allowed;
 use crate::environment::read_environment;
+use crate::fixture::Fixture;
 
 /// Every file that is read, of a machine of two CPUs and two nodes.
 const FILES: [&str; 61] = [
@@ -129,7 +129,7 @@ proptest! {
                 prop_assert!(cpu.siblings.contains(cpu.id));
             }
             read_environment(tree.root(), &machine);
-            prop_assert!(reread_allowed(tree.root(), &machine.topology).cpus.is_subset(&machine.topology.online()));
+            prop_assert!(read_allowed(tree.root(), &machine.topology).cpus.is_subset(&machine.topology.online()));
         }
     }
 }

@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::CPU;
-use super::tree::{Tree, kib_field};
+use crate::tree::{CPU_DIR, NODE_DIR, Tree, kib_field};
 
-/// Where nodes are, below the root.
-pub(crate) const NODE: &str = "sys/devices/system/node";
 /// Where the pools of all nodes together are.
 const POOLS: &str = "sys/kernel/mm/hugepages";
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
@@ -17,8 +14,8 @@ const LOCAL_DISTANCE: u32 = 10;
 
 /// Online nodes; one made up of all memory and all CPUs where the kernel has no NUMA.
 pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
-    let folders = tree.numbered(NODE, "node");
-    let online = tree.ids(&format!("{NODE}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
+    let folders = tree.numbered(NODE_DIR, "node");
+    let online = tree.ids(&format!("{NODE_DIR}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
     let online = online.unwrap_or_else(|| folders.clone());
     if online.is_empty() {
         return vec![without_numa(tree, online_cpus)];
@@ -26,7 +23,7 @@ pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
     let mut nodes: Vec<Node> = online.iter().map(|id| read_node(tree, id, online_cpus)).collect();
     let candidates = column_candidates(tree, &online, &folders);
     for node in &mut nodes {
-        let row = tree.text(&format!("{NODE}/node{}/distance", node.id)).unwrap_or_default();
+        let row = tree.text(&format!("{NODE_DIR}/node{}/distance", node.id)).unwrap_or_default();
         node.distances = distances(&row, &candidates, &online);
     }
     if let [only] = nodes.as_mut_slice()
@@ -49,7 +46,7 @@ pub(crate) fn assign(tree: Tree<'_>, nodes: &[Node], cpus: &mut [Cpu]) {
     let lowest = nodes.first().map_or(0, |n| n.id);
     for cpu in cpus {
         cpu.node = node_of.get(&cpu.id).copied().unwrap_or_else(|| {
-            let linked = tree.numbered(&format!("{CPU}/cpu{}", cpu.id), "node").first();
+            let linked = tree.numbered(&format!("{CPU_DIR}/cpu{}", cpu.id), "node").first();
             linked.filter(|id| nodes.iter().any(|n| n.id == *id)).unwrap_or(lowest)
         });
     }
@@ -69,7 +66,7 @@ fn without_numa(tree: Tree<'_>, cpus: &IdSet) -> Node {
 }
 
 fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
-    let at = |file: &str| format!("{NODE}/node{id}/{file}");
+    let at = |file: &str| format!("{NODE_DIR}/node{id}/{file}");
     let meminfo = tree.text(&at("meminfo")).unwrap_or_default();
     let cpus = tree.mask_or_ids(&at("cpumap"), &at("cpulist")).unwrap_or_else(|| tree.numbered(&at(""), "cpu"));
     Node {
@@ -87,7 +84,7 @@ fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
 /// What the columns of `distance` may stand for. The kernel prints one for each online node in order; the other sets are for recordings
 /// from which a node's folder was taken away afterwards.
 fn column_candidates(tree: Tree<'_>, online: &IdSet, folders: &IdSet) -> Vec<IdSet> {
-    let read = |file: &str| tree.ids(&format!("{NODE}/{file}")).unwrap_or_default();
+    let read = |file: &str| tree.ids(&format!("{NODE_DIR}/{file}")).unwrap_or_default();
     let populated = read("has_memory").union(&read("has_normal_memory")).union(&read("has_cpu"));
     vec![online.clone(), read("online"), folders.clone(), populated, read("possible")]
 }
@@ -101,7 +98,7 @@ fn distances(row: &str, candidates: &[IdSet], online: &IdSet) -> BTreeMap<u32, u
 
 /// What firmware claims of this node. The kernel shows an attribute that HMAT does not state as 0.
 fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
-    let folder = format!("{NODE}/node{id}/access{class}/initiators");
+    let folder = format!("{NODE_DIR}/node{id}/access{class}/initiators");
     if !tree.exists(&folder) {
         return None;
     }
@@ -117,7 +114,7 @@ fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
 }
 
 fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {
-    let folder = format!("{NODE}/node{id}/memory_side_cache");
+    let folder = format!("{NODE_DIR}/node{id}/memory_side_cache");
     let levels = tree.numbered(&folder, "index");
     let read = |level: u32| {
         let size = tree.parsed::<u64>(&format!("{folder}/index{level}/size")).filter(|&n| n > 0)?;

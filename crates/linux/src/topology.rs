@@ -3,13 +3,11 @@
 //! Formats: the kernel's `Documentation/ABI` (sysfs-devices-system-cpu, sysfs-devices-node), `Documentation/admin-guide/mm/numaperf.rst`
 //! and `cputopology.rst`. A file that is missing or malformed makes its field unknown; only a tree without any CPU is an error.
 
-pub(crate) mod caches;
-#[cfg(test)]
-pub(crate) mod fixture;
-pub(crate) mod identity;
-pub(crate) mod kinds;
+mod caches;
+mod identity;
+mod kinds;
 pub(crate) mod nodes;
-pub(crate) mod tree;
+mod smbios;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,15 +15,13 @@ use std::path::{Path, PathBuf};
 use memgauge_core::topology::{Allowed, Cpu, Machine, Topology};
 use memgauge_core::units::IdSet;
 
-use crate::{cpu, limits};
-use tree::Tree;
-
-/// Where CPUs are, below the root.
-pub(crate) const CPU: &str = "sys/devices/system/cpu";
+use crate::cpu::{self, online_and_offline};
+use crate::limits;
+use crate::tree::{CPU_DIR, Tree};
 
 /// Why there is no machine to speak of.
 #[derive(Debug, thiserror::Error)]
-pub enum SysfsError {
+pub enum TopologyError {
     /// The root is not a folder that can be read.
     #[error("cannot read the machine below {path}: {source}; name a folder that holds the machine's sys/ and proc/", path = path.display())]
     Root {
@@ -53,20 +49,20 @@ pub enum SysfsError {
 ///
 /// # Errors
 /// When `root` is no readable folder or holds no CPU.
-pub fn read_machine(root: &Path) -> Result<Machine, SysfsError> {
-    std::fs::read_dir(root).map_err(|source| SysfsError::Root { path: root.to_owned(), source })?;
+pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
+    std::fs::read_dir(root).map_err(|source| TopologyError::Root { path: root.to_owned(), source })?;
     let tree = Tree::new(root);
     let info = identity::CpuInfo::read(tree);
     let (online, offline) = online_and_offline(tree);
     if online.is_empty() {
-        return Err(SysfsError::NoCpus { path: root.to_owned() });
+        return Err(TopologyError::NoCpus { path: root.to_owned() });
     }
     let nodes = nodes::read(tree, &online);
     let mut cpus = read_cpus(tree, &online);
     nodes::assign(tree, &nodes, &mut cpus);
     let caches = caches::read(tree, &cpus);
     kinds::assign(tree, &mut cpus, &caches, &info);
-    let smt_active = match tree.text(&format!("{CPU}/smt/active")).as_deref() {
+    let smt_active = match tree.text(&format!("{CPU_DIR}/smt/active")).as_deref() {
         Some("1") => Some(true),
         Some("0") => Some(false),
         _ => None,
@@ -85,26 +81,12 @@ pub fn read_machine(root: &Path) -> Result<Machine, SysfsError> {
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }
 
-/// Online CPUs, and present ones that are not online.
-///
-/// Only CPUs that have a folder count: the kernel makes one for each present CPU, and a list without folders says nothing about them.
-pub(crate) fn online_and_offline(tree: Tree<'_>) -> (IdSet, IdSet) {
-    let folders = tree.numbered(CPU, "cpu");
-    let listed = tree.ids(&format!("{CPU}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
-    // Each CPU that can be taken offline has a file `online`; CPU 0 often cannot and has none.
-    let online =
-        listed.unwrap_or_else(|| folders.iter().filter(|id| tree.text(&format!("{CPU}/cpu{id}/online")).as_deref() != Some("0")).collect());
-    let present = tree.ids(&format!("{CPU}/present")).map_or_else(|| folders.clone(), |ids| ids.intersection(&folders));
-    let offline = present.difference(&online);
-    (online, offline)
-}
-
 /// Online CPUs without what nodes and caches tell about them.
 fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
     let mut siblings: BTreeMap<u32, IdSet> = BTreeMap::new();
     let mut cpus = Vec::with_capacity(online.len());
     for id in online.iter() {
-        let at = |file: &str| format!("{CPU}/cpu{id}/topology/{file}");
+        let at = |file: &str| format!("{CPU_DIR}/cpu{id}/topology/{file}");
         if !siblings.contains_key(&id) {
             // `core_cpus` is the name since Linux 5.3; `thread_siblings` is the older name and still there.
             let mut set = tree
@@ -128,8 +110,8 @@ fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
             siblings: own,
             node: 0,
             kind: None,
-            capacity: tree.id(&format!("{CPU}/cpu{id}/cpu_capacity")),
-            max_mhz: tree.id(&format!("{CPU}/cpu{id}/cpufreq/cpuinfo_max_freq")).map(|khz| khz / 1000).filter(|&mhz| mhz > 0),
+            capacity: tree.id(&format!("{CPU_DIR}/cpu{id}/cpu_capacity")),
+            max_mhz: tree.id(&format!("{CPU_DIR}/cpu{id}/cpufreq/cpuinfo_max_freq")).map(|khz| khz / 1000).filter(|&mhz| mhz > 0),
         });
     }
     cpus

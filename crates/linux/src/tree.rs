@@ -7,6 +7,10 @@ use std::str::FromStr;
 
 use memgauge_core::units::IdSet;
 
+/// Where CPUs are, below the root.
+pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
+/// Where memory nodes are, below the root.
+pub(crate) const NODE_DIR: &str = "sys/devices/system/node";
 /// More than any file read here but `/proc/cpuinfo` holds; a recorded folder may hold anything.
 const MOST: u64 = 1 << 20;
 

@@ -6,7 +6,7 @@ use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::IdSet;
 
 use super::identity::{CpuInfo, arm_part};
-use super::tree::Tree;
+use crate::tree::Tree;
 
 /// The PMU devices by which Intel's hybrid machines name their kinds of cores, and our words for them.
 const PMUS: [(&str, &str); 3] = [("cpu_core", "performance"), ("cpu_atom", "efficiency"), ("cpu_lowpower", "low-power")];

@@ -7,24 +7,24 @@ use memgauge_core::topology::Identity;
 
 use super::*;
 
-fn software(names: &[&str]) -> Vec<Vec<Choice>> {
+fn software(names: &[&str]) -> Vec<Vec<EncodedEvent>> {
     let catalogue = Catalogue::read(Path::new("/"), &Identity::default(), 0);
     vec![names.iter().map(|name| catalogue.named(name).unwrap()).collect()]
 }
 
 /// Some containers forbid perf_event_open altogether; then there is nothing to test here.
-fn allowed(counting: &Counting) -> bool {
-    if !counting.any() {
+fn allowed(counting: &OpenCounters) -> bool {
+    if !counting.any_open() {
         assert!(
-            matches!(counting.first_error(), Some(PerfError::Forbidden | PerfError::NoSystemCall | PerfError::Refused { .. })),
+            matches!(counting.first_error(), Some(CounterError::Forbidden | CounterError::NoSystemCall | CounterError::Refused { .. })),
             "{:?}",
             counting.first_error()
         );
     }
-    counting.any()
+    counting.any_open()
 }
 
-fn tallies(counting: &Counting, n: usize, work: impl FnOnce()) -> Vec<Tally> {
+fn tallies(counting: &OpenCounters, n: usize, work: impl FnOnce()) -> Vec<Tally> {
     let before = counting.read();
     counting.enable();
     work();
@@ -46,7 +46,7 @@ fn touch(pages: usize) {
 #[test]
 fn a_thread_counts_between_on_and_off_only() {
     let groups = software(&["task-clock", "page-faults"]);
-    let counting = Counting::open(&groups, Target::ThisThread, false);
+    let counting = OpenCounters::open(&groups, Target::ThisThread, false);
     if !allowed(&counting) {
         return;
     }
@@ -65,7 +65,7 @@ fn a_thread_counts_between_on_and_off_only() {
 fn programs_count_from_their_start_and_with_their_children() {
     let groups = software(&["task-clock", "page-faults"]);
     let faults = |command: &str| {
-        let counting = Counting::of_program(&groups);
+        let counting = OpenCounters::for_program(&groups);
         allowed(&counting).then(|| {
             touch(256);
             let before = counting.read();
@@ -89,8 +89,8 @@ fn the_machine_at_hand_explains_itself() {
     let catalogue = Catalogue::read(Path::new("/"), &identity, 0);
     match catalogue.metrics() {
         Ok(set) => {
-            let counting = Counting::of_this_thread(&set);
-            assert!(counting.any() || counting.first_error().is_some());
+            let counting = OpenCounters::for_this_thread(&set);
+            assert!(counting.any_open() || counting.first_error().is_some());
         }
         Err(error) => assert!(error.to_string().contains("Firecracker"), "{error}"),
     }
@@ -107,9 +107,9 @@ fn channels_are_added_up_and_a_missing_one_spoils_the_sum() {
         tally.add(value, 10, 10);
         Ok(tally)
     };
-    let sum = merged(vec![channel(tally(3)), channel(tally(4))]);
+    let sum = merge_controllers(vec![channel(tally(3)), channel(tally(4))]);
     assert_eq!(sum.len(), 1);
     assert_eq!(sum[0].outcome.as_ref().unwrap().raw, 7);
-    let gap = merged(vec![channel(tally(3)), channel(Err("is refused".into())), channel(tally(4))]);
+    let gap = merge_controllers(vec![channel(tally(3)), channel(Err("is refused".into())), channel(tally(4))]);
     assert_eq!(gap[0].outcome, Err("is refused".to_owned()));
 }
