@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use memgauge_core::result::PhysicalRange;
 
-use super::Buffer;
+use super::buffer::Buffer;
 use super::map::base_page;
 
 /// Bits 0 to 54 of an entry: the page frame number; 0 for processes without CAP_SYS_ADMIN (Linux 4.2).

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memgauge_core::spec::PageRequest;
 
 use super::*;
-use crate::memory::{MemoryErrorKind, tests as memory};
+use crate::memory::{MemoryErrorKind, allocate::tests as memory};
 
 /// A folder that is removed when dropped.
 struct Folder(PathBuf);

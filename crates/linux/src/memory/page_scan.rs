@@ -1,5 +1,5 @@
-//! Which pages of a mapping are present and which of them are huge, from the page tables (`PAGEMAP_SCAN`, Linux 6.7). For pages of a
-//! device: smaps counts them on some kernels, partly or not at all.
+//! Which pages of a mapping are present, and which of them are huge, from the page tables (`PAGEMAP_SCAN`, Linux 6.7). It is needed for
+//! pages of a device, which smaps counts partly or not at all, depending on the kernel.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ const PAGEMAP_SCAN: u32 = 0xc060_6610;
 const PRESENT: u64 = 1 << 3;
 /// `PAGE_IS_HUGE`.
 const HUGE: u64 = 1 << 6;
-/// Ranges per call; neighbours of the same kind are one range.
+/// Ranges returned by one call. Neighbouring pages of the same kind are one range.
 const RANGES: usize = 256;
 
 /// `struct pm_scan_arg`.
@@ -43,30 +43,30 @@ struct Range {
     categories: u64,
 }
 
-/// Bytes of a mapping.
+/// Bytes of a mapping by the state of their pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Found {
-    /// In the page tables.
+pub(super) struct PresentBytes {
+    /// Present in the page tables.
     pub(super) present: u64,
     /// Of these, in huge pages.
     pub(super) huge: u64,
 }
 
-/// Looks through the page tables of `mapping`.
+/// Reads the page tables of `mapping`.
 ///
 /// # Errors
-/// In words, when this kernel cannot.
-pub(super) fn present(mapping: &Mapping) -> Result<Found, String> {
+/// In words, when this kernel cannot do that.
+pub(super) fn read_present(mapping: &Mapping) -> Result<PresentBytes, String> {
     let refused = |e: io::Error| {
         let why = match e.raw_os_error() {
             Some(libc::ENOTTY) => "this kernel is older than Linux 6.7, which has PAGEMAP_SCAN".to_owned(),
             _ => format!("PAGEMAP_SCAN: {e}"),
         };
-        format!("pages of a device are not in smaps, and page tables cannot be looked through: {why}")
+        format!("smaps does not show pages of a device, and the page tables cannot be read: {why}")
     };
     let pagemap = File::open("/proc/self/pagemap").map_err(refused)?;
     let mut ranges = [Range::default(); RANGES];
-    let mut found = Found::default();
+    let mut found = PresentBytes::default();
     let mut start = mapping.data() as usize as u64;
     let end = start + mapping.len() as u64;
     while start < end {
@@ -80,7 +80,8 @@ pub(super) fn present(mapping: &Mapping) -> Result<Found, String> {
             return_mask: PRESENT | HUGE,
             ..Scan::default()
         };
-        // SAFETY: the structure is the one that this request takes, and points to as many ranges as it says; nothing else is written.
+        // SAFETY: `scan` is the structure that this request takes. It points to `ranges` and states their number; the kernel writes nothing
+        // else.
         let count = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut scan) };
         let count = usize::try_from(count).map_err(|_| refused(io::Error::last_os_error()))?;
         for range in &ranges[..count.min(RANGES)] {
@@ -99,7 +100,7 @@ pub(super) fn present(mapping: &Mapping) -> Result<Found, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Backing;
+    use crate::memory::backing::Backing;
     use crate::memory::map::base_page;
     use crate::memory::touch;
     use memgauge_core::units::IdSet;
@@ -107,27 +108,27 @@ mod tests {
     #[test]
     fn what_is_present_is_what_was_touched() {
         let mut mapping = Mapping::new(8 << 20, Backing::Base(base_page())).unwrap();
-        let before = match present(&mapping) {
+        let before = match read_present(&mapping) {
             Ok(found) => found,
             Err(why) => return eprintln!("skipped: {why}"),
         };
-        assert_eq!(before, Found::default());
+        assert_eq!(before, PresentBytes::default());
         // Every other page: more ranges than one call returns.
         for page in (0..8 << 20).step_by(2 * base_page()) {
             // SAFETY: a byte of the test's own mapping.
             unsafe { mapping.data().add(page).write_volatile(0) };
         }
-        assert_eq!(present(&mapping), Ok(Found { present: 4 << 20, huge: 0 }));
+        assert_eq!(read_present(&mapping), Ok(PresentBytes { present: 4 << 20, huge: 0 }));
         touch::populate(&mut mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap();
-        assert_eq!(present(&mapping), Ok(Found { present: 8 << 20, huge: 0 }));
+        assert_eq!(read_present(&mapping), Ok(PresentBytes { present: 8 << 20, huge: 0 }));
     }
 
     #[test]
-    fn huge_pages_are_told() {
+    fn huge_pages_are_counted() {
         let page = 2 << 20;
         let mut mapping = Mapping::new(4 * page, Backing::Thp(page)).unwrap();
         touch::populate(&mut mapping, Backing::Thp(page), &IdSet::one(0), false).unwrap();
-        match (present(&mapping), mapping.read_pages()) {
+        match (read_present(&mapping), mapping.read_pages()) {
             (Ok(found), Ok(backed)) => assert_eq!((found.present, found.huge), (backed.resident, backed.thp)),
             (Err(why), _) | (_, Err(why)) => eprintln!("skipped: {why}"),
         }

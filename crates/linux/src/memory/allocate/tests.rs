@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use memgauge_core::units::IdSet;
 
 use super::*;
+use crate::memory::{map, prefer_out_of_memory_kill, readback, system};
 
-pub(super) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
+pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
     BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false }
 }
 
@@ -77,7 +78,7 @@ fn base_pages_are_base_pages_on_the_node() {
 
 #[test]
 fn huge_pages_are_obtained_or_refused_with_advice() {
-    let ThpMode::Usable(page) = system::thp(root()).0 else {
+    let Ok(page) = system::thp(root()).0 else {
         eprintln!("skipped: transparent huge pages are off here");
         let e = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Thp), root()).unwrap_err();
         assert!(e.advice.contains("transparent_hugepage/enabled"), "{e:?}");
@@ -103,7 +104,7 @@ fn auto_takes_the_best_that_there_is_and_says_why_not_better() {
     let system = System::read(root(), first_node()).unwrap();
     match pages.obtained.unwrap() {
         PageKind::Pool => assert!(system.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
-        PageKind::Thp => assert!(matches!(system.thp, ThpMode::Usable(_))),
+        PageKind::Thp => assert!(system.thp_backing().is_ok()),
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
         PageKind::File | PageKind::Dax => panic!("{pages:?}"),
     }
@@ -231,25 +232,26 @@ fn an_invented_machine_is_read() {
     assert_eq!(system.usable(&system.pools[0]), 5);
     assert!(system.pool_for(1, 2 << 20, 10 << 20).is_ok());
     let auto = BufferPlan { node: 1, ..plan(Bytes::mib(12), PageRequest::Auto) };
-    let (backings, reasons) = choose(&auto, 12 << 20, &system).unwrap();
+    let (backings, reasons) = choose_backings(&auto, 12 << 20, &system).unwrap();
     assert_eq!(backings, [Backing::Base(map::base_page())]);
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("512 MiB"), "{reasons:?}");
-    let (backings, _) = choose(&auto, 4 << 30, &system).unwrap();
+    let (backings, _) = choose_backings(&auto, 4 << 30, &system).unwrap();
     assert_eq!(backings[0], Backing::Thp(512 << 20));
 
     let explicit = BufferPlan { pages: PageRequest::Huge2M, ..auto.clone() };
-    let e = choose(&explicit, 12 << 20, &system).unwrap_err();
+    let e = choose_backings(&explicit, 12 << 20, &system).unwrap_err();
     // Ten in the pool and one more than the five that are usable.
     assert!(e.advice.contains("echo 11 | sudo tee "), "{e:?}");
     assert!(e.advice.contains("node1/hugepages/hugepages-2048kB/nr_hugepages"), "{e:?}");
-    let e = choose(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &system).unwrap_err();
+    let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &system).unwrap_err();
     assert!(e.advice.contains("offers pools of 2 MiB"), "{e:?}");
 
     let e = Buffer::allocate(&BufferPlan { bytes: Bytes::mib(2), pages: PageRequest::Base, ..auto }, &tree.0).unwrap_err();
     assert_eq!(e.kind, MemoryErrorKind::Space);
     assert!(e.why.contains("1 MiB free"), "{e}");
-    assert!(System::read(&tree.0, 2).unwrap_err().why.contains("online are 0-1"));
+    let e = Buffer::allocate(&BufferPlan { node: 2, ..plan(Bytes::mib(2), PageRequest::Base) }, &tree.0).unwrap_err();
+    assert!(e.to_string().contains("online are 0-1"), "{e}");
 }
 
 #[test]
@@ -257,13 +259,13 @@ fn settings_of_transparent_huge_pages() {
     let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
     let own = "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
     let mode = |name: &str, files: &[(&str, &str)]| system::thp(&Tree::new(name, files).0).0;
-    assert!(matches!(mode("thp-none", &[]), ThpMode::Off(_)));
-    assert_eq!(mode("thp-always", &[(enabled, "[always] madvise never\n")]), ThpMode::Usable(2 << 20));
-    assert!(matches!(mode("thp-never", &[(enabled, "always madvise [never]\n")]), ThpMode::Off(_)));
+    assert!(matches!(mode("thp-none", &[]), Err(_)));
+    assert_eq!(mode("thp-always", &[(enabled, "[always] madvise never\n")]), Ok(2 << 20));
+    assert!(matches!(mode("thp-never", &[(enabled, "always madvise [never]\n")]), Err(_)));
     let by_size = [(enabled, "always [madvise] never\n"), (own, "always inherit madvise [never]\n")];
-    assert!(matches!(mode("thp-size", &by_size), ThpMode::Off(_)));
+    assert!(matches!(mode("thp-size", &by_size), Err(_)));
     let inherited = [(enabled, "always [madvise] never\n"), (own, "always [inherit] madvise never\n")];
-    assert_eq!(mode("thp-inherit", &inherited), ThpMode::Usable(2 << 20));
+    assert_eq!(mode("thp-inherit", &inherited), Ok(2 << 20));
 }
 
 #[test]
@@ -296,7 +298,7 @@ fn numa_maps_of_a_range() {
 
 #[test]
 fn fragmented_memory_shows_in_the_evidence() {
-    let backed = Backed { mapped: 100, resident: 100, thp: 60, file_huge: 0, pool: 0, page: 4096 };
+    let backed = PageCounts { mapped: 100, resident: 100, thp: 60, file_huge: 0, pool: 0, page: 4096 };
     let pages = evidence(PageRequest::Thp, Backing::Thp(2 << 20), Ok(backed), &[]);
     assert_eq!((pages.obtained, pages.share), (Some(PageKind::Thp), Some(0.6)));
     assert!(pages.reason.as_deref().unwrap().contains("60 %"));
@@ -309,7 +311,7 @@ fn fragmented_memory_shows_in_the_evidence() {
 }
 
 /// Makes these system calls fail with `EPERM` in this thread and those that it starts, as the default filter of containers does.
-pub(super) fn refuse(calls: &[libc::c_long]) {
+pub(in crate::memory) fn refuse(calls: &[libc::c_long]) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // The number of the call is the first word of seccomp_data.
     let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
