@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::units::IdSet;
 
-use super::Clock;
+use super::calibrated::Clock;
 
 /// Exchanges per pair of CPUs: the shortest of some hundred round trips is undisturbed.
 const EXCHANGES: u64 = 500;

@@ -7,7 +7,7 @@ use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
 use super::error::CounterError;
-use super::events::{self, Code, Row, Table};
+use super::events::{self, Code, Row};
 use super::perf_event::Config;
 use super::pmu::{Pmu, Pmus, parse_number};
 use super::uarch::Microarchitecture;
@@ -18,7 +18,7 @@ pub struct EncodedEvent {
     /// What results say of it.
     pub event: Event,
     /// The code, or why there is none.
-    pub config: Result<Config, CounterError>,
+    pub(crate) config: Result<Config, CounterError>,
     /// CPUs to open it on, for events of a part of the chip; empty for those of threads.
     pub cpus: Vec<u32>,
 }
@@ -54,7 +54,7 @@ impl Catalogue {
     pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
         Self {
             pmus: Pmus::read(root),
-            design: Microarchitecture::of(identity),
+            design: Microarchitecture::identify(identity),
             hypervisor: identity.hypervisor.clone(),
             cpu,
             arm: identity.arch == "aarch64",
@@ -62,7 +62,7 @@ impl Catalogue {
     }
 
     fn core(&self) -> Result<&Pmu, CounterError> {
-        self.pmus.of_core(self.cpu).ok_or_else(|| {
+        self.pmus.core_unit(self.cpu).ok_or_else(|| {
             CounterError::NoPmu(match &self.hypervisor {
                 Some(name) => format!("no hardware counters: the hypervisor ({name}) gives this virtual machine no PMU"),
                 None => "no hardware counters: the kernel shows no PMU of the CPUs in /sys/bus/event_source/devices".to_owned(),
@@ -78,7 +78,7 @@ impl Catalogue {
         let core = self.core()?;
         // What a core without a table has of Arm's architected events sysfs shows; a code from the table could only count nothing.
         let (table, shown_only) = match self.design {
-            Some(design) => (Table::of(design), false),
+            Some(design) => (events::table_for(design), false),
             None if self.arm => (events::ARM_COMMON, true),
             None => (&events::GENERIC, false),
         };
@@ -86,7 +86,7 @@ impl Catalogue {
         let mut roles: Vec<Role> = Vec::new();
         for rows in table.groups {
             let shown = rows.iter().filter(|row| !shown_only || named(core, row).is_some());
-            let group: Vec<EncodedEvent> = shown.map(|row| choose(core, row, table.source)).collect();
+            let group: Vec<EncodedEvent> = shown.map(|row| encode(core, row, table.source)).collect();
             roles.extend(group.iter().flat_map(|c| c.event.roles.iter().copied()));
             groups.push(group);
         }
@@ -98,7 +98,7 @@ impl Catalogue {
         let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
         if shown_only {
             let rest: Vec<EncodedEvent> =
-                events::GENERIC.rows().filter(missing).map(|row| choose(core, row, events::GENERIC.source)).collect();
+                events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect();
             groups.push(rest);
         }
         groups.retain(|g| !g.is_empty());
@@ -121,7 +121,7 @@ impl Catalogue {
                 ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
             ] {
                 let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
-                let mut choice = choose(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
+                let mut choice = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
                 choice.event.roles = vec![role];
                 all.push(self.system(pmu, choice));
             }
@@ -153,7 +153,7 @@ impl Catalogue {
             let choice = EncodedEvent { event, config: Ok(pmu.encode(known)?), cpus: Vec::new() };
             // Units of the chip name the CPUs to open them on; those of cores name the CPUs that they have.
             let of_chip =
-                pmu.cpus.is_some() && self.pmus.of_core(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
+                pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
             return Ok(if of_chip { self.system(pmu, choice) } else { choice });
         }
         let core = self.core();
@@ -162,11 +162,11 @@ impl Catalogue {
         {
             return Ok(from_sysfs(core, name, self.roles(name), terms));
         }
-        let tables = self.design.map(Table::of).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
+        let tables = self.design.map(events::table_for).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
         for table in tables {
             if let Some(row) = table.rows().find(|r| is(r)) {
                 return Ok(match core {
-                    Ok(core) => choose(core, row, table.source),
+                    Ok(core) => encode(core, row, table.source),
                     Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
                 });
             }
@@ -190,8 +190,8 @@ impl Catalogue {
     }
 
     fn roles(&self, name: &str) -> &'static [Role] {
-        let tables = self.design.map(Table::of).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
-        tables.flat_map(Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
+        let tables = self.design.map(events::table_for).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
+        tables.flat_map(events::Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
     }
 
     /// The kernel's own events that describe how a program ran.
@@ -209,7 +209,7 @@ fn event(row: &Row, code: String, source: &str) -> Event {
     Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
 }
 
-fn choose(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
+fn encode(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
     let (terms, source) = match (named(pmu, row), row.code) {
         (Some(terms), _) => (terms, "sysfs"),
         (None, Code::Terms(terms)) => (terms, source),

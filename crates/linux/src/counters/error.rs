@@ -3,8 +3,6 @@
 use std::fs;
 use std::io;
 
-use super::perf_event::Target;
-
 /// Why an event cannot be counted here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CounterError {
@@ -43,19 +41,20 @@ pub enum CounterError {
 }
 
 impl CounterError {
-    pub(crate) fn from_open(error: &io::Error, target: Target) -> Self {
+    pub(crate) fn from_open(error: &io::Error, machine_wide: bool) -> Self {
         let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-        Self::from_errno(error, target, paranoid.as_deref().map(str::trim))
+        Self::from_errno(error, machine_wide, paranoid.as_deref().map(str::trim))
     }
 
     /// The same with the sysctl's value as an argument.
-    pub(crate) fn from_errno(error: &io::Error, target: Target, paranoid: Option<&str>) -> Self {
+    pub(crate) fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
         match error.raw_os_error() {
             Some(libc::EACCES) => Self::Refused {
                 paranoid: paranoid.unwrap_or("not readable").to_owned(),
-                advice: match target {
-                    Target::Cpu(_) => "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root",
-                    _ => "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root",
+                advice: if machine_wide {
+                    "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root"
+                } else {
+                    "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root"
                 },
             },
             Some(libc::EPERM) => Self::Forbidden,
@@ -74,15 +73,15 @@ impl CounterError {
 mod tests {
     use super::*;
 
-    fn words(errno: i32, target: Target) -> String {
-        CounterError::from_errno(&io::Error::from_raw_os_error(errno), target, Some("4")).to_string()
+    fn words(errno: i32, machine_wide: bool) -> String {
+        CounterError::from_errno(&io::Error::from_raw_os_error(errno), machine_wide, Some("4")).to_string()
     }
 
     #[test]
     fn a_refusal_names_the_sysctl_and_the_way_out() {
-        let own = words(libc::EACCES, Target::ThisThread);
+        let own = words(libc::EACCES, false);
         assert!(own.contains("perf_event_paranoid is 4") && own.contains("=2 or lower") && own.contains("CAP_PERFMON"), "{own}");
-        let all = words(libc::EACCES, Target::Cpu(0));
+        let all = words(libc::EACCES, true);
         assert!(all.contains("=0") && all.contains("whole-machine"), "{all}");
     }
 
@@ -99,7 +98,7 @@ mod tests {
             libc::EMFILE,
             libc::E2BIG,
         ];
-        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, Target::Program)).collect();
+        let texts: std::collections::BTreeSet<String> = list.iter().map(|&e| words(e, false)).collect();
         assert_eq!(texts.len(), list.len(), "{texts:?}");
     }
 }

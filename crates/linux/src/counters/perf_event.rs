@@ -48,11 +48,11 @@ const GROUP: libc::c_ulong = 1;
 
 /// What to count: the kernel's unit (`perf_event_attr.type`) and the words that say what there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Config {
+pub(crate) struct Config {
     /// `perf_event_attr.type`.
-    pub kind: u32,
+    pub(crate) kind: u32,
     /// `config`, `config1`, `config2`.
-    pub words: [u64; 3],
+    pub(crate) words: [u64; 3],
 }
 
 /// Whose events, and when.
@@ -122,7 +122,7 @@ impl Counter {
         // SAFETY: attributes of the size that they state, which the kernel only reads; the other arguments are numbers.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
-            return Err(CounterError::from_open(&io::Error::last_os_error(), target));
+            return Err(CounterError::from_open(&io::Error::last_os_error(), matches!(target, Target::Cpu(_))));
         }
         // SAFETY: a descriptor that the kernel just made, owned by nobody else.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))

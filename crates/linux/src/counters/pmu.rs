@@ -52,15 +52,15 @@ impl Field {
 
 /// A unit that counts events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pmu {
+pub(crate) struct Pmu {
     /// Its name, such as `cpu` or `armv8_pmuv3_0`.
-    pub name: String,
+    pub(crate) name: String,
     /// `perf_event_attr.type`.
-    pub kind: u32,
+    pub(crate) kind: u32,
     /// CPUs whose events it counts, or for a part of the chip the CPUs to open it on; `None` where it says neither.
-    pub cpus: Option<IdSet>,
+    pub(crate) cpus: Option<IdSet>,
     /// Events that it names, and their codes.
-    pub events: BTreeMap<String, String>,
+    pub(crate) events: BTreeMap<String, String>,
     format: BTreeMap<String, Field>,
 }
 
@@ -84,7 +84,7 @@ impl Pmu {
     ///
     /// # Errors
     /// In words, when the unit has no such part or the value does not fit there.
-    pub fn encode(&self, terms: &str) -> Result<Config, CounterError> {
+    pub(crate) fn encode(&self, terms: &str) -> Result<Config, CounterError> {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
             let (key, value) = term.split_once('=').unwrap_or((term, "1"));
@@ -113,22 +113,22 @@ pub(crate) fn parse_number(text: &str) -> Option<u64> {
 
 /// All units of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pmus(Vec<Pmu>);
+pub(crate) struct Pmus(Vec<Pmu>);
 
 impl Pmus {
     /// Reads them below `root`.
-    pub fn read(root: &Path) -> Self {
+    pub(crate) fn read(root: &Path) -> Self {
         let tree = Tree::new(root);
         Self(tree.names(DEVICES).iter().filter_map(|name| Pmu::read(tree, name)).collect())
     }
 
     /// The unit with this name.
-    pub fn named(&self, name: &str) -> Option<&Pmu> {
+    pub(crate) fn named(&self, name: &str) -> Option<&Pmu> {
         self.0.iter().find(|p| p.name == name)
     }
 
     /// The unit that counts what the core of `cpu` does: `cpu`, or the one of several that has this CPU.
-    pub fn of_core(&self, cpu: u32) -> Option<&Pmu> {
+    pub(crate) fn core_unit(&self, cpu: u32) -> Option<&Pmu> {
         let core = |p: &&Pmu| {
             p.name == "cpu"
                 || ["cpu_core", "cpu_atom"].contains(&p.name.as_str())
@@ -139,7 +139,7 @@ impl Pmus {
     }
 
     /// Units named `prefix` and a number: one for each memory controller's channel, for instance.
-    pub fn numbered<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Pmu> {
+    pub(crate) fn numbered<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Pmu> {
         let numbered = move |name: &str| name.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         self.0.iter().filter(move |p| numbered(&p.name))
     }

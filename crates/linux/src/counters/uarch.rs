@@ -4,7 +4,7 @@ use memgauge_core::topology::Identity;
 
 /// A core design that there is a table for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Microarchitecture {
+pub(crate) enum Microarchitecture {
     /// Intel Skylake-SP.
     SkylakeX,
     /// Intel Cascade Lake and Cooper Lake.
@@ -37,7 +37,8 @@ pub enum Microarchitecture {
 
 impl Microarchitecture {
     /// Every one.
-    pub const ALL: [Self; 14] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 14] = [
         Self::SkylakeX,
         Self::CascadeLakeX,
         Self::IceLakeX,
@@ -55,7 +56,7 @@ impl Microarchitecture {
     ];
 
     /// The design of this machine's CPUs. `None`: there is no table for it, or its CPUs differ.
-    pub fn of(identity: &Identity) -> Option<Self> {
+    pub(crate) fn identify(identity: &Identity) -> Option<Self> {
         let field = |name: &str| identity.model.get(name).map(String::as_str);
         let number = |name: &str| field(name)?.parse::<u32>().ok();
         match identity.vendor.as_deref()? {
@@ -122,7 +123,7 @@ mod tests {
     fn designs_by_family_model_and_stepping() {
         use Microarchitecture as M;
         let intel = |model, stepping| {
-            Microarchitecture::of(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", stepping)]))
+            Microarchitecture::identify(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", stepping)]))
         };
         assert_eq!(intel("85", "4"), Some(M::SkylakeX));
         assert_eq!(intel("85", "7"), Some(M::CascadeLakeX));
@@ -131,17 +132,17 @@ mod tests {
         assert_eq!(intel("207", "2"), Some(M::EmeraldRapids));
         assert_eq!(intel("173", "1"), Some(M::GraniteRapids));
         assert_eq!(intel("175", "3"), None, "Sierra Forest has other events");
-        let amd = |family, model| Microarchitecture::of(&identity("AuthenticAMD", &[("family", family), ("model", model)]));
+        let amd = |family, model| Microarchitecture::identify(&identity("AuthenticAMD", &[("family", family), ("model", model)]));
         assert_eq!(amd("23", "49"), Some(M::Zen2), "Rome");
         assert_eq!(amd("23", "1"), None, "Naples");
         assert_eq!(amd("25", "1"), Some(M::Zen3), "Milan");
         assert_eq!(amd("25", "17"), Some(M::Zen4), "Genoa");
         assert_eq!(amd("25", "160"), Some(M::Zen4), "Bergamo");
         assert_eq!(amd("26", "2"), Some(M::Zen5), "Turin");
-        let arm = |part| Microarchitecture::of(&identity("ARM", &[("part", part)]));
+        let arm = |part| Microarchitecture::identify(&identity("ARM", &[("part", part)]));
         assert_eq!(arm("0xd0c"), Some(M::NeoverseN1));
         assert_eq!(arm("0xd4f"), Some(M::NeoverseV2));
         assert_eq!(arm("0xd05,0xd0b"), None, "cores that differ");
-        assert_eq!(Microarchitecture::of(&Identity::default()), None);
+        assert_eq!(Microarchitecture::identify(&Identity::default()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Model-specific registers of single CPUs, through `/dev/cpu/N/msr`: eight bytes at the register's number.
+//! Model-specific registers of single CPUs, through `/dev/cpu/N/msr`: a register is the eight bytes at the offset of its number.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -7,22 +7,22 @@ use std::path::PathBuf;
 
 use memgauge_core::units::IdSet;
 
-/// Where the kernel's module has a folder for each CPU.
+/// The folder in which the kernel's module has a folder for each CPU.
 pub const MSR_DEVICES: &str = "/dev/cpu";
 
-/// The registers of all CPUs.
+/// The model-specific registers of all CPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Msr {
     devices: PathBuf,
     root: PathBuf,
 }
 
-/// What was to be done with a register.
+/// How a register is accessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read it.
+    /// It is read.
     Read,
-    /// Write it.
+    /// It is written.
     Write,
 }
 
@@ -63,14 +63,14 @@ pub enum MsrFault {
     /// The module's parameter refuses writes.
     #[error("the kernel's msr module refuses to write registers (allow_writes=off)")]
     WritesOff,
-    /// Refused, and the kernel does not show why.
+    /// Refused, and the kernel does not say why.
     #[error("the kernel refuses to {verb} register {register:#x} of CPU {cpu}", verb = access.verb())]
     Refused {
         /// The CPU.
         cpu: u32,
         /// The register.
         register: u32,
-        /// What was to be done.
+        /// How it was accessed.
         access: Access,
     },
     /// The CPU (or its hypervisor) raised a fault at the instruction that reads.
@@ -81,17 +81,17 @@ pub enum MsrFault {
         /// The register.
         register: u32,
     },
-    /// The same at the instruction that writes.
+    /// The CPU (or its hypervisor) raised a fault at the instruction that writes.
     #[error("CPU {cpu} refuses to write {value:#x} to register {register:#x}: a bit is reserved here, or a hypervisor keeps the register")]
     Reserved {
         /// The CPU.
         cpu: u32,
         /// The register.
         register: u32,
-        /// What was to be written.
+        /// The value to write.
         value: u64,
     },
-    /// It was written and reads back otherwise.
+    /// It was written, and reads back with another value.
     #[error("register {register:#x} of CPU {cpu} was written with {wrote:#x} and reads back {read:#x}")]
     Forgotten {
         /// The CPU.
@@ -100,10 +100,10 @@ pub enum MsrFault {
         register: u32,
         /// What was written.
         wrote: u64,
-        /// What came back.
+        /// What was read back.
         read: u64,
     },
-    /// It held what was written, and something else later.
+    /// It kept the value at first, and had another one later.
     #[error("register {register:#x} of CPU {cpu} was changed during the run, from {wrote:#x} to {read:#x}")]
     Changed {
         /// The CPU.
@@ -112,7 +112,7 @@ pub enum MsrFault {
         register: u32,
         /// What was written.
         wrote: u64,
-        /// What it was at the end.
+        /// What was read later.
         read: u64,
     },
     /// Anything else.
@@ -157,7 +157,7 @@ impl Msr {
     /// Reads a register of a CPU.
     ///
     /// # Errors
-    /// [`MsrError`], with what can be told of the reason.
+    /// [`MsrError`], with the reason as far as it is known.
     pub fn read(&self, cpu: u32, register: u32) -> Result<u64, MsrError> {
         let mut bytes = [0; 8];
         let done =
@@ -173,7 +173,7 @@ impl Msr {
         let done = OpenOptions::new()
             .write(true)
             .open(self.device(cpu))
-            // One call with all eight bytes: the kernel writes registers whole.
+            // One call with all eight bytes, because the kernel writes whole registers.
             .and_then(|file| file.write_at(&value.to_le_bytes(), u64::from(register)));
         match done {
             Ok(8) => {}
@@ -186,7 +186,7 @@ impl Msr {
         if read == value { Ok(()) } else { Err(MsrError { cpu, fault: MsrFault::Forgotten { cpu, register, wrote: value, read } }) }
     }
 
-    /// CPUs for which there is a device, as opposed to no module at all.
+    /// The CPUs that have a device. Without the module there is none.
     fn present(&self) -> IdSet {
         let folders = std::fs::read_dir(&self.devices).into_iter().flatten().flatten();
         let numbered = folders.filter_map(|f| f.file_name().to_str()?.parse().ok());
@@ -197,7 +197,7 @@ impl Msr {
         let access = if writing.is_some() { Access::Write } else { Access::Read };
         let fault = match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.device(cpu)),
-            // ENXIO: the device file is there and its CPU went away.
+            // ENXIO means that the device file exists and its CPU is gone.
             Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline(cpu),
             Some(libc::EIO) => match writing {
                 Some(value) => MsrFault::Reserved { cpu, register, value },
@@ -209,7 +209,7 @@ impl Msr {
         MsrError { cpu, fault }
     }
 
-    /// Which of several refusals it was: they all are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
+    /// Finds out which refusal it was, because all of them are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
     fn refusal(&self, cpu: u32, register: u32, access: Access) -> MsrFault {
         let device = self.device(cpu);
         if OpenOptions::new().read(true).open(&device).is_err() {
@@ -219,7 +219,7 @@ impl Msr {
             let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();
             let lockdown = text("sys/kernel/security/lockdown");
             let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
-            // Without securityfs the kernel's own arguments say what was asked for at boot.
+            // Without securityfs the kernel's command line shows what was asked for at boot.
             let arguments = text("proc/cmdline");
             let argument = arguments.split_whitespace().find_map(|a| a.strip_prefix("lockdown="));
             if let Some(mode) = mode.or(argument).filter(|mode| *mode != "none") {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn absence_is_told_apart() {
+    fn an_offline_cpu_differs_from_a_missing_module() {
         let (folder, msr) = folder(1);
         assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline(5));
         std::fs::remove_file(folder.join("0/msr")).unwrap();

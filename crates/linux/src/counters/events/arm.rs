@@ -4,7 +4,7 @@
 
 use memgauge_core::metrics::Role as R;
 
-use super::{Table, row};
+use super::row::{Table, row};
 
 /// Neoverse N1, V1, N2, V2.
 pub(super) const NEOVERSE: Table = Table {

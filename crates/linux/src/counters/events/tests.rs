@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::metrics::Role;
+
 use super::*;
 use crate::counters::pmu::parse_number;
 
@@ -17,13 +19,13 @@ fn code(row: &Row) -> (u64, u64, u64) {
 }
 
 fn code_of(design: Microarchitecture, role: Role) -> Option<(u64, u64, u64)> {
-    Table::of(design).rows().find(|r| r.roles.contains(&role)).map(code)
+    table_for(design).rows().find(|r| r.roles.contains(&role)).map(code)
 }
 
 #[test]
 fn every_table_can_be_read_and_gives_each_role_once() {
     for design in Microarchitecture::ALL {
-        let table = Table::of(design);
+        let table = table_for(design);
         let mut roles = BTreeSet::new();
         let mut names = BTreeSet::new();
         for row in table.rows() {

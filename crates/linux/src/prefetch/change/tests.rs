@@ -1,10 +1,14 @@
+use std::fs::{self, File};
+use std::path::PathBuf;
+
 use super::*;
+use crate::prefetch::JournalError;
 use memgauge_core::prefetchers::{INTEL_REGISTER, Processor, control};
 
 /// Two CPUs whose registers are plain files, and a folder for journals.
 struct Fake {
     folder: PathBuf,
-    place: PrefetchRegisters,
+    registers: PrefetchRegisters,
     controls: BTreeMap<u32, Control>,
 }
 
@@ -18,26 +22,25 @@ impl Fake {
         let boot = folder.join("proc/sys/kernel/random");
         fs::create_dir_all(&boot).unwrap();
         fs::write(boot.join("boot_id"), "first\n").unwrap();
-        let msr = Msr::new(folder.join("cpu"), &folder);
-        let place = PrefetchRegisters { msr, folder: folder.join("run"), root: folder.clone() };
+        let registers = PrefetchRegisters::new(folder.join("cpu"), folder.join("run"), &folder);
         let skylake = Processor { arch: "x86_64", vendor: "GenuineIntel", family: Some(6), model: Some(0x55), ..Processor::default() };
         let controls = (0..2).map(|cpu| (cpu, control(&skylake).unwrap())).collect();
-        let fake = Self { folder, place, controls };
+        let fake = Self { folder, registers, controls };
         fake.write(0, 0x800);
         fake.write(1, 0x4);
         fake
     }
 
     fn begin(&self, kind: ChangeKind) -> Result<PrefetchChange, PrefetchError> {
-        PrefetchChange::begin(self.place.clone(), &self.controls, kind)
+        PrefetchChange::begin(self.registers.clone(), &self.controls, kind)
     }
 
     fn read(&self, cpu: u32) -> u64 {
-        self.place.msr.read(cpu, INTEL_REGISTER).unwrap()
+        self.registers.msr.read(cpu, INTEL_REGISTER).unwrap()
     }
 
     fn write(&self, cpu: u32, value: u64) {
-        self.place.msr.write(cpu, INTEL_REGISTER, value).unwrap();
+        self.registers.msr.write(cpu, INTEL_REGISTER, value).unwrap();
     }
 
     fn both(&self) -> (u64, u64) {
@@ -66,7 +69,7 @@ fn a_change_sets_masked_bits_only_and_puts_them_back() {
     fake.write(0, 0x8F);
     change.restore().unwrap();
     assert_eq!(fake.both(), (0x80, 0x4));
-    assert_eq!(fake.place.waiting(), []);
+    assert_eq!(fake.registers.waiting(), []);
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn two_changes_do_not_overlap() {
     let first = fake.begin(ChangeKind::Run).unwrap();
     let busy = fake.begin(ChangeKind::Run).unwrap_err();
     assert!(matches!(&busy, PrefetchError::Busy(who) if *who == format!("process {}", std::process::id())), "{busy}");
-    assert!(matches!(fake.place.restore(), Err(PrefetchError::Busy(_))));
+    assert!(matches!(fake.registers.restore(), Err(PrefetchError::Busy(_))));
     drop(first);
     fake.begin(ChangeKind::Run).unwrap();
 }
@@ -105,14 +108,14 @@ fn killed(fake: &Fake) {
 fn a_journal_is_replayed_once_and_dropped_after_a_boot() {
     let fake = Fake::new("replay");
     killed(&fake);
-    assert_eq!(fake.place.waiting(), [ChangeKind::Run]);
-    assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
+    assert_eq!(fake.registers.waiting(), [ChangeKind::Run]);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
     assert_eq!(fake.both(), (0x800, 0x4));
-    assert_eq!(fake.place.restore().unwrap(), [Leftover::Nothing, Leftover::Nothing]);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::Nothing, Leftover::Nothing]);
     killed(&fake);
     fs::write(fake.folder.join("proc/sys/kernel/random/boot_id"), "second\n").unwrap();
-    assert_eq!(fake.place.waiting(), []);
-    assert_eq!(fake.place.restore().unwrap(), [Leftover::EarlierBoot, Leftover::Nothing]);
+    assert_eq!(fake.registers.waiting(), []);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::EarlierBoot, Leftover::Nothing]);
     assert_eq!(fake.both(), (0x80F, 0xF), "what is of another boot is not written");
 }
 
@@ -130,8 +133,8 @@ fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
         } else {
             fs::write(&id, "").unwrap();
         }
-        assert_eq!(fake.place.waiting(), [ChangeKind::Run]);
-        assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
+        assert_eq!(fake.registers.waiting(), [ChangeKind::Run]);
+        assert_eq!(fake.registers.restore().unwrap(), [Leftover::Restored(2), Leftover::Nothing]);
         assert_eq!(fake.both(), (0x800, 0x4));
     }
 }
@@ -162,7 +165,7 @@ fn what_is_kept_survives_runs_and_goes_back_to_the_first_values() {
     assert_eq!(fake.both(), (0x800, 0));
     run.restore().unwrap();
     assert_eq!(fake.both(), (0x80F, 0xF));
-    assert_eq!(fake.place.restore().unwrap(), [Leftover::Nothing, Leftover::Restored(2)]);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::Nothing, Leftover::Restored(2)]);
     assert_eq!(fake.both(), (0x800, 0x4));
 }
 
@@ -180,7 +183,7 @@ fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
     assert!(left.to_string().contains("CPU 1 is offline"), "{left}");
     assert_eq!(fake.read(0), 0x800, "the others are restored");
     fs::rename(device.with_extension("gone"), &device).unwrap();
-    assert_eq!(fake.place.restore().unwrap(), [Leftover::Restored(1), Leftover::Nothing]);
+    assert_eq!(fake.registers.restore().unwrap(), [Leftover::Restored(1), Leftover::Nothing]);
     assert_eq!(fake.both(), (0x800, 0x4));
 }
 
@@ -188,7 +191,7 @@ fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
 fn a_damaged_journal_stops_everything() {
     let fake = Fake::new("damaged");
     killed(&fake);
-    fs::write(fake.place.folder.join(ChangeKind::Run.file()), "memgauge prefetch journal 1\nid 1\n").unwrap();
+    fs::write(fake.registers.folder.join(ChangeKind::Run.file()), "memgauge prefetch journal 1\nid 1\n").unwrap();
     assert!(matches!(fake.begin(ChangeKind::Run), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
-    assert!(matches!(fake.place.restore(), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
+    assert!(matches!(fake.registers.restore(), Err(PrefetchError::Journal(JournalError::Damaged(..)))));
 }

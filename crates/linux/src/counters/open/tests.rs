@@ -6,6 +6,7 @@ use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
 use super::*;
+use crate::counters::catalogue::Catalogue;
 
 fn software(names: &[&str]) -> Vec<Vec<EncodedEvent>> {
     let catalogue = Catalogue::read(Path::new("/"), &Identity::default(), 0);
