@@ -1,4 +1,5 @@
-//! Which events to count on this machine: by name from sysfs, else from the table of its core design, else the kernel's generic ones.
+//! The events that this machine has. The code of an event comes from sysfs, or else from the table of the core design, or else it is one of
+//! the kernel's generic events.
 
 use std::path::Path;
 
@@ -15,20 +16,20 @@ use super::uarch::Microarchitecture;
 /// An event with its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedEvent {
-    /// What results say of it.
+    /// The event as results show it.
     pub event: Event,
     /// The code, or why there is none.
     pub(crate) config: Result<Config, CounterError>,
-    /// CPUs to open it on, for events of a part of the chip; empty for those of threads.
+    /// The CPUs to open it on, for events that a unit of the chip counts; empty for events of a thread.
     pub cpus: Vec<u32>,
 }
 
 /// Events in groups that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSet {
-    /// Groups of threads' events.
+    /// Events of threads, in groups.
     pub groups: Vec<Vec<EncodedEvent>>,
-    /// Events of the memory controllers; one is many where there are many controllers.
+    /// Events of the memory controllers, one for each controller.
     pub system: Vec<EncodedEvent>,
 }
 
@@ -39,7 +40,7 @@ impl EventSet {
     }
 }
 
-/// A machine's events.
+/// The events of a machine.
 #[derive(Debug)]
 pub struct Catalogue {
     pmus: Pmus,
@@ -50,7 +51,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads what the machine offers for the cores like `cpu`'s.
+    /// Reads the events of the machine, for the kind of core that `cpu` is.
     pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
         Self {
             pmus: Pmus::read(root),
@@ -70,14 +71,14 @@ impl Catalogue {
         })
     }
 
-    /// Everything that metrics are computed from, as far as this machine has it.
+    /// The events that metrics are computed from, as far as this machine has them.
     ///
     /// # Errors
-    /// When it has no counters at all.
+    /// When it has no hardware counters.
     pub fn metrics(&self) -> Result<EventSet, CounterError> {
         let core = self.core()?;
-        // What a core without a table has of Arm's architected events sysfs shows; a code from the table could only count nothing.
-        let (table, shown_only) = match self.design {
+        // On an Arm core without a table, sysfs shows the architected events that the core has. Any other code would count nothing.
+        let (table, sysfs_only) = match self.design {
             Some(design) => (events::table_for(design), false),
             None if self.arm => (events::ARM_COMMON, true),
             None => (&events::GENERIC, false),
@@ -85,18 +86,18 @@ impl Catalogue {
         let mut groups: Vec<Vec<EncodedEvent>> = Vec::new();
         let mut roles: Vec<Role> = Vec::new();
         for rows in table.groups {
-            let shown = rows.iter().filter(|row| !shown_only || named(core, row).is_some());
-            let group: Vec<EncodedEvent> = shown.map(|row| encode(core, row, table.source)).collect();
+            let usable = rows.iter().filter(|row| !sysfs_only || sysfs_code(core, row).is_some());
+            let group: Vec<EncodedEvent> = usable.map(|row| encode(core, row, table.source)).collect();
             roles.extend(group.iter().flat_map(|c| c.event.roles.iter().copied()));
             groups.push(group);
         }
-        // Newer Arm cores count reads in flight; they show it.
+        // Newer Arm cores count reads in flight, and sysfs shows these events.
         if let (Some(outstanding), Some(reads)) = (core.events.get("mem_access_rd_percyc"), core.events.get("mem_access_rd")) {
             let both = [("mem_access_rd_percyc", Role::ReadsOutstanding, outstanding), ("mem_access_rd", Role::Reads, reads)];
             groups.push(both.map(|(name, role, terms)| from_sysfs(core, name, &[role], terms)).into());
         }
         let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
-        if shown_only {
+        if sysfs_only {
             let rest: Vec<EncodedEvent> =
                 events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect();
             groups.push(rest);
@@ -110,9 +111,9 @@ impl Catalogue {
         let mut all = Vec::new();
         for pmu in self.pmus.numbered("uncore_imc_") {
             for (prefix, role) in [("cas_count_read", Role::DramReads), ("cas_count_write", Role::DramWrites)] {
-                // One event, or one for each of two subchannels.
+                // One event for the channel, or one for each of its two subchannels.
                 let named = pmu.events.iter().filter(|(name, _)| name.starts_with(prefix));
-                all.extend(named.map(|(name, terms)| self.system(pmu, from_sysfs(pmu, name, &[role], terms))));
+                all.extend(named.map(|(name, terms)| self.on_unit(pmu, from_sysfs(pmu, name, &[role], terms))));
             }
         }
         for pmu in self.pmus.numbered("amd_umc_") {
@@ -121,40 +122,40 @@ impl Catalogue {
                 ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
             ] {
                 let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
-                let mut choice = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
-                choice.event.roles = vec![role];
-                all.push(self.system(pmu, choice));
+                let mut encoded = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
+                encoded.event.roles = vec![role];
+                all.push(self.on_unit(pmu, encoded));
             }
         }
         all
     }
 
-    /// A unit of the chip is opened on the CPUs that the kernel names for it, one a package.
-    fn system(&self, pmu: &Pmu, choice: EncodedEvent) -> EncodedEvent {
+    /// Sets the CPUs to open an event of a chip unit on: those that the kernel names for the unit, one for each package.
+    fn on_unit(&self, pmu: &Pmu, encoded: EncodedEvent) -> EncodedEvent {
         let cpus = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
-        EncodedEvent { cpus, ..choice }
+        EncodedEvent { cpus, ..encoded }
     }
 
-    /// The event that somebody named: `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`, `cpu/event=0xd1,umask=0x20/`,
-    /// `r20d1`.
+    /// The event of this name or code, such as `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`,
+    /// `cpu/event=0xd1,umask=0x20/` or `r20d1`.
     ///
     /// # Errors
-    /// In words, when there is none of this name.
+    /// When there is no such event.
     pub fn named(&self, name: &str) -> Result<EncodedEvent, CounterError> {
-        let is = |row: &&Row| row.name == name || row.aliases.contains(&name);
-        if let Some(row) = events::SOFTWARE_EVENTS.iter().find(is) {
+        let matches = |row: &&Row| row.name == name || row.aliases.contains(&name);
+        if let Some(row) = events::SOFTWARE_EVENTS.iter().find(matches) {
             return Ok(from_kernel(row, "the kernel's software events, perf_event_open(2)"));
         }
         if let Some((unit, terms)) = name.strip_suffix('/').and_then(|n| n.split_once('/')) {
             let pmu =
                 self.pmus.named(unit).ok_or_else(|| CounterError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
-            let known = pmu.events.get(terms).map_or(terms, String::as_str);
-            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{known}/"), source: "as named".into() };
-            let choice = EncodedEvent { event, config: Ok(pmu.encode(known)?), cpus: Vec::new() };
-            // Units of the chip name the CPUs to open them on; those of cores name the CPUs that they have.
-            let of_chip =
+            let code = pmu.events.get(terms).map_or(terms, String::as_str);
+            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{code}/"), source: "as named".into() };
+            let encoded = EncodedEvent { event, config: Ok(pmu.encode(code)?), cpus: Vec::new() };
+            // For a unit of the chip, the kernel names the CPUs to open it on. For a unit of cores, it names the CPUs that belong to it.
+            let chip_unit =
                 pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
-            return Ok(if of_chip { self.system(pmu, choice) } else { choice });
+            return Ok(if chip_unit { self.on_unit(pmu, encoded) } else { encoded });
         }
         let core = self.core();
         if let Ok(core) = core
@@ -164,19 +165,19 @@ impl Catalogue {
         }
         let tables = self.design.map(events::table_for).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
         for table in tables {
-            if let Some(row) = table.rows().find(|r| is(r)) {
+            if let Some(row) = table.rows().find(|r| matches(r)) {
                 return Ok(match core {
                     Ok(core) => encode(core, row, table.source),
                     Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
                 });
             }
         }
-        if let Some(row) = events::GENERIC.rows().chain(events::NAMED).find(is) {
-            let mut choice = from_kernel(row, events::GENERIC.source);
+        if let Some(row) = events::GENERIC.rows().chain(events::NAMED).find(matches) {
+            let mut encoded = from_kernel(row, events::GENERIC.source);
             if let Err(error) = core {
-                choice.config = Err(error);
+                encoded.config = Err(error);
             }
-            return Ok(choice);
+            return Ok(encoded);
         }
         if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
             let kind = core.map_or(events::RAW, |c| c.kind);
@@ -194,14 +195,14 @@ impl Catalogue {
         tables.flat_map(events::Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
     }
 
-    /// The kernel's own events that describe how a program ran.
+    /// The kernel's own events that describe the run of a program.
     pub fn software(&self) -> Vec<EncodedEvent> {
         events::SOFTWARE_EVENTS[..4].iter().map(|row| from_kernel(row, "the kernel's software events, perf_event_open(2)")).collect()
     }
 }
 
-/// The code that sysfs has for a row.
-fn named<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
+/// The code that sysfs has for an event of a table.
+fn sysfs_code<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
     [row.name].iter().chain(row.aliases).find_map(|name| pmu.events.get(*name)).map(String::as_str)
 }
 
@@ -210,7 +211,7 @@ fn event(row: &Row, code: String, source: &str) -> Event {
 }
 
 fn encode(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
-    let (terms, source) = match (named(pmu, row), row.code) {
+    let (terms, source) = match (sysfs_code(pmu, row), row.code) {
         (Some(terms), _) => (terms, "sysfs"),
         (None, Code::Terms(terms)) => (terms, source),
         (None, Code::Kernel(..)) => return from_kernel(row, source),

@@ -1,4 +1,4 @@
-//! Why events cannot be counted, in words.
+//! Why an event cannot be counted.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ pub enum CounterError {
     Refused {
         /// The sysctl's value, in words.
         paranoid: String,
-        /// What helps.
+        /// What to do about it.
         advice: &'static str,
     },
     /// `EPERM`, as filters of system calls say.
@@ -35,7 +35,7 @@ pub enum CounterError {
     /// Anything else.
     #[error("cannot be opened: {0}")]
     Other(String),
-    /// Words that say which event are wrong.
+    /// The name or code of the event is wrong.
     #[error("{0}")]
     Unknown(String),
 }
@@ -46,7 +46,7 @@ impl CounterError {
         Self::from_errno(error, machine_wide, paranoid.as_deref().map(str::trim))
     }
 
-    /// The same with the sysctl's value as an argument.
+    /// As [`Self::from_open`], with the value of the sysctl.
     pub(crate) fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
         match error.raw_os_error() {
             Some(libc::EACCES) => Self::Refused {

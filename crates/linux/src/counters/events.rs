@@ -1,8 +1,8 @@
-//! Which event has which role on which core: tables of codes for cores whose events sysfs does not name.
+//! The event for each role on each core design: tables of codes for cores whose events sysfs does not name.
 //!
-//! A code from sysfs goes before one from here. Rows are in groups that are counted together, so that the parts of a ratio come from the
-//! same stretch of time; a group needs at most four programmable counters, what an Intel core has for each of two hardware threads. A test
-//! compares every code with the values that the source was read for.
+//! A code from sysfs takes precedence over one from here. The rows of a group are counted together, so that both parts of a ratio come from
+//! the same time. A group needs at most four programmable counters, which is what an Intel core has for each of two hardware threads. A test
+//! compares every code with the values in its source.
 
 mod amd;
 mod arm;

@@ -1,4 +1,4 @@
-//! Counters that are open, and what they count.
+//! Counters that are open: switching them, reading them, and adding up what they counted.
 
 use memgauge_core::counters::{Counted, Tally};
 
@@ -6,15 +6,15 @@ use super::catalogue::{EncodedEvent, EventSet};
 use super::error::CounterError;
 use super::perf_event::{Counter, Reading, Target};
 
-/// One event's counters: one for a thread, several for a part of the chip that there are several of.
+/// The counters of one event: one for a thread, several for a unit that the chip has several of.
 #[derive(Debug)]
 struct Opened {
     counters: Result<Vec<Counter>, CounterError>,
-    /// Switches its group.
+    /// It is the leader of its group, so switching it switches the group.
     leads: bool,
 }
 
-/// Open counters of a set of events.
+/// The open counters of a set of events.
 #[derive(Debug)]
 pub struct OpenCounters {
     opened: Vec<Opened>,
@@ -22,28 +22,29 @@ pub struct OpenCounters {
 }
 
 impl OpenCounters {
-    /// Opens the set's thread events on the calling thread, off. User code only: interrupts and other work of the kernel are not the
-    /// loop's, and no privilege is needed.
+    /// Opens the thread events of the set for the calling thread, switched off. Only user code is counted: interrupts and other work of the
+    /// kernel do not belong to the timed loop, and this needs no privilege.
     pub fn for_this_thread(set: &EventSet) -> Self {
         Self::open(&set.groups, Target::ThisThread, true)
     }
 
-    /// Opens the set's events for the next program that the calling thread starts, and all its children, from its `execve` on. One program
-    /// only: the kernel may give the thread's own events to the child and leave it those that it inherited, when it switches from one to the
-    /// other before that `execve`, which then is the last one they wait for. The kernel's work on their behalf is counted too where this process may see it.
+    /// Opens events for the next program that the calling thread starts, and for all children of that program, from its `execve` on. The
+    /// counters serve one program only. When the kernel switches from the thread to the child before that `execve`, it may give the thread's
+    /// own events to the child and leave the inherited ones to the thread; the events then start with that `execve`, and with no later one.
+    /// The kernel's work for the program is counted too if this process may see it.
     pub fn for_program(groups: &[Vec<EncodedEvent>]) -> Self {
         let all = Self::open(groups, Target::Program, false);
         let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused { .. } | CounterError::Forbidden));
         if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
     }
 
-    /// Opens the set's events of the memory controllers, off.
+    /// Opens the memory controller events of the set, switched off.
     pub fn for_system(set: &EventSet) -> Self {
-        let open = |choice: &EncodedEvent| -> Result<Vec<Counter>, CounterError> {
-            let config = choice.config.clone()?;
-            choice.cpus.iter().map(|&cpu| Counter::open(config, Target::Cpu(cpu), false, None)).collect()
+        let open = |event: &EncodedEvent| -> Result<Vec<Counter>, CounterError> {
+            let config = event.config.clone()?;
+            event.cpus.iter().map(|&cpu| Counter::open(config, Target::Cpu(cpu), false, None)).collect()
         };
-        Self { opened: set.system.iter().map(|choice| Opened { counters: open(choice), leads: true }).collect(), user_only: false }
+        Self { opened: set.system.iter().map(|event| Opened { counters: open(event), leads: true }).collect(), user_only: false }
     }
 
     fn open(groups: &[Vec<EncodedEvent>], target: Target, user_only: bool) -> Self {
@@ -51,12 +52,12 @@ impl OpenCounters {
         let mut opened: Vec<Opened> = Vec::new();
         for group in groups {
             let mut leader: Option<usize> = None;
-            for choice in group {
+            for event in group {
                 let lead = leader.and_then(|at| opened[at].counters.as_ref().ok()?.first());
-                let open = |with: Option<&Counter>| Counter::open(choice.config.clone()?, target, user_only, with);
+                let open = |leader: Option<&Counter>| Counter::open(event.config.clone()?, target, user_only, leader);
                 let (counter, leads) = match open(lead) {
                     Ok(counter) => (Ok(counter), lead.is_none()),
-                    // A group that does not fit the counters is refused as invalid; the event may fit alone.
+                    // A group that needs too many counters is refused as invalid. The event may fit alone.
                     Err(CounterError::Invalid) if lead.is_some() => (open(None), true),
                     Err(error) => (Err(error), lead.is_none()),
                 };
@@ -79,17 +80,17 @@ impl OpenCounters {
         self.opened.iter().any(|o| o.counters.is_ok())
     }
 
-    /// Why the first event that could not be opened could not.
+    /// The error of the first event that could not be opened.
     pub fn first_error(&self) -> Option<&CounterError> {
         self.opened.iter().find_map(|o| o.counters.as_ref().err())
     }
 
-    /// Switches everything on; the first group, which has cycles and instructions, last, so that it sees least of the others' switching.
+    /// Switches all counters on. The first group, which counts cycles and instructions, comes last, so that it counts least of the switching.
     pub fn enable(&self) {
         self.leaders().rev().for_each(Counter::enable);
     }
 
-    /// Switches everything off, the first group first.
+    /// Switches all counters off, the first group first.
     pub fn disable(&self) {
         self.leaders().for_each(Counter::disable);
     }
@@ -98,13 +99,14 @@ impl OpenCounters {
         self.opened.iter().filter(|o| o.leads).filter_map(|o| o.counters.as_ref().ok()).flatten()
     }
 
-    /// What all counters show, in the order of the events; nothing for events that could not be opened.
+    /// Reads all counters, in the order of the events. An event that could not be opened has no readings.
     pub fn read(&self) -> Vec<Vec<Reading>> {
-        let of = |o: &Opened| o.counters.iter().flatten().map(|c| c.read().unwrap_or_default()).collect();
-        self.opened.iter().map(of).collect()
+        let readings = |o: &Opened| o.counters.iter().flatten().map(|c| c.read().unwrap_or_default()).collect();
+        self.opened.iter().map(readings).collect()
     }
 
-    /// Adds what came between two readings to tallies, event by event; an event that could not be opened gets its reason.
+    /// Adds the differences between two readings to the tallies, event by event. The tally of an event that could not be opened becomes the
+    /// reason.
     pub fn add(&self, tallies: &mut [Result<Tally, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
         for (((opened, tally), before), after) in self.opened.iter().zip(tallies).zip(before).zip(after) {
             match (&opened.counters, tally) {
@@ -121,13 +123,13 @@ impl OpenCounters {
     }
 }
 
-/// Joins events with what was counted of them.
-pub fn join_counts<'a>(choices: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
-    let list = choices.zip(tallies).map(|(choice, tally)| Counted { event: choice.event.clone(), outcome: tally.clone() });
+/// Joins events with their counts.
+pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
+    let list = events.zip(tallies).map(|(event, tally)| Counted { event: event.event.clone(), outcome: tally.clone() });
     merge_controllers(list.collect())
 }
 
-/// Adds up the events of memory controllers, of which there is one a channel: one event for each role.
+/// Adds up the events of the memory controllers, so that one event remains for each role: there is a controller for each channel.
 fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
     let mut all: Vec<Counted> = Vec::new();
     for next in list {
@@ -145,7 +147,7 @@ fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
                         starved: a.starved + b.starved,
                     };
                 }
-                // A sum that lacks a channel is none.
+                // Without one of the channels there is no sum.
                 (a, Err(reason)) => *a = Err(reason),
                 (Err(_), Ok(_)) => {}
             },
@@ -154,13 +156,13 @@ fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
     all
 }
 
-/// An event on each of many threads takes many descriptors: as many as this process may have without asking anybody.
+/// Raises the limit on open files as far as no privilege is needed: events on many threads take many descriptors.
 fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a structure of the right type to be filled.
+    // SAFETY: the call writes one `rlimit`, and `limit` is one.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 && limit.rlim_cur < limit.rlim_max {
         limit.rlim_cur = limit.rlim_max;
-        // SAFETY: a structure of the right type, which is only read. A refusal leaves the limit as it was.
+        // SAFETY: the call reads one `rlimit`, and `limit` is one. A refusal leaves the limit as it was.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
     }
 }

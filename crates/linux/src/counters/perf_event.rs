@@ -1,4 +1,4 @@
-//! `perf_event_open(2)` and its ioctls, and what their errors mean.
+//! `perf_event_open(2)` and its ioctls.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::error::CounterError;
 
-/// `PERF_ATTR_SIZE_VER1`: up to and with `config2`. Every kernel since 2.6.33 takes it.
+/// `PERF_ATTR_SIZE_VER1`: the attributes up to `config2`. Every kernel since 2.6.33 accepts this size.
 const ATTR_BYTES: u32 = 72;
 
-/// `struct perf_event_attr` of `linux/perf_event.h`, up to its second version's end.
+/// `struct perf_event_attr` of `linux/perf_event.h`, as far as its second version.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -46,7 +46,7 @@ const DISABLE: u64 = 0x2401;
 /// `PERF_IOC_FLAG_GROUP`: a leader and its group.
 const GROUP: libc::c_ulong = 1;
 
-/// What to count: the kernel's unit (`perf_event_attr.type`) and the words that say what there.
+/// What to count: the kernel's unit (`perf_event_attr.type`), and the words that select an event of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Config {
     /// `perf_event_attr.type`.
@@ -55,14 +55,14 @@ pub(crate) struct Config {
     pub(crate) words: [u64; 3],
 }
 
-/// Whose events, and when.
+/// Which code is counted, and from when on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The calling thread's, wherever it runs, once enabled.
+    /// The calling thread, on any CPU, while the counter is enabled.
     ThisThread,
-    /// Those of the programs that the calling thread will start, and of their children, from their `execve` on.
+    /// The programs that the calling thread will start, and their children, from their `execve` on.
     Program,
-    /// Everybody's on one CPU, or of the part of the chip that the CPU stands for.
+    /// All code on one CPU, or the unit of the chip that this CPU stands for.
     Cpu(u32),
 }
 
@@ -70,19 +70,19 @@ pub(crate) enum Target {
 #[derive(Debug)]
 pub(crate) struct Counter(File);
 
-/// What a counter showed.
+/// What was read from a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
     /// Events.
     pub value: u64,
-    /// Nanoseconds since it was enabled, less those in which it was disabled.
+    /// Nanoseconds in which it was enabled.
     pub enabled_ns: u64,
-    /// Nanoseconds in which it had a counter of the hardware.
+    /// Nanoseconds in which it counted, because a hardware counter was free for it.
     pub running_ns: u64,
 }
 
 impl Reading {
-    /// What came since an earlier reading.
+    /// The difference from an earlier reading.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             value: self.value.saturating_sub(earlier.value),
@@ -93,7 +93,7 @@ impl Reading {
 }
 
 impl Counter {
-    /// Opens a counter that is off; with a leader, one that goes on and off with it.
+    /// Opens a counter that is switched off. With a leader, it is switched together with that.
     pub(crate) fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, CounterError> {
         let mut flags = if leader.is_none() { DISABLED } else { 0 };
         let (pid, cpu) = match target {
@@ -119,32 +119,32 @@ impl Counter {
             ..Default::default()
         };
         let group = leader.map_or(-1, |l| l.0.as_raw_fd());
-        // SAFETY: attributes of the size that they state, which the kernel only reads; the other arguments are numbers.
+        // SAFETY: the kernel only reads the attributes, which have the size that they state. The other arguments are numbers.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
             return Err(CounterError::from_open(&io::Error::last_os_error(), matches!(target, Target::Cpu(_))));
         }
-        // SAFETY: a descriptor that the kernel just made, owned by nobody else.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
     }
 
-    /// Switches this counter and its group on.
+    /// Switches the counter and its group on.
     pub(crate) fn enable(&self) {
         self.switch(ENABLE);
     }
 
-    /// Switches this counter and its group off.
+    /// Switches the counter and its group off.
     pub(crate) fn disable(&self) {
         self.switch(DISABLE);
     }
 
-    /// A counter that cannot be switched shows as one that was never enabled.
+    /// Switches the counter and its group. A counter that cannot be switched reads as one that was never enabled.
     fn switch(&self, request: u64) {
-        // SAFETY: an open descriptor of a counter; the request takes a number.
+        // SAFETY: the descriptor is open while `self` lives, and the request takes a number.
         unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, GROUP) };
     }
 
-    /// Reads it. `None`: the kernel gave less than it should, as for a counter in an error state.
+    /// Reads the counter; `None` when the kernel returns too few bytes, as it does for a counter in an error state.
     pub(crate) fn read(&self) -> Option<Reading> {
         let mut bytes = [0; 24];
         let n = (&self.0).read(&mut bytes).ok()?;

@@ -1,4 +1,4 @@
-//! The kernel's units that count events, as sysfs shows them: which events they name, and where the parts of a code go.
+//! The kernel's units that count events, from sysfs: the events that they name, and the bits of a code.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,9 +9,10 @@ use super::error::CounterError;
 use super::perf_event::Config;
 use crate::tree::Tree;
 
+/// Where the units are, below the root.
 const DEVICES: &str = "sys/bus/event_source/devices";
 
-/// A part of a code: bits of `config`, `config1` or `config2`, the lowest first.
+/// A field of a code: bits of `config`, `config1` or `config2`, the lowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
     word: usize,
@@ -37,8 +38,8 @@ impl Field {
         Some(Self { word, ranges: bits.split(',').map(range).collect::<Option<_>>()? })
     }
 
-    /// Puts a value where it belongs; `None` when it does not fit.
-    fn put(&self, words: &mut [u64; 3], value: u64) -> Option<()> {
+    /// Stores a value in the field; `None` when it does not fit.
+    fn store(&self, words: &mut [u64; 3], value: u64) -> Option<()> {
         let mut rest = value;
         for &(low, high) in &self.ranges {
             let bits = high - low + 1;
@@ -57,7 +58,7 @@ pub(crate) struct Pmu {
     pub(crate) name: String,
     /// `perf_event_attr.type`.
     pub(crate) kind: u32,
-    /// CPUs whose events it counts, or for a part of the chip the CPUs to open it on; `None` where it says neither.
+    /// The CPUs whose events it counts or, for a unit of the chip, the CPUs to open it on; `None` when sysfs shows neither.
     pub(crate) cpus: Option<IdSet>,
     /// Events that it names, and their codes.
     pub(crate) events: BTreeMap<String, String>,
@@ -73,17 +74,17 @@ impl Pmu {
             let names = tree.names(&format!("{folder}/{sub}"));
             names.into_iter().filter_map(|n| tree.text(&format!("{folder}/{sub}/{n}")).map(|text| (n, text))).collect()
         };
-        // `cas_count_read.scale` and `.unit` stand beside `cas_count_read`.
-        let about = |name: &str| [".scale", ".unit", ".snapshot", ".per-pkg"].iter().any(|ending| name.ends_with(ending));
-        let events = texts("events").into_iter().filter(|(n, _)| !about(n)).collect();
+        // Files such as `cas_count_read.scale` describe the event `cas_count_read`.
+        let describes = |name: &str| [".scale", ".unit", ".snapshot", ".per-pkg"].iter().any(|ending| name.ends_with(ending));
+        let events = texts("events").into_iter().filter(|(n, _)| !describes(n)).collect();
         let format = texts("format").into_iter().filter_map(|(n, text)| Some((n, Field::parse(&text)?))).collect();
         Some(Self { name: name.to_owned(), kind, cpus, events, format })
     }
 
-    /// Turns `event=0xd1,umask=0x8` into the words of a code. `config=…` sets a whole word; a name alone is the value 1.
+    /// Encodes terms such as `event=0xd1,umask=0x8`. `config=…` sets a whole word, and a name alone has the value 1.
     ///
     /// # Errors
-    /// In words, when the unit has no such part or the value does not fit there.
+    /// When the unit has no such field, or when the value does not fit it.
     pub(crate) fn encode(&self, terms: &str) -> Result<Config, CounterError> {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
@@ -97,13 +98,13 @@ impl Pmu {
                 .format
                 .get(key)
                 .ok_or_else(|| CounterError::Unknown(format!("needs '{key}', which the unit {} does not have", self.name)))?;
-            field.put(&mut words, number).ok_or_else(|| CounterError::Unknown(format!("has a value that is too large: '{term}'")))?;
+            field.store(&mut words, number).ok_or_else(|| CounterError::Unknown(format!("has a value that is too large: '{term}'")))?;
         }
         Ok(Config { kind: self.kind, words })
     }
 }
 
-/// A number as sysfs and people write them: `0x3c` or `60`.
+/// A number in hexadecimal or decimal: `0x3c` or `60`.
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
@@ -111,12 +112,12 @@ pub(crate) fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// All units of a machine.
+/// The units of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Pmus(Vec<Pmu>);
 
 impl Pmus {
-    /// Reads them below `root`.
+    /// Reads the units below `root`.
     pub(crate) fn read(root: &Path) -> Self {
         let tree = Tree::new(root);
         Self(tree.names(DEVICES).iter().filter_map(|name| Pmu::read(tree, name)).collect())
@@ -127,7 +128,7 @@ impl Pmus {
         self.0.iter().find(|p| p.name == name)
     }
 
-    /// The unit that counts what the core of `cpu` does: `cpu`, or the one of several that has this CPU.
+    /// The unit that counts the events of the core of `cpu`: `cpu`, or the one of several units that has this CPU.
     pub(crate) fn core_unit(&self, cpu: u32) -> Option<&Pmu> {
         let core = |p: &&Pmu| {
             p.name == "cpu"
@@ -138,7 +139,7 @@ impl Pmus {
         self.0.iter().filter(core).find(|p| p.cpus.as_ref().is_none_or(|cpus| cpus.is_empty() || cpus.contains(cpu)))
     }
 
-    /// Units named `prefix` and a number: one for each memory controller's channel, for instance.
+    /// The units whose name is `prefix` and a number, such as one for each channel of a memory controller.
     pub(crate) fn numbered<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Pmu> {
         let numbered = move |name: &str| name.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         self.0.iter().filter(move |p| numbered(&p.name))

@@ -1,8 +1,8 @@
-//! Which core design a machine has, as far as tables of events need to know.
+//! The core designs that have a table of events.
 
 use memgauge_core::topology::Identity;
 
-/// A core design that there is a table for.
+/// A core design that has a table of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Microarchitecture {
     /// Intel Skylake-SP.
@@ -55,7 +55,7 @@ impl Microarchitecture {
         Self::NeoverseV2,
     ];
 
-    /// The design of this machine's CPUs. `None`: there is no table for it, or its CPUs differ.
+    /// The design of this machine's CPUs; `None` when it has no table, or when the CPUs differ.
     pub(crate) fn identify(identity: &Identity) -> Option<Self> {
         let field = |name: &str| identity.model.get(name).map(String::as_str);
         let number = |name: &str| field(name)?.parse::<u32>().ok();
@@ -73,7 +73,7 @@ impl Microarchitecture {
             return None;
         }
         Some(match model {
-            // One model, three products; Cascade Lake begins with stepping 5.
+            // One model, three products. Cascade Lake starts at stepping 5.
             0x55 if stepping.is_some_and(|s| s >= 5) => Self::CascadeLakeX,
             0x55 => Self::SkylakeX,
             0x6a | 0x6c => Self::IceLakeX,

@@ -1,7 +1,7 @@
 //! AMD's Zen 2 to Zen 5.
 //!
-//! Fills from beyond a cache are that cache's misses: `ls_dmnd_fills_from_sys` tells demand fills of the first level by where they came
-//! from. The last-level cache is the core complex's.
+//! A fill from beyond a cache is a miss of that cache: `ls_dmnd_fills_from_sys` counts demand fills of the first level by their source. The
+//! last-level cache is that of the core complex.
 
 use memgauge_core::metrics::Role as R;
 
@@ -21,7 +21,7 @@ const WALKS: Row = row("ls_l1_d_tlb_miss.all_l2_miss", &[R::TlbWalks], "event=0x
 /// Misses in flight, counted each cycle.
 const IN_FLIGHT: Row = row("ls_alloc_mab_count", &[R::L1Outstanding], "event=0x5f");
 
-/// Zen 2. Its fills do not tell this complex's cache from another one's on the same die: both count as the last level.
+/// Zen 2. Its fills do not distinguish the cache of this complex from that of another complex on the same die. Both count as the last level.
 pub(super) const ZEN2: Table = Table {
     source: SOURCE,
     groups: &[

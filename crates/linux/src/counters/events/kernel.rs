@@ -4,20 +4,20 @@ use memgauge_core::metrics::Role;
 
 use super::row::{Code, Row, Table};
 
-/// `PERF_TYPE_HARDWARE`, `PERF_TYPE_SOFTWARE`, `PERF_TYPE_HW_CACHE`, `PERF_TYPE_RAW`.
+/// `PERF_TYPE_HARDWARE`, and below `PERF_TYPE_SOFTWARE`, `PERF_TYPE_HW_CACHE` and `PERF_TYPE_RAW`.
 pub(crate) const HARDWARE: u32 = 0;
 pub(crate) const SOFTWARE: u32 = 1;
 const HW_CACHE: u32 = 3;
 pub(crate) const RAW: u32 = 4;
 
-/// `PERF_COUNT_HW_CACHE_RESULT_MISS` of a cache's reads.
+/// `PERF_COUNT_HW_CACHE_RESULT_MISS` for reads of a cache.
 const MISS: u64 = 1 << 16;
 
 const fn kernel(name: &'static str, aliases: &'static [&'static str], roles: &'static [Role], kind: u32, config: u64) -> Row {
     Row { name, aliases, roles, code: Code::Kernel(kind, config) }
 }
 
-/// The kernel's generic events: what they are on a core is the kernel's choice, so they are the last resort.
+/// The kernel's generic events. The kernel decides what they count on a core, so they are used last.
 pub(crate) const GENERIC: Table = Table {
     source: "the kernel's generic events, perf_event_open(2)",
     groups: &[
@@ -34,7 +34,7 @@ pub(crate) const GENERIC: Table = Table {
     ],
 };
 
-/// Generic events that can be named and have no role, because what they count differs too much between cores.
+/// Generic events that users may name. They have no role, because what they count differs too much between cores.
 pub(crate) const NAMED: &[Row] = &[
     kernel("cache-references", &[], &[], HARDWARE, 2),
     kernel("cache-misses", &[], &[], HARDWARE, 3),
@@ -61,7 +61,7 @@ pub(crate) const SOFTWARE_EVENTS: &[Row] = &[
     kernel("cpu-clock", &[], &[], SOFTWARE, 0),
 ];
 
-/// Software events that count nanoseconds.
+/// Whether the event counts nanoseconds and not occurrences.
 pub fn counts_nanoseconds(name: &str) -> bool {
     matches!(name, "task-clock" | "cpu-clock")
 }

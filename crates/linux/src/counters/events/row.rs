@@ -1,13 +1,13 @@
-//! What a table of events consists of.
+//! Tables of events and their rows.
 
 use memgauge_core::metrics::Role;
 
-/// An event.
+/// An event and its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The vendor's name, in lower case as `perf list` writes it. Where sysfs names an event so, that code is taken.
+    /// The vendor's name, in lower case as in `perf list`. If sysfs has an event of this name, its code is used instead.
     pub(crate) name: &'static str,
-    /// Other names that sysfs has for it.
+    /// Other names of the event in sysfs.
     pub(crate) aliases: &'static [&'static str],
     /// Its roles.
     pub(crate) roles: &'static [Role],
@@ -15,19 +15,19 @@ pub(crate) struct Row {
     pub(crate) code: Code,
 }
 
-/// How the kernel is asked.
+/// The code of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Parts of a code, placed as the unit's `format/` says.
+    /// Terms, encoded by the unit's `format/`.
     Terms(&'static str),
     /// An event of the kernel itself: `perf_event_attr.type` and `config`.
     Kernel(u32, u64),
 }
 
-/// Events of a core.
+/// The events of a core design.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Table {
-    /// Where the codes were read.
+    /// Where the codes come from.
     pub(crate) source: &'static str,
     /// Rows counted together.
     pub(crate) groups: &'static [&'static [Row]],
