@@ -1,8 +1,9 @@
-//! The clock that times, how well it is known, and the frequency of cores by it.
+//! The clock for all timing, the error of its calibration, and the frequency of cores.
 //!
-//! The CPU's counter is used when it counts at one rate in every state of the CPU, and on x86 only when the kernel itself keeps time by
-//! it, because the kernel watches it for drift between CPUs and hypervisors tell it when not to. Its frequency is measured against
-//! `CLOCK_MONOTONIC_RAW`; what CPUID or CNTFRQ claim is believed only when the measurement cannot tell the two apart.
+//! The CPU's counter is used when it counts at one rate in every state of the CPU. On x86 it is used only when the kernel itself keeps time
+//! with it, because the kernel watches the counter for drift between CPUs, and a hypervisor tells the kernel when not to use it. Its
+//! frequency is measured against `CLOCK_MONOTONIC_RAW`. The frequency that CPUID or CNTFRQ states is used only when it is within the error of
+//! the measurement.
 
 mod calibrated;
 mod core_frequency;

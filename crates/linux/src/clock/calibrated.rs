@@ -8,14 +8,14 @@ use memgauge_core::result::ClockReport;
 
 use super::kernel_time::gettime_ns;
 
-/// Samples of calibration; neighbours of half that distance make the slopes, and 32 slopes give a 95 % interval of their median.
+/// Samples for the calibration. Samples that are half the series apart make 32 slopes, which is enough for a 95 % interval of their median.
 const SAMPLES: usize = 64;
-/// Time between them: 64 ms in all, so that the 20 ns uncertainty of a sample is below 1 ppm.
+/// The time between two samples. The series takes 64 ms, so that the error of 20 ns in a sample is below 1 ppm.
 const SAMPLE_GAP: Duration = Duration::from_millis(1);
-/// Readings per sample, of which the one least disturbed is kept.
+/// Readings per sample. The one that took least time is kept.
 const TRIES: usize = 5;
 
-/// A clock for stamps and intervals. Cheap to copy; stamps of all threads are comparable where [`Clock::cross_cpu_check`] says so.
+/// A clock for stamps and intervals. It is cheap to copy. Stamps of different CPUs can be compared when [`Clock::cross_cpu_check`] succeeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     source: Source,
@@ -44,7 +44,7 @@ enum Reason {
     KernelSilent,
 }
 
-/// A clock source's name, in place: a clock must stay `Copy`. The kernel's longest has 27 bytes.
+/// The name of a clock source, stored inline so that a clock is `Copy`. The kernel's longest name has 27 bytes.
 #[derive(Debug, Clone, Copy)]
 struct Name {
     bytes: [u8; 40],
@@ -64,12 +64,12 @@ impl Name {
 }
 
 impl Clock {
-    /// Chooses the source and measures its frequency, resolution and cost; takes about 80 ms.
+    /// Chooses the source and measures its frequency, resolution and cost. This takes about 80 ms.
     ///
-    /// `root` is the root of the sysfs that tells the kernel's clock source.
+    /// `root` is the root of the sysfs that shows the kernel's clock source.
     pub fn calibrate(root: &Path) -> Self {
         let current = fs::read_to_string(root.join("sys/devices/system/clocksource/clocksource0/current_clocksource")).ok();
-        match choose(memgauge_kernels::invariant_counter(), current.as_deref().map(str::trim)) {
+        match choose_counter(memgauge_kernels::invariant_counter(), current.as_deref().map(str::trim)) {
             Ok(name) => Self::counter(name),
             Err(reason) => Self::monotonic_raw(reason),
         }
@@ -81,7 +81,7 @@ impl Clock {
             if i > 0 {
                 std::thread::sleep(SAMPLE_GAP);
             }
-            samples.push(Sample::take());
+            samples.push(Sample::read());
         }
         let measured = slope(&samples);
         let nominal = memgauge_kernels::counter_frequency().filter(|hz| (hz / measured.hz - 1.0).abs() * 1e6 <= measured.error_ppm);
@@ -89,7 +89,7 @@ impl Clock {
         Self { error_ppm: measured.error_ppm, ..clock }
     }
 
-    /// Nanoseconds by definition: there is no better clock to compare it with.
+    /// This clock counts nanoseconds by definition. There is no better clock to compare it with.
     fn monotonic_raw(reason: Reason) -> Self {
         Self::new(Source::MonotonicRaw, 1e9, reason)
     }
@@ -101,7 +101,8 @@ impl Clock {
         clock
     }
 
-    /// Ticks now. Neighbouring instructions may be reordered with the reading; use [`Clock::stamp`] at the ends of short intervals.
+    /// The current ticks. The CPU may reorder the reading with the instructions around it, so use [`Clock::stamp`] at the ends of short
+    /// intervals.
     #[inline]
     pub fn now(&self) -> u64 {
         match self.source {
@@ -110,8 +111,8 @@ impl Clock {
         }
     }
 
-    /// Ticks now, read after every load before it has its data and before anything behind it begins. Stores may still be on their way: put a
-    /// [`memgauge_kernels::fence`] before where they must not be.
+    /// The current ticks, read after all earlier loads have their data and before any later instruction starts. Earlier stores may not have
+    /// reached memory yet. Where they must have, put a [`memgauge_kernels::fence`] before this call.
     #[inline]
     pub fn stamp(&self) -> u64 {
         match self.source {
@@ -120,24 +121,24 @@ impl Clock {
         }
     }
 
-    /// A number of ticks in nanoseconds; exact to 16 digits, for any number of ticks.
+    /// A number of ticks in nanoseconds, exact to 16 digits.
     #[inline]
     pub fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
 
-    /// A duration in ticks; the largest number when it does not fit (centuries).
+    /// A duration in ticks, or the largest number when it does not fit (centuries).
     pub fn to_ticks(&self, duration: Duration) -> u64 {
-        // Conversion of a float to an integer saturates.
+        // Converting a float to an integer saturates.
         (duration.as_secs_f64() * self.hz) as u64
     }
 
-    /// Whether a tick of this clock is one of the CPU's counter, which timed loops read themselves.
+    /// Whether the ticks are those of the CPU's counter, which timed loops read themselves.
     pub fn is_counter(&self) -> bool {
         matches!(self.source, Source::Counter(_))
     }
 
-    /// What a reader should know of it.
+    /// How good the clock is, for the result.
     pub fn report(&self) -> ClockReport {
         let source = match self.source {
             Source::Counter(name) => name,
@@ -161,7 +162,7 @@ impl Clock {
         }
     }
 
-    /// The smallest step other than none between two readings.
+    /// The smallest difference between two readings that is not zero.
     fn smallest_step(&self) -> u64 {
         let mut smallest = u64::MAX;
         let mut last = self.now();
@@ -172,7 +173,7 @@ impl Clock {
             }
             last = now;
         }
-        // No step in 20,000 readings: a clock as coarse as a tick of the kernel. It then has the time to show one.
+        // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
         if smallest == u64::MAX {
             let start = self.now();
             while self.now() == start {}
@@ -181,7 +182,7 @@ impl Clock {
         smallest
     }
 
-    /// Best of some batches: interruptions only add.
+    /// The fastest of several batches, because an interruption can only make a batch slower.
     fn cost_of_reading(&self) -> f64 {
         const READINGS: u32 = 1000;
         let batch = || {
@@ -195,11 +196,11 @@ impl Clock {
     }
 }
 
-/// Which source may be used, given what the CPU and the kernel say.
-fn choose(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, Reason> {
+/// Chooses the CPU's counter when the CPU and the kernel trust it.
+fn choose_counter(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, Reason> {
     let name = counter.map_err(Reason::Counter)?;
     match current {
-        // Other instruction sets define their counter as common to all CPUs.
+        // On other instruction sets, all CPUs share one counter by definition.
         _ if name != "tsc" => Ok(name),
         Some("tsc") => Ok(name),
         Some(other) => Err(Reason::KernelUses(Name::new(other))),
@@ -207,17 +208,17 @@ fn choose(counter: Result<&'static str, &'static str>, current: Option<&str>) ->
     }
 }
 
-/// One moment by both clocks.
+/// A moment, read from both clocks.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     ticks: f64,
     ns: f64,
-    /// Ticks between the readings around the kernel's clock: twice the most that the sample can be off by.
+    /// Ticks between the two readings around that of the kernel's clock. The error of the sample is at most half of this.
     width: f64,
 }
 
 impl Sample {
-    fn take() -> Self {
+    fn read() -> Self {
         let one = |_| {
             let before = memgauge_kernels::ticks_fenced();
             let ns = gettime_ns(libc::CLOCK_MONOTONIC_RAW);
@@ -236,9 +237,9 @@ struct Frequency {
     error_ppm: f64,
 }
 
-/// The median of slopes between samples half the series apart (as Theil and Sen, with each sample used once so that the slopes are
-/// independent): samples that an interruption disturbed do not move it. The interval is that of order statistics, and never narrower
-/// than the width of a sample allows.
+/// The median of the slopes between samples that are half the series apart. This is the estimator of Theil and Sen with each sample used
+/// once, so that the slopes are independent. A few disturbed samples do not move it. The interval comes from order statistics, and is never
+/// narrower than the width of a sample allows.
 fn slope(samples: &[Sample]) -> Frequency {
     let half = samples.len() / 2;
     let mut slopes: Vec<f64> =
@@ -300,11 +301,11 @@ mod tests {
 
     #[test]
     fn x86_needs_the_kernels_trust() {
-        assert_eq!(choose(Ok("tsc"), Some("tsc")).ok(), Some("tsc"));
-        assert!(matches!(choose(Ok("tsc"), Some("hyperv_clocksource_tsc_page")), Err(Reason::KernelUses(_))));
-        assert!(matches!(choose(Ok("tsc"), None), Err(Reason::KernelSilent)));
-        assert_eq!(choose(Ok("cntvct"), None).ok(), Some("cntvct"));
-        assert!(matches!(choose(Err("no invariant TSC"), Some("tsc")), Err(Reason::Counter("no invariant TSC"))));
+        assert_eq!(choose_counter(Ok("tsc"), Some("tsc")).ok(), Some("tsc"));
+        assert!(matches!(choose_counter(Ok("tsc"), Some("hyperv_clocksource_tsc_page")), Err(Reason::KernelUses(_))));
+        assert!(matches!(choose_counter(Ok("tsc"), None), Err(Reason::KernelSilent)));
+        assert_eq!(choose_counter(Ok("cntvct"), None).ok(), Some("cntvct"));
+        assert!(matches!(choose_counter(Err("no invariant TSC"), Some("tsc")), Err(Reason::Counter("no invariant TSC"))));
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_stated_error_covers_the_true_one() {
-        // Samples that are off by up to 10 µs, of a generator that is the same in every run (xorshift).
+        // Samples with errors of up to 10 µs, from a generator that is the same in every run (xorshift).
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut noise = || {
             state ^= state << 13;

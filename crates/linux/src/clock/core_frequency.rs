@@ -4,21 +4,22 @@ use std::time::{Duration, Instant};
 
 use super::calibrated::Clock;
 
-/// Frequency in GHz of the core that this runs on, by chains of dependent additions, each of which takes one core cycle; 0.3 ms.
+/// The frequency in GHz of the core that this runs on, measured in 0.3 ms with chains of dependent additions. Each addition takes one core
+/// cycle.
 ///
-/// Of several short chains the median of the faster half counts: an interruption can only slow a chain down, so the faster half is
-/// undisturbed, and its median does not hang on one reading of the clock.
+/// The result is the median of the faster half of several short chains. An interruption can only make a chain slower, so the faster half is
+/// undisturbed, and its median does not depend on a single reading of the clock.
 pub fn core_ghz(clock: &Clock) -> f64 {
-    // At least 30 µs, so that the clock's cost vanishes, and 2000 of the clock's steps, so that its steps do.
+    // At least 30 µs, so that the cost of the clock does not matter, and 2000 of its steps, so that its resolution does not matter.
     let target_ns = 30_000_f64.max(2000.0 * clock.resolution_ns.min(1000.0));
     let first = chain(clock, 10_000);
     let adds = (target_ns * first) as u64;
     faster_half((0..9).map(|_| chain(clock, adds.max(10_000))).collect())
 }
 
-/// Keeps this core busy until its frequency is flat, or for `max`, and returns the last frequency in GHz.
+/// Keeps this core busy until its frequency is stable, or for `max`, and returns the last frequency in GHz.
 ///
-/// Flat: within 1 % over three windows of 20 ms, which is longer than the step of any frequency governor.
+/// The frequency is stable when it stays within 1 % over three windows of 20 ms. A window is longer than the step of any frequency governor.
 pub fn warm_up(clock: &Clock, max: Duration) -> f64 {
     const WINDOW: Duration = Duration::from_millis(20);
     let start = Instant::now();
@@ -42,7 +43,7 @@ pub fn warm_up(clock: &Clock, max: Duration) -> f64 {
     }
 }
 
-/// Additions a nanosecond of one chain.
+/// Runs one chain, and returns its additions per nanosecond.
 fn chain(clock: &Clock, adds: u64) -> f64 {
     let start = clock.stamp();
     memgauge_kernels::dependent_adds(adds);
@@ -50,6 +51,7 @@ fn chain(clock: &Clock, adds: u64) -> f64 {
     adds as f64 / ns.max(1.0)
 }
 
+/// The median of the faster half.
 fn faster_half(mut ghz: Vec<f64>) -> f64 {
     ghz.sort_by(|a, b| b.total_cmp(a));
     let half = ghz.len().div_ceil(2);

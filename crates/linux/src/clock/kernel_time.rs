@@ -4,24 +4,24 @@ use std::time::Duration;
 
 use memgauge_core::result::Moment;
 
-/// The present moment: UTC as a label, and `CLOCK_MONOTONIC_RAW`.
+/// The present moment: the date in UTC, for people, and `CLOCK_MONOTONIC_RAW`.
 pub fn moment() -> Moment {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Moment { utc: utc(since), monotonic_ns: gettime_ns(libc::CLOCK_MONOTONIC_RAW) }
 }
 
-/// Time in nanoseconds that this machine has spent suspended since it booted; a difference between two calls means that it was
-/// suspended in between, which no other clock used here shows.
+/// The nanoseconds that this machine has spent suspended since it booted. If two calls return different values, it was suspended in between.
+/// No other clock used here shows that.
 pub fn suspended_ns() -> u64 {
-    // The second reading is later, which would look like a microsecond of suspense if the order were the other way round.
+    // In this order the time between the two readings cannot look like time spent suspended.
     let all = gettime_ns(libc::CLOCK_BOOTTIME);
     all.saturating_sub(gettime_ns(libc::CLOCK_MONOTONIC))
 }
 
-/// RFC 3339 with milliseconds of a time since 1970. The date by Howard Hinnant's `civil_from_days`.
+/// A time since 1970 in the form of RFC 3339, with milliseconds. The algorithm is Howard Hinnant's `civil_from_days`.
 fn utc(since: Duration) -> String {
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Years start in March here, so that the leap day is the last of the year; eras have 400 years.
+    // Years start in March here, so that the leap day is the last of the year. An era has 400 years.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -36,7 +36,7 @@ fn utc(since: Duration) -> String {
 
 pub(super) fn gettime_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec that is ours. The clocks used here exist on every kernel since 2.6.39, so it cannot fail.
+    // SAFETY: the call writes one `timespec`, and `time` is one. The clocks used here exist on every kernel since 2.6.39, so it cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
