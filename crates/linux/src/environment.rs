@@ -179,7 +179,7 @@ fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let allowed = &machine.allowed;
     let mut notes = Vec::new();
     // A control group is worth a word when it is what limits, not whenever there is one.
-    let group = memory_groups(tree).into_iter().min_by_key(|room| room.take);
+    let group = memory_groups(tree).into_iter().min_by_key(|room| room.bytes);
     if let Some(room) = group.filter(|room| room.name == allowed.memory_limited_by) {
         let tight = allowed.memory < TIGHT;
         let message = format!("at most {} of memory are taken: {}", gib(allowed.memory.0), room.name);

@@ -43,9 +43,9 @@ pub struct Budget {
 
 /// A limit: how much it leaves, and how to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct Headroom {
     /// Bytes that may be taken, margin kept.
-    pub(crate) take: u64,
+    pub(crate) bytes: u64,
     /// In words.
     pub(crate) name: String,
 }
@@ -57,14 +57,14 @@ pub fn read_budget(root: &Path, nodes: &[Node], allowed: &IdSet) -> Budget {
     let node_memory: BTreeMap<u32, Bytes> =
         nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_room(tree, n, &meminfo)))).collect();
     let on_nodes = node_memory.values().fold(0u64, |sum, b| sum.saturating_add(b.0));
-    let mut rooms = vec![Room { take: on_nodes, name: format!("free memory of the allowed nodes ({allowed})") }];
+    let mut rooms = vec![Headroom { bytes: on_nodes, name: format!("free memory of the allowed nodes ({allowed})") }];
     rooms.extend(system_room(&meminfo));
     rooms.extend(commit_room(tree, &meminfo));
     rooms.extend(memory_groups(tree));
     rooms.extend(resource_rooms(tree));
     // The nodes come first: of equal rooms they are the one that is named.
-    let least = rooms.into_iter().min_by_key(|room| room.take);
-    let (memory, limited_by) = least.map_or((0, String::new()), |room| (room.take, room.name));
+    let least = rooms.into_iter().min_by_key(|room| room.bytes);
+    let (memory, limited_by) = least.map_or((0, String::new()), |room| (room.bytes, room.name));
     Budget { memory: Bytes(memory), limited_by, node_memory }
 }
 
@@ -103,27 +103,27 @@ fn node_room(tree: Tree<'_>, node: &Node, system: &str) -> u64 {
     with_margin(left, node.memory.0, NODE_FLOOR)
 }
 
-fn system_room(meminfo: &str) -> Option<Room> {
+fn system_room(meminfo: &str) -> Option<Headroom> {
     let total = kib_field(meminfo, "MemTotal")?;
     let (left, name) = match kib_field(meminfo, "MemAvailable") {
         Some(left) => (left, "MemAvailable"),
         // Before Linux 3.14.
         None => (kib_field(meminfo, "MemFree")?, "MemFree"),
     };
-    Some(Room { take: with_margin(left, total, SYSTEM_FLOOR), name: format!("available memory ({name}, {})", gib(left)) })
+    Some(Headroom { bytes: with_margin(left, total, SYSTEM_FLOOR), name: format!("available memory ({name}, {})", gib(left)) })
 }
 
 /// With strict commit accounting (`vm.overcommit_memory` = 2) mappings fail above the limit, touched or not.
-fn commit_room(tree: Tree<'_>, meminfo: &str) -> Option<Room> {
+fn commit_room(tree: Tree<'_>, meminfo: &str) -> Option<Headroom> {
     if tree.parsed::<u32>("proc/sys/vm/overcommit_memory") != Some(2) {
         return None;
     }
     let left = kib_field(meminfo, "CommitLimit")?.saturating_sub(kib_field(meminfo, "Committed_AS")?);
-    Some(Room { take: with_margin(left, 0, 0), name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)) })
+    Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)) })
 }
 
 /// The rooms of every control group that has a memory limit.
-pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Room> {
+pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Headroom> {
     let v2 = groups(tree, Hierarchy::V2).into_iter().flat_map(|group| {
         // Above `high` the kernel throttles and reclaims: as good as a limit for a measurement.
         ["memory.max", "memory.high"].into_iter().filter_map(move |file| group_room(tree, &group, file, "memory.current", "inactive_file"))
@@ -136,7 +136,7 @@ pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Room> {
 
 /// What a group leaves: its limit less its use, where page cache that was not used lately does not count as use: the kernel drops it
 /// before it kills.
-fn group_room(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, cache: &str) -> Option<Room> {
+fn group_room(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, cache: &str) -> Option<Headroom> {
     let at = |file: &str| format!("{}/{file}", group.folder);
     let limit = tree.parsed::<u64>(&at(limit_file)).filter(|&n| n < UNLIMITED)?;
     let used = tree.parsed::<u64>(&at(use_file)).unwrap_or(0);
@@ -144,11 +144,11 @@ fn group_room(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, c
     let cached = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let left = limit.saturating_sub(used.saturating_sub(cached));
     let name = format!("{limit_file} of control group {} ({}, {} left)", group.name, gib(limit), gib(left));
-    Some(Room { take: with_margin(left, 0, 0), name })
+    Some(Headroom { bytes: with_margin(left, 0, 0), name })
 }
 
 /// RLIMIT_AS and RLIMIT_DATA less what the process has.
-fn resource_rooms(tree: Tree<'_>) -> Vec<Room> {
+fn resource_rooms(tree: Tree<'_>) -> Vec<Headroom> {
     let limits = tree.text("proc/self/limits").unwrap_or_default();
     let status = tree.text("proc/self/status").unwrap_or_default();
     let rows = [("Max address space", "VmSize", "RLIMIT_AS (ulimit -v)"), ("Max data size", "VmData", "RLIMIT_DATA (ulimit -d)")];
@@ -157,7 +157,7 @@ fn resource_rooms(tree: Tree<'_>) -> Vec<Room> {
         let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
         let used = kib_field(&status, used).unwrap_or(0);
         let left = limit.saturating_sub(used);
-        Some(Room { take: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) })
+        Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) })
     };
     rows.into_iter().filter_map(room).collect()
 }

@@ -145,7 +145,7 @@ impl Counters {
             && now.cpus == then.cpus
         {
             // The count of each CPU is rounded down to whole ticks in each interval. The error of a sum of n differences is about 0.4 sqrt(n)
-            // ticks. Twice that and more is subtracted, so that rounding never looks like noise.
+            // ticks. Here sqrt(n) ticks are subtracted, so that rounding never looks like noise.
             let rounding = (now.cpus as f64 * f64::from(intervals)).sqrt();
             let all = seconds * user_hz * now.cpus as f64;
             let ticks = |now: u64, then: u64| (now.saturating_sub(then) as f64 - rounding).max(0.0);

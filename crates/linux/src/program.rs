@@ -1,4 +1,4 @@
-//! A program that runs in our place: signals sent to this process reach it.
+//! Runs a program, and passes signals on to it.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::counters::ProgramRun;
 
-/// The child that signals are passed on to; 0: none yet, or none any more.
+/// The process id of the child that signals are passed on to; 0 before it has started and after it has ended.
 static CHILD: AtomicI32 = AtomicI32::new(0);
-/// A signal that came before the child was there.
+/// A signal that arrived before the child was started.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// Signals by which people and schedulers end programs or talk to them.
-const PASSED_ON: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// The signals with which people and schedulers end or control programs.
+const FORWARDED: [i32; 6] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
-/// Runs the program to its end. From the first call on, signals that are sent to this process are passed on to it and do nothing else.
-/// Those that the terminal sends (Ctrl-C) reach the program anyway, so these are not passed on a second time.
+/// Runs the program to its end. From the first call on, signals that are sent to this process are passed on to the program and have no other
+/// effect. Signals from the terminal (Ctrl-C) reach the program anyway and are not passed on a second time.
 ///
 /// # Errors
-/// When the program cannot be started or a handler not be installed.
+/// When the program cannot be started or a handler cannot be installed.
 pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
-    for signal in PASSED_ON {
+    for signal in FORWARDED {
         install(signal)?;
     }
     let mut child = command.spawn()?;
@@ -29,12 +29,12 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     CHILD.store(pid, Ordering::SeqCst);
     let early = EARLY.swap(0, Ordering::SeqCst);
     if early != 0 {
-        // SAFETY: a signal to a child that has not been waited for.
+        // SAFETY: kill takes two numbers. The child has not been waited for, so its number is still its own.
         unsafe { libc::kill(pid, early) };
     }
-    // Its number stays its own until it is waited for below; a signal to it after that could reach a stranger.
+    // The child keeps its process id until it is waited for below. A signal sent after that could reach another process.
     loop {
-        // SAFETY: a structure of the right type to be filled; all zero is a valid one.
+        // SAFETY: the call writes one `siginfo_t`, and `info` is one. All zeros is a valid `siginfo_t`.
         let waited = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut info, libc::WEXITED | libc::WNOWAIT)
@@ -48,30 +48,30 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
     Ok(status.code().map_or_else(|| ProgramRun::Killed(status.signal().unwrap_or(0)), ProgramRun::Exited))
 }
 
-/// A signal that whoever started us told us to ignore stays ignored, here and in the program.
+/// Installs the handler for one signal. A signal that this process was started with as ignored stays ignored, here and in the program.
 fn install(signal: i32) -> io::Result<()> {
-    // SAFETY: all zero is a valid action: the default one, no flags, an empty mask.
+    // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: asks for the action in force; the structure is of the right type.
+    // SAFETY: without a new action the call only writes the current one to `old`, which is a `sigaction`.
     if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) } != 0 {
         return Err(io::Error::last_os_error());
     }
     if old.sa_sigaction == libc::SIG_IGN {
         return Ok(());
     }
-    // SAFETY: as above.
+    // SAFETY: all zeros is a valid `sigaction`. The handler and its flags are set below.
     let mut new: libc::sigaction = unsafe { std::mem::zeroed() };
-    new.sa_sigaction = pass_on as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+    new.sa_sigaction = forward as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
     new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-    // SAFETY: a handler of the kind that SA_SIGINFO asks for, which does only what a handler may.
+    // SAFETY: `forward` has the signature that SA_SIGINFO requires, and only makes calls that are allowed in a handler.
     if unsafe { libc::sigaction(signal, &raw const new, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
-extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel hands a handler with SA_SIGINFO a valid structure.
+extern "C" fn forward(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid `siginfo_t` to a handler with SA_SIGINFO.
     if unsafe { (*info).si_code } == libc::SI_KERNEL {
         return;
     }
@@ -80,7 +80,7 @@ extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _context: *mut li
         EARLY.store(signal, Ordering::SeqCst);
         return;
     }
-    // SAFETY: kill and errno are allowed in a handler; errno is put back for whom we interrupted.
+    // SAFETY: kill is allowed in a handler, and so is access to errno, which is restored for the code that was interrupted.
     unsafe {
         let errno = *libc::__errno_location();
         libc::kill(child, signal);

@@ -1,4 +1,4 @@
-//! Files below a root folder: the live machine's `/`, or a folder that somebody recorded.
+//! Files below a root folder, which is `/` for the running machine or the folder of a recorded one.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,10 +11,10 @@ use memgauge_core::units::IdSet;
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
 /// Where memory nodes are, below the root.
 pub(crate) const NODE_DIR: &str = "sys/devices/system/node";
-/// More than any file read here but `/proc/cpuinfo` holds; a recorded folder may hold anything.
-const MOST: u64 = 1 << 20;
+/// The most that is read of a file. Only `/proc/cpuinfo` may be larger, but a recorded folder may contain anything.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// A root folder. Every question is answered with `None` when the file is missing, unreadable or not of that form.
+/// A root folder. Its functions return `None` when the file is missing, unreadable or not in the expected form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tree<'a> {
     root: &'a Path,
@@ -25,12 +25,12 @@ impl<'a> Tree<'a> {
         Self { root }
     }
 
-    /// Whether this is the running machine, whose system calls may be asked too.
+    /// Whether this is the running machine, so that system calls describe it too.
     pub(crate) fn is_live(&self) -> bool {
         self.root == Path::new("/") || self.root.canonicalize().is_ok_and(|p| p == Path::new("/"))
     }
 
-    /// The file or folder; `relative` may start with `/` as mount points do.
+    /// The path of a file or folder. `relative` may start with `/` as mount points do.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative.trim_start_matches('/'))
     }
@@ -41,18 +41,18 @@ impl<'a> Tree<'a> {
 
     /// The file's text without white space and NULs at its ends.
     pub(crate) fn text(&self, relative: &str) -> Option<String> {
-        self.text_up_to(relative, MOST)
+        self.text_up_to(relative, MAX_BYTES)
     }
 
-    /// The first `most` bytes of it. A read error part of the way ends the text there.
-    pub(crate) fn text_up_to(&self, relative: &str, most: u64) -> Option<String> {
+    /// The first `max_bytes` bytes of the file's text. The text ends where a read fails.
+    pub(crate) fn text_up_to(&self, relative: &str, max_bytes: u64) -> Option<String> {
         let path = self.path(relative);
-        // A pipe or device in a recorded folder would block for ever.
+        // Reading a pipe or a device in a recorded folder could block for ever.
         if !path.metadata().ok()?.is_file() {
             return None;
         }
         let mut bytes = Vec::new();
-        let read = File::open(path).ok()?.take(most).read_to_end(&mut bytes);
+        let read = File::open(path).ok()?.take(max_bytes).read_to_end(&mut bytes);
         if read.is_err() && bytes.is_empty() {
             return None;
         }
@@ -71,23 +71,23 @@ impl<'a> Tree<'a> {
         Some(rest.split_once(']')?.0.to_owned())
     }
 
-    /// An id that sysfs gives as a signed number: -1 means that it is not known.
+    /// An id that sysfs shows as a signed number, where -1 means unknown.
     pub(crate) fn id(&self, relative: &str) -> Option<u32> {
         self.parsed::<i64>(relative).and_then(|n| u32::try_from(n).ok())
     }
 
-    /// A set in list form.
+    /// A set of numbers in the form of a list.
     pub(crate) fn ids(&self, relative: &str) -> Option<IdSet> {
         self.parsed(relative)
     }
 
-    /// The set of the mask file, or else of the list file. The kernel has not always had both. Where a recording's two disagree the mask
-    /// holds: the programs that recordings are made for (hwloc, lscpu) read masks, so only those were kept right by hand.
+    /// The set in the mask file, or else in the list file. Older kernels have only one of them. If the two disagree in a recording, the mask is
+    /// right: hwloc and lscpu, for which recordings are made, read masks, so people who edit recordings keep those correct.
     pub(crate) fn mask_or_ids(&self, mask: &str, list: &str) -> Option<IdSet> {
         self.text(mask).and_then(|text| parse_mask(&text)).or_else(|| self.ids(list))
     }
 
-    /// The numbers n for which `folder` holds an entry `prefix`n.
+    /// The numbers n for which `folder` has an entry `prefix`n.
     pub(crate) fn numbered(&self, folder: &str, prefix: &str) -> IdSet {
         self.names(folder)
             .iter()
@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
 pub(crate) fn parse_mask(text: &str) -> Option<IdSet> {
     let mut ids = IdSet::new();
     for (group, hex) in text.trim().rsplit(',').enumerate() {
-        // As many groups as `IdSet` has room for numbers.
+        // As many groups as there is room for in an `IdSet`.
         if group >= (1 << 20) / 32 || hex.is_empty() || hex.len() > 8 || hex.starts_with('+') {
             return None;
         }

@@ -35,7 +35,7 @@ const ZEROS: usize = 1 << 20;
 /// the node.
 pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, system: &System, policy: &Policy) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
-    let file = directory::nameless(Path::new(directory)).map_err(failed)?;
+    let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
     let evidence = directory::describe(&file, directory, &system.root).map_err(failed)?.file;
     let backing = Backing::File(system.base_page);
     let dax = evidence.backing == FileBacking::Dax;

@@ -143,7 +143,7 @@ fn where_policies_are_refused_a_tmpfs_is_placed_by_first_touch() {
 fn blocks_are_written_where_allocating_them_is_not_enough() {
     let folder = Folder::shm("write");
     let plan = folder.plan(Bytes::mib(1));
-    let file = directory::nameless(&folder.0).unwrap();
+    let file = directory::create_nameless(&folder.0).unwrap();
     resize(&file, (3 << 20) + 4096).unwrap();
     write_blocks(&file, (3 << 20) + 4096, &AtomicUsize::new(1 << 20)).unwrap();
     use std::os::unix::fs::MetadataExt;
@@ -206,7 +206,7 @@ fn a_file_system_without_room_is_an_error_and_no_signal() {
 #[test]
 fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
     let folder = Folder::shm("limit");
-    let file = directory::nameless(&folder.0).unwrap();
+    let file = directory::create_nameless(&folder.0).unwrap();
     let plan = folder.plan(Bytes::mib(2));
     // SAFETY: the child only restricts itself, makes system calls and exits; nothing of it takes a lock that another thread may hold.
     let child = unsafe { libc::fork() };
