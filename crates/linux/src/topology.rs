@@ -1,7 +1,8 @@
-//! The machine from `/sys` and `/proc` below a root folder.
+//! The machine, from `/sys` and `/proc` below a root folder.
 //!
-//! Formats: the kernel's `Documentation/ABI` (sysfs-devices-system-cpu, sysfs-devices-node), `Documentation/admin-guide/mm/numaperf.rst`
-//! and `cputopology.rst`. A file that is missing or malformed makes its field unknown; only a tree without any CPU is an error.
+//! The formats are in the kernel's `Documentation/ABI` (sysfs-devices-system-cpu, sysfs-devices-node),
+//! `Documentation/admin-guide/mm/numaperf.rst` and `cputopology.rst`. A field whose file is missing or malformed is unknown. Only a tree
+//! without any CPU is an error.
 
 mod caches;
 mod identity;
@@ -19,7 +20,7 @@ use crate::cpu::{self, online_and_offline};
 use crate::limits;
 use crate::tree::{CPU_DIR, Tree};
 
-/// Why there is no machine to speak of.
+/// Why the machine cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
     /// The root is not a folder that can be read.
@@ -27,7 +28,7 @@ pub enum TopologyError {
     Root {
         /// The root as given.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// There is no CPU below the root.
@@ -42,13 +43,13 @@ pub enum TopologyError {
     },
 }
 
-/// Reads the machine below `root`: `/` for this one, or a recorded folder that holds `sys/` and `proc/`.
+/// Reads the machine below `root`: `/` for this one, or a folder with `sys/` and `proc/` for a recorded one.
 ///
-/// What this process may use is asked of the system for `/`; for a recorded folder it is what the recording process could use, as far as
-/// its `/proc/self` and control groups were recorded.
+/// For `/`, the result has what this process may use. For a recorded folder, it has what the recording process could use, as far as its
+/// `/proc/self` and control groups were recorded.
 ///
 /// # Errors
-/// When `root` is no readable folder or holds no CPU.
+/// When `root` is not a readable folder or contains no CPU.
 pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     std::fs::read_dir(root).map_err(|source| TopologyError::Root { path: root.to_owned(), source })?;
     let tree = Tree::new(root);
@@ -68,11 +69,11 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
         _ => None,
     };
     let topology = Topology { cpus, offline, caches, nodes, smt_active };
-    let may = cpu::read_allowed(root, &topology);
-    let budget = limits::read_budget(root, &topology.nodes, &may.nodes);
+    let usable = cpu::read_allowed(root, &topology);
+    let budget = limits::read_budget(root, &topology.nodes, &usable.nodes);
     let allowed = Allowed {
-        cpus: may.cpus,
-        nodes: may.nodes,
+        cpus: usable.cpus,
+        nodes: usable.nodes,
         memory: budget.memory,
         memory_limited_by: budget.limited_by,
         node_memory: budget.node_memory,
@@ -81,14 +82,14 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }
 
-/// Online CPUs without what nodes and caches tell about them.
+/// The online CPUs, without the fields that come from nodes and caches.
 fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
     let mut siblings: BTreeMap<u32, IdSet> = BTreeMap::new();
     let mut cpus = Vec::with_capacity(online.len());
     for id in online.iter() {
         let at = |file: &str| format!("{CPU_DIR}/cpu{id}/topology/{file}");
         if !siblings.contains_key(&id) {
-            // `core_cpus` is the name since Linux 5.3; `thread_siblings` is the older name and still there.
+            // `core_cpus` is the name since Linux 5.3. `thread_siblings` is the older name, which still exists.
             let mut set = tree
                 .mask_or_ids(&at("core_cpus"), &at("core_cpus_list"))
                 .or_else(|| tree.mask_or_ids(&at("thread_siblings"), &at("thread_siblings_list")))
@@ -104,7 +105,7 @@ fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
             id,
             package: tree.id(&at("physical_package_id")).unwrap_or(0),
             die: tree.id(&at("die_id")),
-            // x86 kernels show BAD_APICID (65535) where firmware names no cluster.
+            // x86 kernels show BAD_APICID (65535) when firmware states no cluster.
             cluster: tree.id(&at("cluster_id")).filter(|&n| n != 65_535),
             core: tree.id(&at("core_id")).or(own.first()).unwrap_or(id),
             siblings: own,

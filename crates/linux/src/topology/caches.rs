@@ -1,4 +1,4 @@
-//! Data and unified caches, each once.
+//! The data and unified caches, each of them once.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use memgauge_core::units::{Bytes, IdSet};
 use crate::tree::CPU_DIR;
 use crate::tree::Tree;
 
-/// Caches of these online CPUs.
+/// The caches of these online CPUs.
 ///
-/// Sharing is symmetric, so a CPU that another's `indexN` names is not read again for that index: on 1,024 CPUs this halves the work.
+/// Sharing is symmetric, so an `indexN` is not read again for a CPU that shares it with an earlier one. On 1,024 CPUs this halves the work.
 pub(crate) fn read(tree: Tree<'_>, cpus: &[Cpu]) -> Vec<Cache> {
     let online: IdSet = cpus.iter().map(|c| c.id).collect();
     let mut covered: BTreeMap<u32, IdSet> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(crate) fn read(tree: Tree<'_>, cpus: &[Cpu]) -> Vec<Cache> {
             for id in shared.iter() {
                 covered.insert(id);
             }
-            // "Data" and "Unified"; an instruction cache takes no part in what is measured. Some firmware leaves the type out.
+            // An instruction cache plays no part in the measurements. Some firmware leaves the type out.
             if kind == "Instruction" {
                 continue;
             }
@@ -40,7 +40,7 @@ pub(crate) fn read(tree: Tree<'_>, cpus: &[Cpu]) -> Vec<Cache> {
             let sets = tree.id(&at("number_of_sets")).filter(|&n| n > 0);
             let stated = tree.text(&at("size")).and_then(|text| text.parse::<Bytes>().ok()).filter(|size| size.0 > 0);
             let computed = || Some(Bytes(u64::from(line?).saturating_mul(u64::from(ways?)).saturating_mul(u64::from(sets?))));
-            // Firmware (Arm's PPTT, a hypervisor's leaf 4) may name a cache without its size: nothing can be derived from it.
+            // Firmware (Arm's PPTT, a hypervisor's leaf 4) may list a cache without its size. Such a cache is left out.
             let Some(size) = stated.or_else(computed) else { continue };
             found.entry((level, kind, shared.clone())).or_insert(Cache { level, size, line, ways, cpus: shared });
         }

@@ -1,4 +1,4 @@
-//! Who the machine is: `/proc/cpuinfo`, DMI, and signs of a hypervisor.
+//! The identity of the machine: `/proc/cpuinfo`, DMI, and the hypervisor.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use super::smbios;
 use crate::tree::CPU_DIR;
 use crate::tree::Tree;
 
-/// The first processor's block of an x86 `cpuinfo` is below 8 KiB. The rest of the file repeats it, and on some kernels asks every CPU for
-/// its frequency while it is read.
+/// In an x86 `cpuinfo`, the block of the first processor has less than 8 KiB. The other blocks repeat it, and on some kernels reading them
+/// interrupts every CPU to get its frequency.
 const FIRST_BLOCK: u64 = 16 << 10;
-/// Other architectures state here which design each CPU is; 1,024 CPUs take below 1 MiB.
+/// On other architectures the file shows the design of each CPU. 1,024 CPUs take less than 1 MiB.
 const WHOLE_FILE: u64 = 16 << 20;
 
-/// DMI fields that the kernel lets everybody read; serial numbers are not among them.
+/// DMI fields that every user may read. Serial numbers are not among them.
 const DMI: [&str; 9] = [
     "sys_vendor",
     "product_name",
@@ -70,12 +70,12 @@ impl CpuInfo {
         info
     }
 
-    /// A processor's own value.
-    pub(crate) fn of(&self, cpu: u32, key: &str) -> Option<&str> {
+    /// The value of a field for one processor.
+    pub(crate) fn field(&self, cpu: u32, key: &str) -> Option<&str> {
         self.blocks.get(&cpu)?.get(key).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// The value of the lowest processor that states it, or the file's.
+    /// The value of the lowest processor that has the field, or of the whole file.
     pub(crate) fn first(&self, key: &str) -> Option<&str> {
         self.blocks.values().chain([&self.common]).find_map(|block| block.get(key)).map(String::as_str).filter(|v| !v.is_empty())
     }
@@ -139,7 +139,7 @@ fn model_name(info: &CpuInfo) -> Option<String> {
     if info.first("CPU implementer").is_some() && info.first("model name").is_none() {
         let mut names: Vec<String> = Vec::new();
         for id in info.blocks.keys() {
-            let name = info.of(*id, "CPU implementer").zip(info.of(*id, "CPU part")).and_then(|(i, p)| arm_part(i, p));
+            let name = info.field(*id, "CPU implementer").zip(info.field(*id, "CPU part")).and_then(|(i, p)| arm_part(i, p));
             if let Some(name) = name
                 && !names.iter().any(|n| n == name)
             {
@@ -149,7 +149,7 @@ fn model_name(info: &CpuInfo) -> Option<String> {
         return (!names.is_empty()).then(|| names.join(" + "));
     }
     ["model name", "uarch", "cpu"].iter().find_map(|key| info.first(key)).map(|name| {
-        // Firmware pads names with blanks.
+        // Firmware pads names with spaces.
         name.split_whitespace().collect::<Vec<_>>().join(" ")
     })
 }
@@ -196,7 +196,7 @@ fn firmware(tree: Tree<'_>) -> BTreeMap<String, String> {
     DMI.iter().filter_map(read).collect()
 }
 
-/// Words of DMI's vendor, product and BIOS fields by which hypervisors are known, the most telling first.
+/// Words in DMI's vendor, product and BIOS fields that identify a hypervisor, the most specific first.
 const HYPERVISORS: [(&str, &str); 14] = [
     ("Firecracker", "Firecracker"),
     ("Amazon EC2", "Amazon EC2 (Nitro)"),
@@ -214,11 +214,11 @@ const HYPERVISORS: [(&str, &str); 14] = [
     ("QEMU", "QEMU"),
 ];
 
-/// Hypervisors whose firmware no real machine has; clouds rent real machines under the same names as virtual ones.
+/// Hypervisors whose firmware no physical machine has. Clouds rent physical machines under the same names as virtual ones.
 const NEVER_METAL: [&str; 5] = ["VMware", "VirtualBox", "Parallels", "bhyve", "QEMU"];
 
-/// The hypervisor's name. On x86 the CPU itself says that there is one, unless that is hidden from the guest (QEMU: `hypervisor=off`);
-/// elsewhere only firmware does.
+/// The name of the hypervisor. On x86 the CPU shows that there is one, unless that is hidden from the guest (QEMU: `hypervisor=off`). On other
+/// architectures only firmware does.
 fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String>) -> Option<String> {
     if let Some(kind) = tree.text("sys/hypervisor/type").filter(|t| !t.is_empty()) {
         return Some(if kind == "xen" { "Xen".to_owned() } else { kind });
@@ -230,7 +230,7 @@ fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String
     let metal = firmware.get("product_name").is_some_and(|name| name.contains(".metal"));
     let named = by_firmware(firmware).filter(|_| !metal).or_else(|| by_device_tree(tree));
     let name = match named {
-        // QEMU runs guests with and without KVM; the guest's clocks tell.
+        // QEMU runs guests with and without KVM. The clocks of the guest show which.
         Some("QEMU") if kvm_clock(tree) => Some("QEMU/KVM"),
         Some(name) => Some(name),
         None if x86 => by_acpi(tree).or_else(|| by_clock(tree)).or(Some("unknown hypervisor")),
@@ -240,11 +240,11 @@ fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String
 }
 
 fn by_firmware(firmware: &BTreeMap<String, String>) -> Option<&'static str> {
-    let of = |field: &str| firmware.get(field).map_or("", String::as_str);
-    if of("sys_vendor") == "Microsoft Corporation" && of("product_name").contains("Virtual Machine") {
+    let text = |field: &str| firmware.get(field).map_or("", String::as_str);
+    if text("sys_vendor") == "Microsoft Corporation" && text("product_name").contains("Virtual Machine") {
         return Some("Microsoft Hyper-V");
     }
-    let text = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"].map(of).join("\n");
+    let text = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"].map(text).join("\n");
     HYPERVISORS.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
 }
 
@@ -274,7 +274,7 @@ fn by_clock(tree: Tree<'_>) -> Option<&'static str> {
     makers.iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, name)| *name)
 }
 
-/// Makers of Arm cores, as MIDR_EL1 numbers them (Linux `arch/arm64/include/asm/cputype.h`).
+/// Makers of Arm cores by their number in MIDR_EL1 (Linux `arch/arm64/include/asm/cputype.h`).
 fn arm_implementer(code: &str) -> Option<&'static str> {
     Some(match number(code)? {
         0x41 => "ARM",

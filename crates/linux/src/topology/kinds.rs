@@ -1,4 +1,4 @@
-//! Kinds of cores on machines that have several.
+//! The kinds of cores, on machines that have several.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use memgauge_core::units::IdSet;
 use super::identity::{CpuInfo, arm_part};
 use crate::tree::Tree;
 
-/// The PMU devices by which Intel's hybrid machines name their kinds of cores, and our words for them.
+/// The PMU devices that name the kinds of cores on Intel's hybrid machines, and memgauge's names for them.
 const PMUS: [(&str, &str); 3] = [("cpu_core", "performance"), ("cpu_atom", "efficiency"), ("cpu_lowpower", "low-power")];
 
 /// Names the kind of each core when there are several kinds.
@@ -23,31 +23,31 @@ pub(crate) fn assign(tree: Tree<'_>, cpus: &mut [Cpu], caches: &[Cache], info: &
 type Kinds = BTreeMap<u32, String>;
 
 fn by_pmu(tree: Tree<'_>) -> Option<Kinds> {
-    let cpus_of = |pmu: &str| {
+    let pmu_cpus = |pmu: &str| {
         let places = [format!("sys/devices/{pmu}/cpus"), format!("sys/bus/event_source/devices/{pmu}/cpus")];
         places.iter().find_map(|file| tree.ids(file)).unwrap_or_default()
     };
-    let sets: Vec<(IdSet, &str)> = PMUS.iter().map(|(pmu, kind)| (cpus_of(pmu), *kind)).filter(|(ids, _)| !ids.is_empty()).collect();
+    let sets: Vec<(IdSet, &str)> = PMUS.iter().map(|(pmu, kind)| (pmu_cpus(pmu), *kind)).filter(|(ids, _)| !ids.is_empty()).collect();
     (sets.len() > 1).then(|| sets.iter().flat_map(|(ids, kind)| ids.iter().map(|id| (id, (*kind).to_owned()))).collect())
 }
 
-/// Arm: each core design has its part number. RISC-V kernels name the design of each hart.
+/// On Arm, each core design has its part number. RISC-V kernels name the design of each hart.
 fn by_part(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
     let name = |id: u32| {
-        let of = |key: &str| info.of(id, key);
-        match (of("CPU implementer"), of("CPU part")) {
+        let field = |key: &str| info.field(id, key);
+        match (field("CPU implementer"), field("CPU part")) {
             (Some(implementer), Some(part)) => Some(match arm_part(implementer, part) {
                 Some(name) => name.to_ascii_lowercase(),
                 None => format!("part-{part}"),
             }),
-            _ => of("uarch").or_else(|| of("marchid")).map(str::to_owned),
+            _ => field("uarch").or_else(|| field("marchid")).map(str::to_owned),
         }
     };
     several(cpus.iter().filter_map(|c| Some((c.id, name(c.id)?))).collect())
 }
 
-/// Intel without the PMUs (recordings, some virtual machines): the core designs of a hybrid differ in the size of their L1 data cache. Which
-/// is which follows from the frequencies; where those do not tell, the size is the name.
+/// Intel without the PMUs (recordings, some virtual machines). The core designs of a hybrid differ in the size of their L1 data cache, and the
+/// frequencies show which design is which. When they do not, the size is the name.
 fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
     if info.first("vendor_id") != Some("GenuineIntel") {
         return None;
@@ -57,8 +57,8 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
     let mhz: Vec<(u64, Option<u32>, Option<u32>)> = groups
         .iter()
         .map(|(size, members)| {
-            let of = || members.iter().filter_map(|c| c.max_mhz);
-            (*size, of().min(), of().max())
+            let mhz = || members.iter().filter_map(|c| c.max_mhz);
+            (*size, mhz().min(), mhz().max())
         })
         .collect();
     let fast_and_slow = match mhz.as_slice() {
@@ -74,11 +74,11 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
     several(cpus.iter().filter_map(|c| Some((c.id, name(*l1.get(&c.id)?)))).collect())
 }
 
-/// Capacities that differ where nothing else names the design. Not on x86, where favoured cores of one design differ in it, and not where
-/// part numbers are all the same.
+/// Capacities that differ, when nothing else names the design. They are not used on x86, where favoured cores of one design differ in capacity,
+/// nor when part numbers show that all cores are the same.
 fn by_capacity(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
-    let known = info.first("vendor_id").is_some() || info.first("CPU part").is_some();
-    if known {
+    let has_names = info.first("vendor_id").is_some() || info.first("CPU part").is_some();
+    if has_names {
         return None;
     }
     several(cpus.iter().filter_map(|c| Some((c.id, format!("capacity-{}", c.capacity?)))).collect())

@@ -7,12 +7,12 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use crate::tree::{CPU_DIR, NODE_DIR, Tree, kib_field};
 
-/// Where the pools of all nodes together are.
+/// Where the pools of the whole machine are.
 const POOLS: &str = "sys/kernel/mm/hugepages";
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
 const LOCAL_DISTANCE: u32 = 10;
 
-/// Online nodes; one made up of all memory and all CPUs where the kernel has no NUMA.
+/// The online nodes. A kernel without NUMA has one node with all memory and all CPUs.
 pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
     let folders = tree.numbered(NODE_DIR, "node");
     let online = tree.ids(&format!("{NODE_DIR}/online")).map(|ids| ids.intersection(&folders)).filter(|ids| !ids.is_empty());
@@ -34,18 +34,18 @@ pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
     nodes
 }
 
-/// Gives each CPU its node. A CPU that no online node lists keeps out of every node's `cpus`, and gets the node that its own folder links
-/// to, when that one is online, or else the lowest online node: its memory has to come from somewhere.
+/// Sets the node of each CPU. A CPU that no online node lists is in no node's `cpus`. Its node is the one that its folder links to, if that is
+/// online, or else the lowest online node, because its memory must come from some node.
 pub(crate) fn assign(tree: Tree<'_>, nodes: &[Node], cpus: &mut [Cpu]) {
-    let mut node_of: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut node_by_cpu: BTreeMap<u32, u32> = BTreeMap::new();
     for node in nodes {
         for cpu in node.cpus.iter() {
-            node_of.entry(cpu).or_insert(node.id);
+            node_by_cpu.entry(cpu).or_insert(node.id);
         }
     }
     let lowest = nodes.first().map_or(0, |n| n.id);
     for cpu in cpus {
-        cpu.node = node_of.get(&cpu.id).copied().unwrap_or_else(|| {
+        cpu.node = node_by_cpu.get(&cpu.id).copied().unwrap_or_else(|| {
             let linked = tree.numbered(&format!("{CPU_DIR}/cpu{}", cpu.id), "node").first();
             linked.filter(|id| nodes.iter().any(|n| n.id == *id)).unwrap_or(lowest)
         });
@@ -81,22 +81,22 @@ fn read_node(tree: Tree<'_>, id: u32, online_cpus: &IdSet) -> Node {
     }
 }
 
-/// What the columns of `distance` may stand for. The kernel prints one for each online node in order; the other sets are for recordings
-/// from which a node's folder was taken away afterwards.
+/// The nodes that the columns of `distance` may stand for. The kernel prints one column for each online node, in order. The other sets are
+/// for recordings from which the folder of a node was removed.
 fn column_candidates(tree: Tree<'_>, online: &IdSet, folders: &IdSet) -> Vec<IdSet> {
     let read = |file: &str| tree.ids(&format!("{NODE_DIR}/{file}")).unwrap_or_default();
     let populated = read("has_memory").union(&read("has_normal_memory")).union(&read("has_cpu"));
     vec![online.clone(), read("online"), folders.clone(), populated, read("possible")]
 }
 
-/// A row of distances by node, restricted to online nodes; empty when its columns cannot be told apart.
+/// A row of distances by online node; empty when it is unclear which nodes its columns stand for.
 fn distances(row: &str, candidates: &[IdSet], online: &IdSet) -> BTreeMap<u32, u32> {
     let columns: Vec<u32> = row.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let Some(ids) = candidates.iter().find(|ids| ids.len() == columns.len()) else { return BTreeMap::new() };
     ids.iter().zip(columns).filter(|(id, _)| online.contains(*id)).collect()
 }
 
-/// What firmware claims of this node. The kernel shows an attribute that HMAT does not state as 0.
+/// What firmware states about this node. The kernel shows 0 for an attribute that HMAT does not have.
 fn hmat(tree: Tree<'_>, id: u32, class: u8) -> Option<HmatAccess> {
     let folder = format!("{NODE_DIR}/node{id}/access{class}/initiators");
     if !tree.exists(&folder) {
@@ -124,7 +124,7 @@ fn side_caches(tree: Tree<'_>, id: u32) -> Vec<MemorySideCache> {
     levels.iter().filter_map(read).collect()
 }
 
-/// The pools in a folder of `hugepages-2048kB` and the like, smallest pages first.
+/// The pools in a folder with entries such as `hugepages-2048kB`, smallest pages first.
 pub(crate) fn pools(tree: Tree<'_>, folder: &str) -> Vec<PagePool> {
     let read = |name: &String| {
         let kib: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! The memory devices that firmware states in its SMBIOS table.
+//! The memory devices in the SMBIOS table of firmware.
 //!
 //! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
 //! numbers and asset tags are not read.
@@ -14,8 +14,8 @@ use crate::tree::Tree;
 
 /// The kernel lets only root read it, because it holds serial numbers.
 const TABLE: &str = "sys/firmware/dmi/tables/DMI";
-/// Real tables have 4 to 100 KiB.
-const MOST: u64 = 4 << 20;
+/// The most that is read of the table. Real tables have 4 to 100 KiB.
+const MAX_BYTES: u64 = 4 << 20;
 
 const MEMORY_ARRAY: u8 = 16;
 const MEMORY_DEVICE: u8 = 17;
@@ -23,13 +23,13 @@ const END: u8 = 127;
 /// Use of an array: system memory (7.17.2). Others are video memory, flash, caches.
 const SYSTEM_MEMORY: u8 = 3;
 
-/// What firmware says is installed.
+/// Reads which memory is installed, as firmware states it.
 pub(crate) fn read(tree: Tree<'_>) -> Installed {
     let path = tree.path(TABLE);
     let mut bytes = Vec::new();
-    // A pipe or device in a recorded folder would block for ever.
+    // Reading a pipe or a device in a recorded folder could block for ever.
     let opened = path.metadata().and_then(|m| if m.is_file() { File::open(&path) } else { Err(ErrorKind::NotFound.into()) });
-    match opened.and_then(|file| file.take(MOST).read_to_end(&mut bytes)) {
+    match opened.and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
         Ok(_) => parse(&bytes),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Installed::unknown(format!("only root may read /{TABLE}")),
         Err(error) if error.kind() == ErrorKind::NotFound => Installed::unknown("this machine shows no firmware table (SMBIOS)"),
@@ -37,7 +37,7 @@ pub(crate) fn read(tree: Tree<'_>) -> Installed {
     }
 }
 
-/// Reads a table of structures. A structure that does not fit ends the table there.
+/// Parses a table of structures. The table ends at a structure that does not fit.
 fn parse(table: &[u8]) -> Installed {
     let mut arrays: BTreeMap<u16, u8> = BTreeMap::new();
     let mut devices: Vec<(Option<u16>, Option<MemoryDevice>)> = Vec::new();
@@ -52,7 +52,7 @@ fn parse(table: &[u8]) -> Installed {
             _ => {}
         }
     }
-    // A device whose array is not described is taken for system memory.
+    // A device whose array is not described counts as system memory.
     devices.retain(|(array, _)| array.and_then(|a| arrays.get(&a)).is_none_or(|purpose| *purpose == SYSTEM_MEMORY));
     if devices.is_empty() {
         return Installed::unknown("firmware's table (SMBIOS) describes no memory device");
@@ -71,7 +71,7 @@ impl Structure<'_> {
         self.formatted.first().copied().unwrap_or(END)
     }
 
-    /// `None` where this structure, of an older version, ends before.
+    /// `None` when the structure is from an older version and ends before `at`.
     fn byte(&self, at: usize) -> Option<u8> {
         self.formatted.get(at).copied()
     }
@@ -86,7 +86,7 @@ impl Structure<'_> {
         Some(u32::from_le_bytes(bytes.try_into().ok()?))
     }
 
-    /// The string whose number stands at `at`.
+    /// The string whose number is at `at`.
     fn string(&self, at: usize) -> Option<String> {
         let number = usize::from(self.byte(at)?).checked_sub(1)?;
         let bytes = self.strings.split(|b| *b == 0).nth(number)?;
@@ -107,22 +107,22 @@ fn structures(table: &[u8]) -> impl Iterator<Item = Structure<'_>> {
         }
         let formatted = rest.get(..length)?;
         let after = &rest[length..];
-        // Two zeros end the strings, also where there are none (6.1.3).
+        // Two zeros end the strings, even when there are none (6.1.3).
         let end = after.windows(2).position(|pair| pair == [0, 0])?;
         rest = &after[end + 2..];
         Some(Structure { formatted, strings: &after[..end] })
     })
 }
 
-/// A device, when its place is populated and it is memory that is used as DRAM is.
+/// A device, when its slot is populated and its memory is used as DRAM.
 fn device(structure: &Structure<'_>) -> Option<MemoryDevice> {
     let size = structure.word(0x0C).unwrap_or(0xFFFF);
     if size == 0 {
         return None;
     }
     let kind = structure.byte(0x12).unwrap_or(0);
-    // Persistent memory sits in DRAM's channels and adds none: logical non-volatile device by type; NVDIMM-F, NVDIMM-P and Optane by
-    // technology (7.18.6). NVDIMM-N is DRAM.
+    // Persistent memory shares the channels of DRAM and does not count: a logical non-volatile device by its type, and NVDIMM-F, NVDIMM-P and
+    // Optane by their technology (7.18.6). NVDIMM-N is DRAM.
     if kind == 0x1F || matches!(structure.byte(0x28), Some(5..=7)) {
         return None;
     }
@@ -143,7 +143,7 @@ fn device(structure: &Structure<'_>) -> Option<MemoryDevice> {
     })
 }
 
-/// A speed in MT/s: 0 is unknown, and 0xFFFF says that it stands in the wider field.
+/// A speed in MT/s. 0 means unknown, and 0xFFFF means that the speed is in the wider field.
 fn speed(structure: &Structure<'_>, at: usize, extended: usize) -> Option<u32> {
     let mts = match structure.word(at)? {
         0xFFFF => structure.dword(extended)? & 0x7FFF_FFFF,
@@ -152,7 +152,7 @@ fn speed(structure: &Structure<'_>, at: usize, extended: usize) -> Option<u32> {
     (mts > 0).then_some(mts)
 }
 
-/// Types of memory (7.18.2) that mean something today; `RAM`, `DRAM`, `Other` and `Unknown` do not.
+/// The types of memory (7.18.2) that say something. `RAM`, `DRAM`, `Other` and `Unknown` do not.
 fn kind_name(kind: u8) -> Option<&'static str> {
     Some(match kind {
         0x0F => "SDRAM",
@@ -259,15 +259,15 @@ mod tests {
 
     #[test]
     fn fields_of_older_versions_are_missing_and_those_of_newer_ones_read() {
-        let of = |d: &Device| parse(&device_bytes(d, &["DIMM_A1"])).devices;
-        let old = of(&Device { size: 2048, kind: 0x18, length: 0x1B, ..DDR5 });
+        let read = |d: &Device| parse(&device_bytes(d, &["DIMM_A1"])).devices;
+        let old = read(&Device { size: 2048, kind: 0x18, length: 0x1B, ..DDR5 });
         assert_eq!((old[0].size, old[0].configured_mts, old[0].rated_mts), (Some(Bytes::gib(2)), None, Some(5600)));
-        assert_eq!(of(&Device { size: 0x8200, ..DDR5 })[0].size, Some(Bytes::kib(512)));
-        assert_eq!(of(&Device { size: 0xFFFF, ..DDR5 })[0].size, None);
-        let fast = of(&Device { configured: 0xFFFF, extended_mts: 70_000, ..DDR5 });
+        assert_eq!(read(&Device { size: 0x8200, ..DDR5 })[0].size, Some(Bytes::kib(512)));
+        assert_eq!(read(&Device { size: 0xFFFF, ..DDR5 })[0].size, None);
+        let fast = read(&Device { configured: 0xFFFF, extended_mts: 70_000, ..DDR5 });
         assert_eq!(fast[0].configured_mts, Some(70_000));
-        assert_eq!(of(&Device { configured: 0, ..DDR5 })[0].configured_mts, None);
-        assert_eq!(of(&Device { kind: 7, ..DDR5 })[0].kind, None, "RAM says nothing");
+        assert_eq!(read(&Device { configured: 0, ..DDR5 })[0].configured_mts, None);
+        assert_eq!(read(&Device { kind: 7, ..DDR5 })[0].kind, None, "RAM says nothing");
     }
 
     #[test]
