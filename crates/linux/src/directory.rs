@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_a_wrong_request() {
+    fn a_path_that_is_not_a_directory_is_a_wrong_request() {
         let folder = Folder::new(Path::new("/dev/shm"), "file");
         folder.write("file", "");
         for path in ["absent", "file", "file/below"] {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_file_can_be_made_it_cannot_be_measured() {
+    fn a_directory_where_no_file_can_be_created_is_unavailable() {
         for path in ["/proc/self", "/sys/kernel"] {
             let e = read(Path::new(path), root()).unwrap_err();
             assert!(matches!(e, DirectoryError::Unavailable { .. }), "{e:?}");
@@ -373,15 +373,15 @@ mod tests {
         let table = "22 1 254:0 / / rw shared:1 - ext4 /dev/root rw\n\
                      36 35 259:3 /sub /mnt\\040x rw,noatime master:1 shared:2 - ext4 /dev/pmem0 rw,dax=always\n\
                      40 22 0:25 / /dev/shm rw - tmpfs tmpfs rw,size=64k\n";
-        let of = |id| mount(table, id);
+        let find = |id| mount(table, id);
         let pmem = Mount { major: 259, minor: 3, filesystem: "ext4".into(), source: "/dev/pmem0".into() };
-        assert_eq!(of("36"), Some(pmem));
-        assert_eq!(of("40").unwrap().filesystem, "tmpfs");
-        assert_eq!(of("35"), None);
+        assert_eq!(find("36"), Some(pmem));
+        assert_eq!(find("40").unwrap().filesystem, "tmpfs");
+        assert_eq!(find("35"), None);
     }
 
     #[test]
-    fn a_device_of_an_invented_machine() {
+    fn a_device_of_a_made_up_machine() {
         let tree = Folder::new(&std::env::temp_dir(), "device");
         let bus = "sys/devices/platform/e820_pmem/ndbus0/region0";
         tree.write(&format!("{bus}/numa_node"), "2\n");

@@ -1,9 +1,9 @@
-//! Small hand-made trees for tests.
+//! Small made-up trees for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes away with its value.
+/// A folder that is removed when dropped.
 pub(crate) struct Fixture {
     root: PathBuf,
 }

@@ -1,9 +1,9 @@
-//! Buffers of memory: on the node asked for, backed by the pages asked for, touched, and both read back.
+//! Buffers: memory on the node and with the pages asked for, touched, and both read back.
 //!
-//! A buffer is an anonymous private mapping between two guard pages, so nothing is left behind whatever way the process ends. Its
-//! pages are bound to the node with `mbind` before they are touched; where a container refuses memory policies (`EPERM` of a seccomp
-//! filter, `ENOSYS`), first touch from CPUs of that node places them instead. What was obtained is never assumed: the kind of page is
-//! read from `/proc/self/smaps` and the node from `move_pages` in query mode or from `/proc/self/numa_maps`.
+//! A buffer is an anonymous private mapping between two guard pages, so nothing is left behind however the process ends. Its pages are bound
+//! to the node with `mbind` before they are touched. When a container refuses memory policies (`EPERM` of a seccomp filter, `ENOSYS`), the
+//! first touch by CPUs of that node places them instead. The result is always read back: the kind of page from `/proc/self/smaps`, and the
+//! node from `move_pages` in query mode or from `/proc/self/numa_maps`.
 //!
 //! A buffer in a directory is a shared mapping of a file without a name ([`file`](self::file)), which is gone with the process as well.
 

@@ -1,4 +1,4 @@
-//! No content of any file may make a reader panic, and 1,024 CPUs may not make it slow.
+//! No content of any file may make the readers panic, and 1,024 CPUs must not make them slow.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::cpu::read_allowed;
 use crate::environment::read_environment;
 use crate::fixture::Fixture;
 
-/// Every file that is read, of a machine of two CPUs and two nodes.
+/// Every file that is read, for a machine with two CPUs and two nodes.
 const FILES: [&str; 61] = [
     "proc/cpuinfo",
     "proc/meminfo",
@@ -111,7 +111,7 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    // Each case writes some sixty files.
+    // Each case writes about sixty files.
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -152,7 +152,7 @@ fn a_thousand_cpus_take_well_under_a_second() {
         let environment = read_environment(tree.root(), &machine);
         (start.elapsed(), machine, environment)
     };
-    // The best of several: whoever else keeps this machine busy is not what is tested.
+    // The best of several, because other programs may keep this machine busy.
     let (took, machine, environment) = (0..5).map(|_| read()).min_by_key(|(took, ..)| *took).unwrap();
     assert_eq!(machine.allowed.cpus.len(), 1024);
     assert_eq!(machine.topology.caches.len(), 512 + 512 + 1);

@@ -87,7 +87,7 @@ fn caches_appear_once_and_keep_to_online_cpus() {
         (1, Bytes::kib(48), "2"),
         (2, Bytes::kib(1280), "0-1"),
         (2, Bytes::kib(1280), "2"),
-        // Its size follows from its geometry.
+        // The size follows from the geometry.
         (3, Bytes::mib(24), "0-2"),
     ];
     assert_eq!(seen, expected.map(|(level, size, cpus)| (level, size, cpus.to_owned())));
@@ -120,7 +120,7 @@ fn attributes_of_memory() {
 }
 
 #[test]
-fn a_node_of_cpus_only_is_there_but_not_to_be_measured() {
+fn a_node_without_memory_is_listed_but_not_allowed() {
     let tree = Fixture::new().cpus(2).node(0, "0", 4096).node(1, "1", 0);
     let machine = read_machine(tree.root()).unwrap();
     assert_eq!(machine.topology.node(1).map(|n| (n.cpus.clone(), n.memory)), Some((ids("1"), Bytes(0))));
@@ -136,7 +136,7 @@ fn kinds_of_cores() {
     assert_eq!(kinds(&plain), [None, None]);
     let intel = Fixture::new().cpus(3).file("sys/devices/cpu_core/cpus", "0-1").file("sys/devices/cpu_atom/cpus", "2");
     assert_eq!(kinds(&intel)[1..], [Some("performance".into()), Some("efficiency".into())]);
-    // A hybrid of which only one kind is online names nothing.
+    // A hybrid with only one kind online has no kinds.
     let half = Fixture::new().cpus(1).file("sys/devices/cpu_core/cpus", "0").file("sys/devices/cpu_atom/cpus", "");
     assert_eq!(kinds(&half), [None]);
     let arm = Fixture::new().cpus(2).file(
@@ -153,47 +153,50 @@ fn kinds_of_cores() {
 
 #[test]
 fn identities() {
-    let of = |cpuinfo: &str, more: &[(&str, &str)]| {
+    let identity = |cpuinfo: &str, more: &[(&str, &str)]| {
         let tree = Fixture::new().cpus(1).file("proc/cpuinfo", cpuinfo).files(more);
         read_machine(tree.root()).unwrap().identity
     };
     let x86 = "processor: 0\nvendor_id : GenuineIntel\ncpu family: 6\nmodel : 143\nmodel name: Xeon  8480+ \nstepping: 8\nmicrocode: 0x2b\nflags : lm sse2";
-    let intel = of(x86, &[("proc/version", "Linux version 6.1.0-13-amd64 (a@b)")]);
+    let intel = identity(x86, &[("proc/version", "Linux version 6.1.0-13-amd64 (a@b)")]);
     assert_eq!((intel.arch.as_str(), intel.vendor.as_deref()), ("x86_64", Some("GenuineIntel")));
     assert_eq!((intel.model_name.as_deref(), intel.kernel.as_deref()), (Some("Xeon 8480+"), Some("6.1.0-13-amd64")));
     assert_eq!((intel.model["model"].as_str(), intel.model["microcode"].as_str()), ("143", "0x2b"));
     assert_eq!(intel.hypervisor, None);
 
     let guest = format!("{x86} hypervisor");
-    assert_eq!(of(&guest, &[]).hypervisor.as_deref(), Some("unknown hypervisor"));
+    assert_eq!(identity(&guest, &[]).hypervisor.as_deref(), Some("unknown hypervisor"));
     let clock = ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock");
     let qemu = ("sys/class/dmi/id/sys_vendor", "QEMU");
-    // The CPU does not say that there is a hypervisor, firmware does.
-    assert_eq!(of(x86, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
+    // The CPU does not show a hypervisor, but firmware does.
+    assert_eq!(identity(x86, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
     assert_eq!(
-        of(x86, &[("sys/class/dmi/id/sys_vendor", "Google"), ("sys/class/dmi/id/product_name", "Google Compute Engine")]).hypervisor,
+        identity(x86, &[("sys/class/dmi/id/sys_vendor", "Google"), ("sys/class/dmi/id/product_name", "Google Compute Engine")]).hypervisor,
         None
     );
-    assert_eq!(of(&guest, &[clock]).hypervisor.as_deref(), Some("KVM"));
-    assert_eq!(of(&guest, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
-    assert_eq!(of(&guest, &[qemu, clock]).hypervisor.as_deref(), Some("QEMU/KVM"));
-    assert_eq!(of(&guest, &[("sys/firmware/acpi/tables/FACP", "FACP....xxFIRECKFCVMFADT")]).hypervisor.as_deref(), Some("Firecracker"));
-    assert_eq!(of(x86, &[("sys/hypervisor/type", "xen")]).hypervisor.as_deref(), Some("Xen"));
+    assert_eq!(identity(&guest, &[clock]).hypervisor.as_deref(), Some("KVM"));
+    assert_eq!(identity(&guest, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
+    assert_eq!(identity(&guest, &[qemu, clock]).hypervisor.as_deref(), Some("QEMU/KVM"));
+    assert_eq!(
+        identity(&guest, &[("sys/firmware/acpi/tables/FACP", "FACP....xxFIRECKFCVMFADT")]).hypervisor.as_deref(),
+        Some("Firecracker")
+    );
+    assert_eq!(identity(x86, &[("sys/hypervisor/type", "xen")]).hypervisor.as_deref(), Some("Xen"));
 
     let ec2 = "processor: 0\nCPU implementer: 0x41\nCPU architecture: 8\nCPU variant: 0x0\nCPU part: 0xd4f\nCPU revision: 1";
     let product = "sys/class/dmi/id/product_name";
-    let arm = of(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.large")]);
+    let arm = identity(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.large")]);
     assert_eq!((arm.arch.as_str(), arm.vendor.as_deref(), arm.model_name.as_deref()), ("aarch64", Some("ARM"), Some("Neoverse-V2")));
     assert_eq!(arm.hypervisor.as_deref(), Some("Amazon EC2 (Nitro)"));
     assert_eq!(arm.firmware["product_name"], "r8g.large");
-    assert_eq!(of(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.metal-24xl")]).hypervisor, None);
+    assert_eq!(identity(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.metal-24xl")]).hypervisor, None);
 
-    let riscv = of("processor : 0\nhart: 0\nisa : rv64imafdc\nuarch : sifive,u74-mc\nmvendorid: 0x489", &[]);
+    let riscv = identity("processor : 0\nhart: 0\nisa : rv64imafdc\nuarch : sifive,u74-mc\nmvendorid: 0x489", &[]);
     assert_eq!(
         (riscv.arch.as_str(), riscv.model_name.as_deref(), riscv.vendor.as_deref()),
         ("riscv64", Some("sifive,u74-mc"), Some("0x489"))
     );
-    assert_eq!(of("", &[]).arch, "unknown");
+    assert_eq!(identity("", &[]).arch, "unknown");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A recorded `/sys`, written by hand: only what is asked for.
+/// A `/sys` with only the files that are read.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -62,7 +62,7 @@ fn codes_are_placed_as_the_format_says() {
 }
 
 #[test]
-fn a_name_in_sysfs_goes_before_the_table() {
+fn a_name_in_sysfs_takes_precedence_over_the_table() {
     let mut files = X86_FORMAT.to_vec();
     files.extend([("cpu/type", "4"), ("cpu/events/longest_lat_cache.miss", "event=0x99,umask=0x7")]);
     let tree = Tree::new("sysfs-first", &files);
@@ -132,10 +132,10 @@ fn an_arm_core_without_a_table_has_what_sysfs_shows() {
     let table: Vec<&str> = set.groups[0].iter().map(|c| c.event.name.as_str()).collect();
     assert_eq!(table, ["cpu_cycles", "inst_retired"]);
     assert_eq!(words(&set, Role::Instructions), 8);
-    // What it does not show is asked of the kernel, which knows whether there is such an event.
+    // For events that sysfs does not show, the kernel decides whether they exist.
     let misses = set.events().find(|c| c.event.roles.contains(&Role::L1Misses)).unwrap();
     assert_eq!(misses.config, Ok(Config { kind: 3, words: [0x1_0000, 0, 0] }));
-    // By name its architected code can be had, and the role makes an unbelievable zero known.
+    // The architected code can be used by name, and the role makes a wrong zero detectable.
     let named = catalogue.named("l1d_cache_refill").unwrap();
     assert_eq!((named.config, named.event.roles), (Ok(Config { kind: 8, words: [3, 0, 0] }), vec![Role::L1Misses]));
     let neoverse = identity("ARM", "aarch64", &[("part", "0xd0c")]);
@@ -157,12 +157,12 @@ fn a_hybrid_machine_is_counted_by_the_unit_of_the_cpu() {
             ("cpu_atom/format/event", "config:0-7"),
         ],
     );
-    let of = |cpu| Catalogue::read(&tree.0, &Identity::default(), cpu).named("cpu-cycles").unwrap().config.unwrap().kind;
-    assert_eq!((of(0), of(9)), (4, 10));
+    let unit_type = |cpu| Catalogue::read(&tree.0, &Identity::default(), cpu).named("cpu-cycles").unwrap().config.unwrap().kind;
+    assert_eq!((unit_type(0), unit_type(9)), (4, 10));
 }
 
 #[test]
-fn no_unit_is_said_in_words() {
+fn a_missing_unit_is_explained() {
     let tree = Tree::new("none", &[("software/type", "1")]);
     let cloud = Identity { hypervisor: Some("KVM".into()), ..Identity::default() };
     let catalogue = Catalogue::read(&tree.0, &cloud, 0);

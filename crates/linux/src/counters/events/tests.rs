@@ -14,8 +14,8 @@ fn code(row: &Row) -> (u64, u64, u64) {
         assert!(parts.insert(key, parse_number(value).unwrap()).is_none(), "{terms}");
         assert!(["event", "umask", "cmask"].contains(&key), "{terms}");
     }
-    let of = |key| parts.get(key).copied().unwrap_or(0);
-    (of("event"), of("umask"), of("cmask"))
+    let value = |key| parts.get(key).copied().unwrap_or(0);
+    (value("event"), value("umask"), value("cmask"))
 }
 
 fn code_of(design: Microarchitecture, role: Role) -> Option<(u64, u64, u64)> {
@@ -38,7 +38,7 @@ fn every_table_can_be_read_and_gives_each_role_once() {
         for role in [Role::Cycles, Role::Instructions, Role::L1Accesses, Role::L1Misses, Role::L2Misses, Role::LlcMisses, Role::TlbWalks] {
             assert!(roles.contains(&role), "{design:?} lacks {role:?}");
         }
-        // Cycles and instructions have counters of their own on Intel and one on Arm; AMD has six of one kind.
+        // Intel has fixed counters for cycles and instructions, Arm has one for cycles, and AMD has six counters of one kind.
         let programmable =
             |group: &&[Row]| group.iter().filter(|r| !r.roles.contains(&Role::Cycles) && !r.roles.contains(&Role::Instructions)).count();
         assert!(table.groups.iter().all(|g| programmable(g) <= 5), "{design:?}");
@@ -46,7 +46,7 @@ fn every_table_can_be_read_and_gives_each_role_once() {
     }
 }
 
-/// Intel's codes as the vendor's lists have them (event, umask, cmask).
+/// Intel's codes from the vendor's lists (event, umask, cmask).
 #[test]
 fn intel() {
     use Microarchitecture as M;
@@ -66,7 +66,7 @@ fn intel() {
         for (role, expected) in common {
             assert_eq!(code_of(design, role), Some(expected), "{design:?} {role:?}");
         }
-        // The off-core events and the walks moved with Sapphire Rapids.
+        // The codes of the off-core events and of page walks changed with Sapphire Rapids.
         let new = design >= M::SapphireRapids;
         let (outstanding, requests, walks) = if new { (0x20, 0x21, 0x12) } else { (0x60, 0xb0, 0x08) };
         for (role, expected) in [
@@ -120,12 +120,12 @@ fn arm() {
 
 #[test]
 fn the_kernels_own_events_are_those_of_its_header() {
-    let of = |rows: &[Row], name: &str| rows.iter().find(|r| r.name == name).map(|r| r.code);
-    assert_eq!(of(SOFTWARE_EVENTS, "task-clock"), Some(Code::Kernel(1, 1)));
-    assert_eq!(of(SOFTWARE_EVENTS, "page-faults"), Some(Code::Kernel(1, 2)));
-    assert_eq!(of(SOFTWARE_EVENTS, "context-switches"), Some(Code::Kernel(1, 3)));
-    assert_eq!(of(NAMED, "cache-misses"), Some(Code::Kernel(0, 3)));
+    let find = |rows: &[Row], name: &str| rows.iter().find(|r| r.name == name).map(|r| r.code);
+    assert_eq!(find(SOFTWARE_EVENTS, "task-clock"), Some(Code::Kernel(1, 1)));
+    assert_eq!(find(SOFTWARE_EVENTS, "page-faults"), Some(Code::Kernel(1, 2)));
+    assert_eq!(find(SOFTWARE_EVENTS, "context-switches"), Some(Code::Kernel(1, 3)));
+    assert_eq!(find(NAMED, "cache-misses"), Some(Code::Kernel(0, 3)));
     // LL = 2, read = 0 << 8, miss = 1 << 16.
     let generic: Vec<Row> = GENERIC.rows().copied().collect();
-    assert_eq!(of(&generic, "LLC-load-misses"), Some(Code::Kernel(3, 0x1_0002)));
+    assert_eq!(find(&generic, "LLC-load-misses"), Some(Code::Kernel(3, 0x1_0002)));
 }

@@ -13,7 +13,7 @@ fn software(names: &[&str]) -> Vec<Vec<EncodedEvent>> {
     vec![names.iter().map(|name| catalogue.named(name).unwrap()).collect()]
 }
 
-/// Some containers forbid perf_event_open altogether; then there is nothing to test here.
+/// Whether counters can be opened here. Some containers forbid perf_event_open.
 fn allowed(counting: &OpenCounters) -> bool {
     if !counting.any_open() {
         assert!(
@@ -39,7 +39,7 @@ fn tallies(counting: &OpenCounters, n: usize, work: impl FnOnce()) -> Vec<Tally>
 fn touch(pages: usize) {
     let memory = vec![0u8; (pages + 1) * 4096];
     for page in 0..pages {
-        // SAFETY: a byte of the vector; a volatile read cannot be left out.
+        // SAFETY: the byte is inside the vector. The compiler cannot leave out a volatile read.
         black_box(unsafe { memory.as_ptr().add(page * 4096).read_volatile() });
     }
 }
@@ -54,7 +54,7 @@ fn a_thread_counts_between_on_and_off_only() {
     touch(64);
     let counts = tallies(&counting, 2, || touch(512));
     touch(64);
-    // Huge pages may back the vector; pages that were touched before it was switched on are not in.
+    // Huge pages may back the vector. Pages touched before the counter was switched on are not counted.
     assert!((1..=512 + 16).contains(&counts[1].raw), "{counts:?}");
     assert_eq!(counts[1].running(), Some(1.0), "software events need no turns");
     assert!(counts[0].raw > 0 && counts[0].raw <= counts[0].enabled_ns + 1_000_000, "{counts:?}");
@@ -74,7 +74,7 @@ fn programs_count_from_their_start_and_with_their_children() {
             counting.read()[1][0].since(before[1][0]).value
         })
     };
-    // The first run of a program fills the page cache.
+    // The first run fills the page cache.
     let _ = faults("/bin/true; exit 0");
     let Some((single, several)) = faults("/bin/true; exit 0").zip(faults("/bin/true; /bin/true; /bin/true; /bin/true; exit 0")) else {
         return;
@@ -84,8 +84,8 @@ fn programs_count_from_their_start_and_with_their_children() {
 }
 
 #[test]
-fn the_machine_at_hand_explains_itself() {
-    // Whatever it has: counters that open, or a reason in words.
+fn this_machine_counts_or_says_why_not() {
+    // Any machine has counters that open, or a reason why not.
     let identity = Identity { hypervisor: Some("Firecracker".into()), ..Identity::default() };
     let catalogue = Catalogue::read(Path::new("/"), &identity, 0);
     match catalogue.metrics() {
@@ -98,7 +98,7 @@ fn the_machine_at_hand_explains_itself() {
 }
 
 #[test]
-fn channels_are_added_up_and_a_missing_one_spoils_the_sum() {
+fn channels_are_added_up_and_without_one_there_is_no_sum() {
     let channel = |outcome| Counted {
         event: Event { name: "cas_count_read".into(), roles: vec![Role::DramReads], code: "imc".into(), source: "sysfs".into() },
         outcome,

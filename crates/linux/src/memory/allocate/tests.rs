@@ -1,4 +1,4 @@
-//! Allocation on this machine and on invented ones.
+//! Allocation on this machine and on made-up ones.
 
 use std::fs;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ fn maps(start: usize, end: usize) -> Vec<(usize, usize, String)> {
     text.lines().filter_map(entry).filter(|(low, high, _)| *low < end && *high > start).collect()
 }
 
-/// A folder for an invented sysfs, removed when dropped.
+/// A folder for a made-up sysfs, removed when dropped.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -98,7 +98,7 @@ fn huge_pages_are_obtained_or_refused_with_advice() {
 }
 
 #[test]
-fn auto_takes_the_best_that_there_is_and_says_why_not_better() {
+fn auto_takes_the_best_pages_and_says_why_none_better() {
     let buffer = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Auto), root()).unwrap();
     let pages = buffer.pages();
     let system = System::read(root(), first_node()).unwrap();
@@ -108,8 +108,8 @@ fn auto_takes_the_best_that_there_is_and_says_why_not_better() {
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
         PageKind::File | PageKind::Dax => panic!("{pages:?}"),
     }
-    // Every page is there and the caller's own, and its content is zero.
-    // SAFETY: the buffer is 64 MiB long and nobody else uses it.
+    // Every page is present, private and zero.
+    // SAFETY: the buffer is 64 MiB long and nothing else uses it.
     let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) };
     assert!(bytes.iter().step_by(4096).all(|b| *b == 0));
 }
@@ -123,7 +123,7 @@ fn a_small_buffer_of_huge_pages_is_rounded_up_and_its_length_is_not() {
 }
 
 #[test]
-fn guards_lie_around_it_and_nothing_remains() {
+fn guard_pages_surround_a_buffer_and_nothing_remains() {
     for pages in [PageRequest::Base, PageRequest::Auto] {
         let buffer = Buffer::allocate(&plan(Bytes::mib(6), pages), root()).unwrap();
         let (page, start) = (map::base_page(), buffer.as_ptr() as usize);
@@ -135,13 +135,13 @@ fn guards_lie_around_it_and_nothing_remains() {
             assert_eq!(entry.2, "---p");
         }
         drop(buffer);
-        // Other tests may map there meanwhile, but no mapping of theirs has just these bounds.
+        // Other tests may map memory there meanwhile, but none of their mappings has exactly these bounds.
         assert!(maps(start, end).iter().all(|(low, high, _)| (*low, *high) != (start, end)));
     }
 }
 
 #[test]
-fn neighbouring_buffers_are_told_apart() {
+fn neighbouring_buffers_are_counted_separately() {
     let one = Buffer::allocate(&plan(Bytes::mib(8), PageRequest::Base), root()).unwrap();
     let two = Buffer::allocate(&plan(Bytes::mib(8), PageRequest::Auto), root()).unwrap();
     let three = Buffer::allocate(&plan(Bytes::mib(8), PageRequest::Base), root()).unwrap();
@@ -153,7 +153,7 @@ fn neighbouring_buffers_are_told_apart() {
 #[test]
 fn pools_that_are_too_small_come_with_the_command() {
     for (pages, folder) in [(PageRequest::Huge2M, "hugepages-2048kB"), (PageRequest::Huge1G, "hugepages-1048576kB")] {
-        // More than any pool that a test machine has.
+        // More than the pool of any test machine.
         let e = Buffer::allocate(&plan(Bytes::gib(1 << 14), pages), root()).unwrap_err();
         assert_eq!(e.kind, MemoryErrorKind::Pages);
         if Path::new("/sys/kernel/mm/hugepages").join(folder).exists() {
@@ -197,7 +197,7 @@ fn impossible_sizes_and_nodes_are_named() {
 
 #[test]
 fn a_node_that_the_kernel_does_not_have_is_refused_by_it() {
-    // Sysfs claims two nodes; the kernel that runs the test knows better, as it does for a node outside Mems_allowed.
+    // This sysfs shows two nodes. The kernel that runs the test has fewer, and refuses as for a node outside Mems_allowed.
     let tree = Tree::new("node", &[("sys/devices/system/node/online", "0-1023\n")]);
     let elsewhere = BufferPlan { node: 1000, ..plan(Bytes::mib(1), PageRequest::Base) };
     let e = Buffer::allocate_under(&elsewhere, &tree.0, &Policy::new()).unwrap_err();
@@ -206,7 +206,7 @@ fn a_node_that_the_kernel_does_not_have_is_refused_by_it() {
 }
 
 #[test]
-fn an_invented_machine_is_read() {
+fn a_made_up_machine_is_read() {
     let node = "sys/devices/system/node/node1";
     let pool = format!("{node}/hugepages/hugepages-2048kB");
     let tree = Tree::new(
@@ -228,7 +228,7 @@ fn an_invented_machine_is_read() {
     assert_eq!(system.node_cpus.to_string(), "4-7");
     assert!(!system.only_node);
     assert_eq!(system.pools, [memgauge_core::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
-    // Nine are free on the node, but of the machine's 20 free ones 15 are promised to others.
+    // Nine are free on the node, but 15 of the machine's 20 free ones are reserved by others.
     assert_eq!(system.usable(&system.pools[0]), 5);
     assert!(system.pool_for(1, 2 << 20, 10 << 20).is_ok());
     let auto = BufferPlan { node: 1, ..plan(Bytes::mib(12), PageRequest::Auto) };
@@ -241,7 +241,7 @@ fn an_invented_machine_is_read() {
 
     let explicit = BufferPlan { pages: PageRequest::Huge2M, ..auto.clone() };
     let e = choose_backings(&explicit, 12 << 20, &system).unwrap_err();
-    // Ten in the pool and one more than the five that are usable.
+    // Ten in the pool, and one more than the five that are usable.
     assert!(e.advice.contains("echo 11 | sudo tee "), "{e:?}");
     assert!(e.advice.contains("node1/hugepages/hugepages-2048kB/nr_hugepages"), "{e:?}");
     let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &system).unwrap_err();
@@ -259,11 +259,11 @@ fn settings_of_transparent_huge_pages() {
     let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
     let own = "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
     let mode = |name: &str, files: &[(&str, &str)]| system::thp(&Tree::new(name, files).0).0;
-    assert!(matches!(mode("thp-none", &[]), Err(_)));
+    assert!(mode("thp-none", &[]).is_err());
     assert_eq!(mode("thp-always", &[(enabled, "[always] madvise never\n")]), Ok(2 << 20));
-    assert!(matches!(mode("thp-never", &[(enabled, "always madvise [never]\n")]), Err(_)));
+    assert!(mode("thp-never", &[(enabled, "always madvise [never]\n")]).is_err());
     let by_size = [(enabled, "always [madvise] never\n"), (own, "always inherit madvise [never]\n")];
-    assert!(matches!(mode("thp-size", &by_size), Err(_)));
+    assert!(mode("thp-size", &by_size).is_err());
     let inherited = [(enabled, "always [madvise] never\n"), (own, "always [inherit] madvise never\n")];
     assert_eq!(mode("thp-inherit", &inherited), Ok(2 << 20));
 }
@@ -310,7 +310,7 @@ fn fragmented_memory_shows_in_the_evidence() {
     assert!(check_kind(&auto, Backing::Thp(2 << 20), &pages, &system).is_ok());
 }
 
-/// Makes these system calls fail with `EPERM` in this thread and those that it starts, as the default filter of containers does.
+/// Makes these system calls fail with `EPERM` in this thread and in those that it starts, as the default filter of containers does.
 pub(in crate::memory) fn refuse(calls: &[libc::c_long]) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     // The number of the call is the first word of seccomp_data.
@@ -321,7 +321,7 @@ pub(in crate::memory) fn refuse(calls: &[libc::c_long]) {
     }
     program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: both calls only restrict this thread; the program outlives the call that copies it.
+    // SAFETY: both calls only restrict this thread. The kernel copies the filter during the call, and `program` outlives the call.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter), 0);
@@ -347,11 +347,11 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
         let placement = buffer.placement();
         assert_eq!((placement.status, placement.method.as_str()), (PlacementStatus::Verified, "first-touch"), "{placement:?}");
         assert_eq!(placement.source.as_deref(), Some("numa_maps"));
-        // Transparent huge pages count as the base pages that they consist of, pool pages once.
+        // A transparent huge page counts as its base pages, and a pool page counts once.
         let page = if buffer.pages().obtained == Some(PageKind::Pool) { 2 << 20 } else { map::base_page() as u64 };
         assert_eq!(placement.pages_by_node.get(&first_node()), Some(&((64 << 20) / page)));
     }
-    // Remembered: not tried again even where it would be allowed.
+    // The refusal is remembered: the call is not tried again even where it would be allowed.
     let again = Buffer::allocate_under(&plan(Bytes::mib(1), PageRequest::Base), root(), &policy).unwrap();
     assert_eq!(again.placement().method, "first-touch");
 }
@@ -378,31 +378,31 @@ fn a_node_without_usable_cpus_cannot_be_placed_by_first_touch() {
 }
 
 #[test]
-fn buffers_go_between_threads() {
+fn buffers_can_be_sent_and_shared() {
     fn both<T: Send + Sync>(_: &T) {}
     let buffer = Buffer::allocate(&plan(Bytes::mib(1), PageRequest::Base), root()).unwrap();
     both(&buffer);
     let sum = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            // SAFETY: within the buffer, and the other thread reads only after this one was joined.
+            // SAFETY: the byte is inside the buffer, and the other thread reads it only after this one was joined.
             unsafe { buffer.as_ptr().add(buffer.len() - 1).write(7) };
         });
         writer.join().unwrap();
-        // SAFETY: as above.
+        // SAFETY: the byte is inside the buffer, and the thread that wrote it has been joined.
         unsafe { buffer.as_ptr().add(buffer.len() - 1).read() }
     });
     assert_eq!(sum, 7);
 }
 
 #[test]
-fn the_kernel_ends_this_process_first() {
-    // In a child: the score stays with the process, and a test must not change that of others.
-    // SAFETY: the child makes system calls only (opening a short path does not allocate) and leaves without destructors or handlers.
+fn the_kernel_kills_this_process_first() {
+    // In a child, because the score belongs to the process and must not change for other tests.
+    // SAFETY: the child only makes system calls (opening a short path does not allocate), and exits without destructors or handlers.
     let child = unsafe { libc::fork() };
     if child == 0 {
         prefer_out_of_memory_kill();
         let mut score = [0u8; 8];
-        // SAFETY: reads into an array of the child's own, and ends the child.
+        // SAFETY: the call reads into an array of the child, and then the child exits.
         unsafe {
             let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_RDONLY);
             let n = libc::read(file, score.as_mut_ptr().cast(), score.len());
@@ -410,7 +410,7 @@ fn the_kernel_ends_this_process_first() {
         }
     }
     let mut status = 0;
-    // SAFETY: waits for the child that was just made.
+    // SAFETY: waits for the child that was just forked, and writes its status to `status`.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
 }

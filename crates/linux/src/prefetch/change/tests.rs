@@ -55,17 +55,17 @@ impl Drop for Fake {
 }
 
 #[test]
-fn a_change_sets_masked_bits_only_and_puts_them_back() {
+fn a_change_sets_masked_bits_only_and_restores_them() {
     let fake = Fake::new("change");
     let mut change = fake.begin(ChangeKind::Run).unwrap();
-    assert_eq!(fake.both(), (0x800, 0x4), "nothing is written before it is asked for");
+    assert_eq!(fake.both(), (0x800, 0x4), "nothing is written before set()");
     change.set(true).unwrap();
     assert_eq!(fake.both(), (0x80F, 0xF));
     change.set(false).unwrap();
     assert_eq!(fake.both(), (0x800, 0));
     change.set(true).unwrap();
     assert_eq!(change.verify().unwrap(), BTreeMap::from([(0, 0x80F), (1, 0xF)]));
-    // Somebody else's bit of the register is theirs.
+    // A bit that another program changed meanwhile is left alone.
     fake.write(0, 0x8F);
     change.restore().unwrap();
     assert_eq!(fake.both(), (0x80, 0x4));
@@ -97,7 +97,7 @@ fn two_changes_do_not_overlap() {
     fake.begin(ChangeKind::Run).unwrap();
 }
 
-/// As a power cut or SIGKILL of both processes leaves it.
+/// Leaves everything as a power cut or SIGKILL of both processes does.
 fn killed(fake: &Fake) {
     let mut change = fake.begin(ChangeKind::Run).unwrap();
     change.set(true).unwrap();
@@ -116,11 +116,11 @@ fn a_journal_is_replayed_once_and_dropped_after_a_boot() {
     fs::write(fake.folder.join("proc/sys/kernel/random/boot_id"), "second\n").unwrap();
     assert_eq!(fake.registers.waiting(), []);
     assert_eq!(fake.registers.restore().unwrap(), [Leftover::EarlierBoot, Leftover::Nothing]);
-    assert_eq!(fake.both(), (0x80F, 0xF), "what is of another boot is not written");
+    assert_eq!(fake.both(), (0x80F, 0xF), "a journal of another boot is not applied");
 }
 
 #[test]
-fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
+fn a_journal_is_kept_and_replayed_when_the_boot_is_unknown() {
     let fake = Fake::new("unknown-boot");
     let id = fake.folder.join("proc/sys/kernel/random/boot_id");
     for hidden_when_killed in [false, true] {
@@ -140,7 +140,7 @@ fn a_journal_is_kept_and_replayed_where_the_boot_is_not_known() {
 }
 
 #[test]
-fn the_next_run_undoes_what_a_killed_one_left() {
+fn the_next_run_undoes_the_change_of_a_killed_run() {
     let fake = Fake::new("next");
     killed(&fake);
     let mut next = fake.begin(ChangeKind::Run).unwrap();
@@ -152,7 +152,7 @@ fn the_next_run_undoes_what_a_killed_one_left() {
 }
 
 #[test]
-fn what_is_kept_survives_runs_and_goes_back_to_the_first_values() {
+fn a_kept_change_survives_runs_and_is_restored_to_the_first_values() {
     let fake = Fake::new("kept");
     for off in [true, false, true] {
         let mut change = fake.begin(ChangeKind::Kept).unwrap();
@@ -170,7 +170,7 @@ fn what_is_kept_survives_runs_and_goes_back_to_the_first_values() {
 }
 
 #[test]
-fn a_register_that_changes_or_goes_is_named_and_its_journal_kept() {
+fn a_register_that_changes_or_goes_offline_is_named_and_its_journal_kept() {
     let fake = Fake::new("gone");
     let mut change = fake.begin(ChangeKind::Run).unwrap();
     change.set(true).unwrap();
