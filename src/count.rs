@@ -7,8 +7,8 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
+use memgauge_core::estimate::Estimate;
 use memgauge_core::note::Note;
-use memgauge_core::result::Estimate;
 use memgauge_core::stats;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{clock, program, topology};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, PlacementStatus};
-use memgauge_core::spec::PageRequest;
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::backing::Backing;
