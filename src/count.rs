@@ -2,17 +2,16 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::note::Note;
 use memgauge_core::stats;
-use memgauge_linux::perf::{self, Catalogue, Choice, Counting, EventSet, PerfError};
-use memgauge_linux::{child, clock, sysfs};
+use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
+use memgauge_os::{clock, program, topology};
 
 use crate::cli::CountArgs;
 use crate::output::Stream;
@@ -21,7 +20,7 @@ use crate::{blank_report, output};
 /// An event on the command line that there is not.
 #[derive(Debug, thiserror::Error)]
 #[error("-e")]
-pub(crate) struct BadEvent(#[from] PerfError);
+pub(crate) struct BadEvent(#[from] CounterError);
 
 /// Exit statuses of `env(1)` and shells for programs that do not start.
 mod status {
@@ -38,12 +37,12 @@ const NARROW: f64 = 0.01;
 struct Wanted {
     set: EventSet,
     /// Why metrics have no events, when they have none.
-    missing: Option<PerfError>,
+    missing: Option<CounterError>,
 }
 
 pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let sinks = output::Sinks::open(&args.output, Stream::Error)?;
     let wanted = wanted(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
     let mut report = blank_report(machine, root);
@@ -65,10 +64,13 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitCode> {
         };
         elapsed.push(run.elapsed_s);
         sheets.push(run.counters);
-        let (ended, code) = ending(run.status);
-        runs.push(ended);
+        let (code, killed) = match run.ended {
+            ProgramRun::Exited(code) => (code, false),
+            ProgramRun::Killed(signal) => (status::SIGNAL + signal, true),
+        };
+        runs.push(run.ended);
         status = if status == 0 { code } else { status };
-        if run.status.signal().is_some() {
+        if killed {
             break;
         }
     }
@@ -89,7 +91,7 @@ fn wanted(args: &CountArgs, catalogue: &Catalogue) -> Result<Wanted, BadEvent> {
         for name in names {
             let choice = catalogue.named(&name)?;
             // Units of the chip are counted machine-wide.
-            if choice.on.is_empty() { set.groups.push(vec![choice]) } else { set.system.push(choice) }
+            if choice.cpus.is_empty() { set.groups.push(vec![choice]) } else { set.system.push(choice) }
         }
         return Ok(Wanted { set, missing: None });
     }
@@ -106,19 +108,19 @@ fn wanted(args: &CountArgs, catalogue: &Catalogue) -> Result<Wanted, BadEvent> {
 }
 
 struct Run {
-    status: ExitStatus,
+    ended: ProgramRun,
     elapsed_s: f64,
     counters: Counters,
 }
 
 fn run(command: &[OsString], set: &EventSet) -> io::Result<Run> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let own = Counting::of_program(&set.groups);
-    let system = Counting::of_system(set);
+    let own = OpenCounters::for_program(&set.groups);
+    let system = OpenCounters::for_system(set);
     let before = (own.read(), system.read());
     system.enable();
     let started = Instant::now();
-    let status = child::run(Command::new(program).args(arguments))?;
+    let ended = program::run(Command::new(program).args(arguments))?;
     let elapsed_s = started.elapsed().as_secs_f64();
     system.disable();
     let after = (own.read(), system.read());
@@ -128,20 +130,13 @@ fn run(command: &[OsString], set: &EventSet) -> io::Result<Run> {
     system.add(&mut chip, &before.1, &after.1);
     let scope = if own.user_only() { Scope::User } else { Scope::UserAndKernel };
     // Cycles of user code alone over all of the time would be no frequency.
-    let ran = set.groups.iter().flatten().position(|c: &Choice| c.event.name == "task-clock");
+    let ran = set.groups.iter().flatten().position(|c: &EncodedEvent| c.event.name == "task-clock");
     let thread_s = ran.and_then(|i| threads[i].as_ref().ok()).filter(|_| scope == Scope::UserAndKernel).map_or(0.0, |t| t.raw as f64 / 1e9);
     threads.extend(chip);
     // A program that starts is loaded from memory: its first accesses miss the core's own caches.
     let certain = Certain { loads: true, l1_missed: true, l2_missed: true, llc_missed: false };
     let account = Account { scope, threads: 0, thread_s, wall_s: elapsed_s, work: None, certain };
-    Ok(Run { status, elapsed_s, counters: Counters::new(&account, &perf::counted(set.choices(), &threads)) })
-}
-
-fn ending(status: ExitStatus) -> (ProgramRun, i32) {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => (ProgramRun::Exited(code), code),
-        (None, signal) => (ProgramRun::Killed(signal.unwrap_or(0)), status::SIGNAL + signal.unwrap_or(0)),
-    }
+    Ok(Run { ended, elapsed_s, counters: Counters::new(&account, &counters::join_counts(set.events(), &threads)) })
 }
 
 /// Tells why it did not start; the exit status of that.
@@ -170,7 +165,7 @@ fn summarise(command: &[OsString], runs: Vec<ProgramRun>, elapsed: &[f64], sheet
     let first = sheets.first();
     let events = first.map_or(&[][..], |c| &c.events).iter().enumerate().map(|(i, e)| EventEstimate {
         event: e.event.clone(),
-        unit: perf::counts_nanoseconds(&e.event.name).then(|| "ns".to_owned()),
+        unit: counters::counts_nanoseconds(&e.event.name).then(|| "ns".to_owned()),
         estimate: estimate(sheets.iter().filter_map(|c| c.events.get(i)?.value).collect(), e.reason.as_ref()),
     });
     let metrics = first.map_or(&[][..], |c| &c.metrics).iter().map(|m| MetricEstimate {

@@ -18,14 +18,14 @@ use anyhow::Context;
 use clap::Parser;
 use memgauge_core::conclusions::{advise, findings, levels, limit, scan};
 use memgauge_core::note::Note;
-use memgauge_core::plan::Plan;
+use memgauge_core::plan::{self, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::{HealthStatus, Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
 use memgauge_engine::{LoopError, Setting};
-use memgauge_linux::clock::{self, Clock};
-use memgauge_linux::directory::{self, DirectoryError};
-use memgauge_linux::{environment, memory, sysfs};
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::directory::{self, DirectoryError};
+use memgauge_os::{environment, memory, topology};
 use memgauge_render::Named;
 
 use crate::cli::{Asked, Cli, InfoArgs, LoopRequest, RenderArgs, Request};
@@ -94,7 +94,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let Request { mut spec, memory_dir, output, planning, quick } = request;
     let limit = quick.as_ref().map(|_| quick::Limit::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known of this machine's CPUs only; another machine is planned without naming any.
     let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
@@ -108,7 +108,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     let stop = signals::watch().context("cannot install signal handlers")?;
     // Before this process offers itself to the kernel's killer of processes: its guardian must not.
     let mut hold = prefetch::hold(&spec, &plan, &machine)?;
-    memory::die_first();
+    memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     let deadline = limit.map(|l| l.end(0)).or_else(|| spec.within.map(|within| begun + within));
     let with = With { clock, root, stop: &stop, quiet: output.quiet, deadline, hold: hold.as_mut() };
@@ -203,8 +203,8 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
     let root = Path::new("/");
     let LoopRequest { spec, output } = request;
     let sinks = output::Sinks::open(&output, Stream::Output)?;
-    let mut report = blank_report(sysfs::read_machine(root)?, root);
-    memory::die_first();
+    let mut report = blank_report(topology::read_machine(root)?, root);
+    memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);
@@ -235,7 +235,7 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
 fn info(args: InfoArgs) -> anyhow::Result<ExitCode> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
     let sinks = output::Sinks::open(&args.output, Stream::Output)?;
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let mut report = blank_report(machine, root);
     if args.machine.is_none() {
         report.environment.clock = Some(Clock::calibrate(root).report());

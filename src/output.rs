@@ -282,7 +282,7 @@ pub(crate) fn usage(error: &clap::Error, code: u8) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_linux::sysfs;
+    use memgauge_os::topology;
 
     use super::*;
 
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn report() -> Report {
-        crate::blank_report(sysfs::read_machine(Path::new("/")).unwrap(), Path::new("/"))
+        crate::blank_report(topology::read_machine(Path::new("/")).unwrap(), Path::new("/"))
     }
 
     /// A folder of this test's own.

@@ -16,10 +16,10 @@ use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_engine::{Observer, Outcome, Setting};
-use memgauge_linux::msr::{DEV_CPU, Msr, MsrError};
-use memgauge_linux::prefetch::guardian::{self, Guardian};
-use memgauge_linux::prefetch::{Change, FOLDER, Found, Kind, Place, PrefetchError};
-use memgauge_linux::{clock, sysfs};
+use memgauge_os::prefetch::{ChangeKind, JOURNALS, Leftover, PrefetchChange, PrefetchError, PrefetchRegisters};
+use memgauge_os::prefetch::{Guardian, run_guardian};
+use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
+use memgauge_os::{clock, topology};
 
 use crate::cli::Output;
 use crate::cli::prefetch::{Action, PrefetchArgs};
@@ -36,9 +36,9 @@ const ACT_AS: &str = "MEMGAUGE_PREFETCH_AS";
 /// For tests: a folder in place of `/run/memgauge`.
 const RUNTIME: &str = "MEMGAUGE_RUNTIME_DIR";
 
-fn place() -> Place {
+fn place() -> PrefetchRegisters {
     let path = |name: &str, otherwise: &str| std::env::var_os(name).map_or_else(|| PathBuf::from(otherwise), PathBuf::from);
-    Place { msr: Msr::new(path(MSR_ROOT, DEV_CPU), "/"), folder: path(RUNTIME, FOLDER), root: "/".into() }
+    PrefetchRegisters::new(path(MSR_ROOT, MSR_DEVICES), path(RUNTIME, JOURNALS), "/")
 }
 
 /// The register of every online CPU, or why it has none.
@@ -144,7 +144,7 @@ impl Known {
 pub(crate) struct Hold {
     // Fields are dropped in this order: registers and lock first, then the guardian, who finds nothing left to do. The other way round it
     // would wait for the lock, and its end would be waited for.
-    change: Change,
+    change: PrefetchChange,
     guardian: Guardian,
     known: Known,
     asked: PrefetchRequest,
@@ -166,12 +166,12 @@ pub(crate) fn hold(spec: &Spec, plan: &Plan, machine: &Machine) -> anyhow::Resul
     let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
     known.check(&measured)?;
     output::tell(&prefetchers::taint_note().message);
-    let change = Change::begin(place(), &known.controls, Kind::Run).map_err(|e| failure(&e))?;
+    let change = PrefetchChange::begin(place(), &known.controls, ChangeKind::Run).map_err(|e| failure(&e))?;
     let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| failure(&PrefetchError::Guardian(e)))?;
     // From here on both are dropped in the order of its fields, however this ends.
     let mut hold = Hold { change, guardian, known, asked: spec.prefetch, found: None, notes: Vec::new() };
     hold.notes = hold.known.notes();
-    hold.notes.extend(found_note(hold.change.found()));
+    hold.notes.extend(found_note(hold.change.leftover()));
     if compares {
         let values = hold.change.verify().map_err(|e| failure(&e))?;
         hold.found = Some(hold.known.state(PrefetchRequest::Leave, &ok(values)));
@@ -186,13 +186,13 @@ fn ok(values: BTreeMap<u32, u64>) -> BTreeMap<u32, Result<u64, MsrError>> {
     values.into_iter().map(|(cpu, value)| (cpu, Ok(value))).collect()
 }
 
-fn found_note(found: &Found) -> Option<Note> {
+fn found_note(found: &Leftover) -> Option<Note> {
     match found {
-        Found::Nothing => None,
-        Found::EarlierBoot => {
+        Leftover::Nothing => None,
+        Leftover::EarlierBoot => {
             Some(Note::info("prefetch-journal-void", "a journal of an earlier boot was removed: that boot's registers are gone"))
         }
-        Found::Restored(n) => Some(Note::info(
+        Leftover::Restored(n) => Some(Note::info(
             "prefetch-restored-earlier",
             format!("a run that was killed had left prefetchers changed; the registers of {n} CPUs were put back first"),
         )),
@@ -364,7 +364,7 @@ pub(crate) fn command(args: PrefetchArgs) -> anyhow::Result<ExitCode> {
         Some(Action::On(only)) => switch(&place, &sinks(&only.output)?, PrefetchRequest::On),
         Some(Action::Restore(only)) => restore(&place, &sinks(&only.output)?),
         Some(Action::Guard(guard)) => {
-            guardian::serve(&place, &guard.id).map_err(|e| failure(&e))?;
+            run_guardian(&place, &guard.id).map_err(|e| failure(&e))?;
             Ok(ExitCode::SUCCESS)
         }
         Some(Action::Compare(_)) => Err(anyhow!("compare measures, and is done elsewhere")),
@@ -372,8 +372,8 @@ pub(crate) fn command(args: PrefetchArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads every register and shows what they say.
-fn status(place: &Place, to: &Sinks, notes: Vec<Note>, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
-    let machine = sysfs::read_machine(Path::new("/"))?;
+fn status(place: &PrefetchRegisters, to: &Sinks, notes: Vec<Note>, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
+    let machine = topology::read_machine(Path::new("/"))?;
     let known = Known::of(&machine);
     let state = known.state(asked, &place.read(&known.controls));
     let unknown = state.status == PrefetchStatus::Unknown;
@@ -383,9 +383,11 @@ fn status(place: &Place, to: &Sinks, notes: Vec<Note>, asked: PrefetchRequest) -
     report.notes.extend(known.notes());
     for kind in place.waiting() {
         report.notes.push(match kind {
-            Kind::Run => Note::warning("prefetch-run-journal", "a run changes prefetchers at this moment, or was killed while it did")
-                .advise("when no run goes on, as root: memgauge prefetch restore"),
-            Kind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
+            ChangeKind::Run => {
+                Note::warning("prefetch-run-journal", "a run changes prefetchers at this moment, or was killed while it did")
+                    .advise("when no run goes on, as root: memgauge prefetch restore")
+            }
+            ChangeKind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
                 .advise("as root: memgauge prefetch restore puts back what was before"),
         });
     }
@@ -395,15 +397,15 @@ fn status(place: &Place, to: &Sinks, notes: Vec<Note>, asked: PrefetchRequest) -
 }
 
 /// Switches prefetchers until they are restored.
-fn switch(place: &Place, to: &Sinks, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
-    let machine = sysfs::read_machine(Path::new("/"))?;
+fn switch(place: &PrefetchRegisters, to: &Sinks, asked: PrefetchRequest) -> anyhow::Result<ExitCode> {
+    let machine = topology::read_machine(Path::new("/"))?;
     let known = Known::of(&machine);
     if known.controls.is_empty() {
         known.check(&machine.topology.online())?;
     }
     output::tell(&prefetchers::taint_note().message);
-    let mut change = Change::begin(place.clone(), &known.controls, Kind::Kept).map_err(|e| failure(&e))?;
-    let notes = found_note(change.found()).into_iter().collect();
+    let mut change = PrefetchChange::begin(place.clone(), &known.controls, ChangeKind::Kept).map_err(|e| failure(&e))?;
+    let notes = found_note(change.leftover()).into_iter().collect();
     if let Err(error) = change.set(asked == PrefetchRequest::Off) {
         return Err(match change.restore() {
             Ok(()) => failure(&error),
@@ -415,14 +417,14 @@ fn switch(place: &Place, to: &Sinks, asked: PrefetchRequest) -> anyhow::Result<E
 }
 
 /// Undoes what journals say.
-fn restore(place: &Place, to: &Sinks) -> anyhow::Result<ExitCode> {
+fn restore(place: &PrefetchRegisters, to: &Sinks) -> anyhow::Result<ExitCode> {
     let found = place.restore().map_err(|e| failure(&e))?;
     let mut notes = Vec::new();
     for (found, what) in found.iter().zip(["a run that was killed", "'memgauge prefetch off' or 'on'"]) {
         match found {
-            Found::Nothing => {}
-            Found::EarlierBoot => notes.extend(found_note(found)),
-            Found::Restored(n) => {
+            Leftover::Nothing => {}
+            Leftover::EarlierBoot => notes.extend(found_note(found)),
+            Leftover::Restored(n) => {
                 notes.push(Note::info("prefetch-restored", format!("what {what} had changed was put back: the registers of {n} CPUs")));
             }
         }
@@ -467,7 +469,7 @@ mod tests {
     #[test]
     fn parts_have_their_parts_of_the_time() {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
-        let machine = sysfs::read_machine(Path::new("/")).unwrap();
+        let machine = topology::read_machine(Path::new("/")).unwrap();
         let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);

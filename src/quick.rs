@@ -8,7 +8,7 @@ use memgauge_core::conclusions::findings::{self, Rules};
 use memgauge_core::planner::quick::{ENDS, LIMIT_S, SECOND_ROUND};
 use memgauge_core::result::{Health, HealthStatus, Report};
 use memgauge_engine::Setting;
-use memgauge_linux::clock::{self, Clock};
+use memgauge_os::clock::{self, Clock};
 
 use crate::output::{self, BadFile};
 use crate::progress::Progress;
@@ -129,7 +129,7 @@ pub(crate) fn exit_code(status: HealthStatus) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_linux::sysfs;
+    use memgauge_os::topology;
 
     use super::*;
 
@@ -138,7 +138,7 @@ mod tests {
         let root = Path::new("/");
         let clock = Clock::calibrate(root);
         let concluded = |stop: &Stop| {
-            let mut report = crate::blank_report(sysfs::read_machine(root).unwrap(), root);
+            let mut report = crate::blank_report(topology::read_machine(root).unwrap(), root);
             let known = Known { baseline: None, rules: None };
             conclude(&mut report, &known, &Run { clock, root, stop, quiet: true, limit: Limit::begin(None) });
             report

@@ -17,14 +17,14 @@ use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Severity;
-use memgauge_core::plan::{KernelRow, Plan, Work};
+use memgauge_core::plan::{self, KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::spec::Spec;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::{directory, memory, sysfs};
+use memgauge_os::clock::Clock;
+use memgauge_os::{directory, memory, topology};
 use memgauge_render::{mlc as text, plan_text};
 
 use self::letters::{Asked, Letters, Mode};
@@ -101,7 +101,7 @@ fn run(args: &[OsString]) -> anyhow::Result<u8> {
         output::print(format!("Command line parameters: {} \n\n", words.join(" ")).as_bytes())?;
     }
     let root = Path::new("/");
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let kernels = memgauge_kernels::rows();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: cannot be read: {e}", path.display()));
     let directory = |path: &Path| directory::read(path, root).map_err(|e| e.to_string());
@@ -121,7 +121,7 @@ struct Tally {
 fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRow]) -> anyhow::Result<u8> {
     let root = Path::new("/");
     let stop = signals::watch().context("cannot install signal handlers")?;
-    memory::die_first();
+    memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     let runner = Runner { root, clock, stop: &stop, kernels, verbose: letters.verbose };
     if mode == Mode::Full && request.prefetchers_on {
@@ -201,7 +201,7 @@ impl Runner<'_> {
     }
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        let machine = sysfs::read_machine(self.root)?;
+        let machine = topology::read_machine(self.root)?;
         let plans = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             for plan in &plans {

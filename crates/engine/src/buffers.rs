@@ -12,7 +12,7 @@ use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Plan, Probe, Work};
 use memgauge_core::result::{PageKind, SetUp};
 use memgauge_core::units::Bytes;
-use memgauge_linux::memory::{Buffer, MemoryErrorKind};
+use memgauge_os::memory::{Buffer, MemoryErrorKind};
 
 use crate::burst::Chase;
 use crate::chain::{self, Order};

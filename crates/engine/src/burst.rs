@@ -9,8 +9,8 @@ use std::time::Duration;
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::counting::{Count, Switches};
 use crate::load::Load;
@@ -387,8 +387,8 @@ impl Session<'_> {
         let mut counters: BTreeMap<u32, _> = counters.collect();
         let clock = self.clock();
         let lead = if counters.is_empty() { LEAD } else { LEAD + LEAD_TO_READ };
-        let start = clock.now() + clock.ticks_of(lead + LEAD_PER_THREAD * threads as u32);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(window), windows, counters: None };
+        let start = clock.now() + clock.to_ticks(lead + LEAD_PER_THREAD * threads as u32);
+        let schedule = Schedule { clock, start, window: clock.to_ticks(window), windows, counters: None };
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::with_capacity(threads);
         // A chase that touches begins late, and so ends after the schedule.
         let (ended, told) = Ended::new();
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn who_is_awake_for_a_thread_that_cannot_run_ends() {
-        let cpu = memgauge_linux::cpu::current_cpu().unwrap();
+        let cpu = memgauge_os::cpu::current_cpu().unwrap();
         let (ended, told) = Ended::new();
         let jobs: Vec<(u32, Job<()>)> = vec![(1_000_000, Box::new(move || drop(ended))), (cpu, Box::new(move || keep_awake_until(&told)))];
         let result = Team::default().run(jobs, Duration::from_secs(20));

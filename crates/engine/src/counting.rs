@@ -12,8 +12,8 @@ use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::perf::{self, Catalogue, Counting, EventSet, PerfError, Reading};
+use memgauge_os::clock::Clock;
+use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
 
 use crate::Setting;
 use crate::burst::{Loaded, Trace};
@@ -22,13 +22,13 @@ use crate::session::{CellError, Session};
 /// The counters that one worker switches.
 #[derive(Clone, Copy)]
 pub(crate) struct Switches<'a> {
-    pub(crate) own: &'a Counting,
-    pub(crate) system: Option<&'a Counting>,
+    pub(crate) own: &'a OpenCounters,
+    pub(crate) system: Option<&'a OpenCounters>,
 }
 
 impl Switches<'_> {
     pub(crate) fn read(&self) -> Readings {
-        Readings { own: self.own.read(), system: self.system.map(Counting::read) }
+        Readings { own: self.own.read(), system: self.system.map(OpenCounters::read) }
     }
 
     pub(crate) fn on(&self) {
@@ -64,10 +64,10 @@ pub(crate) struct Count {
 
 /// The counters of a run.
 pub(crate) struct Bench {
-    set: Result<EventSet, PerfError>,
+    set: Result<EventSet, CounterError>,
     /// By CPU: those of its worker.
-    workers: BTreeMap<u32, Arc<Counting>>,
-    system: Option<Arc<Counting>>,
+    workers: BTreeMap<u32, Arc<OpenCounters>>,
+    system: Option<Arc<OpenCounters>>,
     /// Reasons that were told.
     told: bool,
 }
@@ -76,7 +76,7 @@ impl Bench {
     /// Finds out what can be counted on CPUs like `cpu`.
     pub(crate) fn new(setting: &Setting<'_>, cpu: u32) -> Self {
         let set = Catalogue::read(&setting.root, &setting.machine.identity, cpu).metrics();
-        let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(Counting::of_system(s)));
+        let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
         Self { set, workers: BTreeMap::new(), system, told: false }
     }
 
@@ -96,12 +96,12 @@ impl Bench {
     }
 
     /// The worker of this CPU has opened its events.
-    pub(crate) fn opened(&mut self, cpu: u32, counting: Counting) {
+    pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
         self.workers.insert(cpu, Arc::new(counting));
     }
 
     /// The counters of a burst's worker; one of a burst has the machine's too.
-    pub(crate) fn of(&self, cpu: u32, system: bool) -> Option<(Arc<Counting>, Option<Arc<Counting>>)> {
+    pub(crate) fn of(&self, cpu: u32, system: bool) -> Option<(Arc<OpenCounters>, Option<Arc<OpenCounters>>)> {
         Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
     }
 
@@ -164,7 +164,7 @@ impl Sheet {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
         };
-        if let Some(error) = bench.workers.values().find(|w| !w.any()).and_then(|w| w.first_error()) {
+        if let Some(error) = bench.workers.values().find(|w| !w.any_open()).and_then(|w| w.first_error()) {
             return Counters::missing(format!("perf_event_open {error}"));
         }
         if self.threads.is_empty() {
@@ -179,7 +179,7 @@ impl Sheet {
             work: Some(CountedWork { unit, count: self.work }),
             certain,
         };
-        Counters::new(&account, &perf::counted(set.choices(), &tallies))
+        Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
 }
 
@@ -197,7 +197,7 @@ impl Stretch {
     pub(crate) fn open(setting: &Setting<'_>, cpu: u32) -> Self {
         let mut bench = Bench::new(setting, cpu);
         if let Some(set) = bench.to_open(cpu) {
-            bench.opened(cpu, Counting::of_this_thread(&set));
+            bench.opened(cpu, OpenCounters::for_this_thread(&set));
         }
         Self { bench, cpu, sheet: Sheet::default(), begun: None }
     }
@@ -250,7 +250,7 @@ impl Session<'_> {
         }
         for cpu in cpus.iter() {
             let Some(set) = self.bench.as_ref().and_then(|b| b.to_open(cpu)) else { continue };
-            let counting = self.team.run_on(cpu, move || Counting::of_this_thread(&set))?;
+            let counting = self.team.run_on(cpu, move || OpenCounters::for_this_thread(&set))?;
             if let Some(bench) = &mut self.bench {
                 bench.opened(cpu, counting);
             }

@@ -13,7 +13,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE};
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::BurstResult;
 use crate::counting::{Sheet, certain};

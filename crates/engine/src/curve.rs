@@ -15,7 +15,7 @@ use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 
 use memgauge_kernels::CHASE_UNROLL;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::Chase;
 use crate::counting::certain;

@@ -12,8 +12,8 @@ use memgauge_core::plan::{BufferPlan, Handoff, Probe};
 use memgauge_core::result::{Evidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::pages::combined_pages;
 use crate::session::{CellError, Session};
@@ -51,7 +51,7 @@ impl Baton {
             if self.dropped.load(Ordering::Relaxed) {
                 return false;
             }
-            if looks.is_multiple_of(TURNS_BETWEEN_LOOKS) && clock.now().saturating_sub(begun) > clock.ticks_of(PATIENCE) {
+            if looks.is_multiple_of(TURNS_BETWEEN_LOOKS) && clock.now().saturating_sub(begun) > clock.to_ticks(PATIENCE) {
                 self.dropped.store(true, Ordering::Relaxed);
                 return false;
             }
@@ -178,7 +178,7 @@ impl Session<'_> {
                 hops: (plan.window.0 / plan.stride.0) as usize,
                 clock,
                 // Set once everything is allocated, so that none of the run is lost to it.
-                end: clock.now() + clock.ticks_of(run),
+                end: clock.now() + clock.to_ticks(run),
                 baton: Baton::new(),
             };
             let (sharer, state) = (Track { other: None, ..track.clone() }, plan.state);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn three_parties_take_turns_and_push() {
-        let cpus = memgauge_linux::cpu::process_affinity().unwrap();
+        let cpus = memgauge_os::cpu::process_affinity().unwrap();
         let plan = BufferPlan {
             bytes: Bytes::mib(1),
             node: 0,
@@ -307,7 +307,7 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         for parties in [2, 3] {
             let baton = Baton::new();
-            let end = clock.now() + clock.ticks_of(Duration::from_millis(300));
+            let end = clock.now() + clock.to_ticks(Duration::from_millis(300));
             let track = Track { parties, other: None, buffer: buffer.clone(), start, hops: 512, clock, end, baton: baton.clone() };
             let holder = Track { other: Some((other.clone(), 4096)), ..track.clone() };
             let samples = std::thread::scope(|scope| {

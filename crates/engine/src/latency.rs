@@ -13,8 +13,8 @@ use memgauge_core::result::{Evidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::{self, BurstResult, Chase, Trace};
 use crate::counting::{Sheet, certain};
@@ -240,7 +240,7 @@ impl Session<'_> {
                 return Ok((None, chase));
             }
             let leg = left.min(LEG_HOPS);
-            let start = clock.now() + clock.ticks_of(LEAD);
+            let start = clock.now() + clock.to_ticks(LEAD);
             let (ended, told) = burst::Ended::new();
             let mut jobs: Vec<(u32, Job<Leg>)> = vec![(
                 cpu,

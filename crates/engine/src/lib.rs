@@ -36,7 +36,7 @@ use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step};
 use memgauge_core::result::{CurveSummary, Measurement, RfoEvidence, Timing};
 use memgauge_core::topology::Machine;
-use memgauge_linux::clock::Clock;
+use memgauge_os::clock::Clock;
 
 /// Where a run takes place.
 pub struct Setting<'a> {

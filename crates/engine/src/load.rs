@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memgauge_core::plan::Traffic;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, keep_count};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use memgauge_core::conclusions::judge;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table, Unit};
-use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
+use memgauge_core::microbench::{self, LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::BufferPlan;
@@ -15,8 +15,8 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
-use memgauge_linux::{cpu, noise};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_os::{cpu, noise};
 
 use crate::Setting;
 use crate::burst::Chase;
@@ -137,7 +137,7 @@ fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError>
     };
     match spec.node {
         Some(node) => Buffer::allocate(&plan(node), &setting.root),
-        None => Buffer::allocate_as_given(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
+        None => Buffer::allocate_unbound(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
     }
 }
 
@@ -253,7 +253,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use super::*;
 
@@ -266,7 +267,7 @@ mod tests {
     }
 
     fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
-        let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
+        let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };

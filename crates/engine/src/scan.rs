@@ -18,7 +18,7 @@ use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
 use memgauge_kernels::{self as kernels, Kernel};
-use memgauge_linux::memory::{Buffer, Scarcity};
+use memgauge_os::memory::{Buffer, MemoryWatch};
 
 use self::integrity::{Check, Found, PATTERNS};
 use self::sweep::Sweep;
@@ -96,7 +96,7 @@ impl Session<'_> {
     fn grow(&mut self, plan: &Scan) -> Result<Vec<Region>, CellError> {
         let node = plan.region.node;
         let margin = Bytes(plan.margin.0 / MARGIN_SHARE);
-        let mut scarcity = Scarcity::watch(&self.setting.root, node, margin);
+        let mut scarcity = MemoryWatch::start(&self.setting.root, node, margin);
         let mut regions: Vec<Region> = Vec::new();
         let mut objection = None;
         while regions.len() < plan.regions as usize {
@@ -104,7 +104,7 @@ impl Session<'_> {
                 return Err(CellError::Interrupted);
             }
             // Pages of a pool are taken from no free memory; a plan for them has no margin.
-            objection = (plan.margin.0 > 0).then(|| scarcity.objection(plan.region.bytes)).flatten();
+            objection = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
             if objection.is_some() {
                 break;
             }
@@ -181,7 +181,7 @@ impl Session<'_> {
         let keepers = self.keepers(&plan.cpus);
         let sweep = Arc::new(Sweep::new(kernel, region.clone(), plan.cpus.len()));
         let clock = self.clock();
-        let start = clock.now() + clock.ticks_of(LEAD + LEAD_PER_THREAD * (plan.cpus.len() + keepers.len()) as u32);
+        let start = clock.now() + clock.to_ticks(LEAD + LEAD_PER_THREAD * (plan.cpus.len() + keepers.len()) as u32);
         let mut jobs: Vec<(u32, Job<Left>)> = Vec::new();
         // Told of when the last reader's job ends, or is dropped because it cannot run.
         let (ended, told) = burst::Ended::new();

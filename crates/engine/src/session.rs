@@ -15,11 +15,11 @@ use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, Nois
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::Kernel;
-use memgauge_linux::clock::{self, Clock};
-use memgauge_linux::cpu;
-use memgauge_linux::memory::{Buffer, MemoryError};
-use memgauge_linux::noise::NoiseProbe;
-use memgauge_linux::start_signal::{StartSignal, StartSignalError};
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::cpu;
+use memgauge_os::memory::{Buffer, MemoryError};
+use memgauge_os::noise::NoiseProbe;
+use memgauge_os::start_signal::{StartSignal, StartSignalError};
 
 use crate::buffers::{ChaseBuffers, Stages};
 use crate::burst::BurstResult;
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
 
     /// Control groups may be changed and CPUs taken offline while a run goes on: a cell that lost its CPUs or nodes is not measured elsewhere.
     fn still_allowed(&self, work: &Work) -> Result<(), CellError> {
-        let now = cpu::reread_allowed(&self.setting.root, &self.setting.machine.topology);
+        let now = cpu::read_allowed(&self.setting.root, &self.setting.machine.topology);
         let lost = work.cpus().difference(&now.cpus);
         if !lost.is_empty() {
             return Err(CellError::Cannot(format!("CPU {lost} went offline, or left this process's cpuset or affinity, during the run")));
@@ -348,9 +348,9 @@ impl<'a> Session<'a> {
 
     /// Sets up something meanwhile: it runs on other CPUs than those watched as well, and what befalls them then does not count.
     pub(crate) fn aside<T>(&mut self, set_up: impl FnOnce(&mut Self) -> T) -> T {
-        self.noise.iter_mut().for_each(NoiseProbe::set_aside);
+        self.noise.iter_mut().for_each(NoiseProbe::pause);
         let done = set_up(self);
-        self.noise.iter_mut().for_each(NoiseProbe::go_on);
+        self.noise.iter_mut().for_each(NoiseProbe::resume);
         done
     }
 
@@ -374,7 +374,7 @@ impl<'a> Session<'a> {
     /// tells is long on large machines.
     pub(crate) fn stolen(&self, cpus: &IdSet) -> Option<f64> {
         self.setting.machine.identity.hypervisor.as_ref()?;
-        memgauge_linux::noise::stolen_seconds(&self.setting.root, cpus)
+        memgauge_os::noise::stolen_seconds(&self.setting.root, cpus)
     }
 
     /// Whether a burst was disturbed, and by what; with the frequency of `cpu`, one of its CPUs, right after it.
@@ -524,7 +524,7 @@ mod tests {
             fn progress(&mut self, _: f64) {}
         }
         let root = std::path::Path::new("/");
-        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             eprintln!("skipped: no sysfs");
             return;
         };

@@ -13,8 +13,8 @@ use memgauge_core::result::{Evidence, Noise, Trial};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::{Chase, Trace};
 use crate::chain::{self, Exits};
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_window_in_which_the_thread_was_gone_does_not_count() {
         let clock = Clock::calibrate(std::path::Path::new("/"));
-        let window = clock.ticks_of(POINT_WINDOW);
+        let window = clock.to_ticks(POINT_WINDOW);
         let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
         let trace = |late: u64| Trace::of(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
         let expected = clock.ns(window) / (100.0 * kernels::CHASE_UNROLL as f64);

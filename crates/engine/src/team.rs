@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use memgauge_linux::{cpu, noise};
+use memgauge_os::{cpu, noise};
 
 /// Stack of a worker: loops and a few calls. Small, because there may be a thousand.
 const STACK_BYTES: usize = 256 << 10;

@@ -17,7 +17,7 @@ use memgauge_core::plan::{Handoff, Probe, Transfers};
 use memgauge_core::result::{Evidence, Pushes};
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use crate::handoff::{Baton, PATIENCE, Track, protocol};
 use crate::pages::combined_pages;
@@ -274,7 +274,7 @@ impl Session<'_> {
             tracks.push((plan, buffer, start, reads, pushes));
         }
         // Set once everything is allocated, so that all end together.
-        let end = clock.now() + clock.ticks_of(run);
+        let end = clock.now() + clock.to_ticks(run);
         for (plan, buffer, start, reads, pushes) in tracks {
             let hops = (plan.window.0 / plan.stride.0) as usize;
             let track = Track { parties: 2, other: reads, buffer, start, hops, clock, end, baton: Baton::new() };
@@ -317,7 +317,7 @@ mod tests {
     use memgauge_core::plan::Work;
     use memgauge_core::spec::{Spec, Task, TransferShape};
     use memgauge_core::units::Bytes;
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     #[test]
     fn the_whole_interval_decides() {
@@ -336,7 +336,7 @@ mod tests {
             fn progress(&mut self, _: f64) {}
         }
         let root = std::path::Path::new("/");
-        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             eprintln!("skipped: no sysfs");
             return;
         };

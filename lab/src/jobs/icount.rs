@@ -16,10 +16,10 @@ use memgauge_core::result::Report;
 use memgauge_core::topology::Identity;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS};
-use memgauge_linux::clock::{self, Clock};
-use memgauge_linux::memory::Buffer;
-use memgauge_linux::noise;
-use memgauge_linux::perf::{Catalogue, Counting, EventSet};
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::counters::{Catalogue, EventSet, OpenCounters};
+use memgauge_os::memory::Buffer;
+use memgauge_os::noise;
 
 use crate::contract::{KERNEL_TESTS, SHARE};
 use crate::program::{measured, memgauge};
@@ -263,7 +263,7 @@ fn turns_are_scaled() -> Result<()> {
     let catalogue = Catalogue::read("/".as_ref(), &Identity::default(), 0);
     let choice = catalogue.named("inst_retired")?;
     let set = EventSet { groups: vec![vec![choice]; EVENTS], system: Vec::new() };
-    let counting = Counting::of_this_thread(&set);
+    let counting = OpenCounters::for_this_thread(&set);
     let before = counting.read();
     let adds = 400_000_000;
     counting.enable();

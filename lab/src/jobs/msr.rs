@@ -87,9 +87,9 @@ fn what_an_emulated_cpu_forgets_is_not_claimed() -> Result<()> {
 
 /// TSC_AUX keeps what it is given, on each CPU its own: the same way through the kernel's device as the prefetchers' register.
 fn a_register_that_keeps_its_value_is_written_and_restored() -> Result<()> {
-    use memgauge_linux::msr::{DEV_CPU, Fault, Msr};
+    use memgauge_os::prefetch::{MSR_DEVICES, Msr, MsrFault};
     const TSC_AUX: u32 = 0xC000_0103;
-    let msr = Msr::new(DEV_CPU, "/");
+    let msr = Msr::new(MSR_DEVICES, "/");
     for cpu in [0, 1] {
         let before = msr.read(cpu, TSC_AUX)?;
         ensure!(before == u64::from(cpu), "Linux puts the CPU's number there: {before:#x}");
@@ -98,7 +98,7 @@ fn a_register_that_keeps_its_value_is_written_and_restored() -> Result<()> {
         msr.write(cpu, TSC_AUX, before)?;
     }
     let forgotten = msr.write(0, 0x1A4, 1).err().context("0x1a4 keeps its value here")?;
-    ensure!(matches!(forgotten.fault, Fault::Forgotten { read: 0, .. }), "{forgotten}");
+    ensure!(matches!(forgotten.fault, MsrFault::Forgotten { read: 0, .. }), "{forgotten}");
     Ok(())
 }
 
@@ -123,9 +123,9 @@ fn an_offline_cpu_is_named() -> Result<()> {
     ensure!(groups.len() == 1 && groups[0].cpus == IdSet::one(0), "{groups:?}");
     // Its device is gone with it, and what the kernel says then is told apart from a missing module.
     set_online(1, false)?;
-    let read = memgauge_linux::msr::Msr::new(memgauge_linux::msr::DEV_CPU, "/").read(1, 0x1A4);
+    let read = memgauge_os::prefetch::Msr::new(memgauge_os::prefetch::MSR_DEVICES, "/").read(1, 0x1A4);
     set_online(1, true)?;
-    ensure!(read == Err(memgauge_linux::msr::MsrError { cpu: 1, fault: memgauge_linux::msr::Fault::Offline(1) }), "{read:?}");
+    ensure!(read == Err(memgauge_os::prefetch::MsrError { cpu: 1, fault: memgauge_os::prefetch::MsrFault::Offline(1) }), "{read:?}");
     Ok(())
 }
 

@@ -1,42 +1,42 @@
-//! Why a buffer could not be had, and what to do about it.
+//! Why a buffer could not be allocated, and what to do about it.
 
 use std::io;
 
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::PageKind;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 
-use super::Backing;
+use super::backing::Backing;
 use super::system::System;
 
-/// A buffer that could not be had as asked.
+/// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct MemoryError {
-    /// Which kind of obstacle.
+    /// What kind of failure it is.
     pub kind: MemoryErrorKind,
     /// What failed, and on what.
     pub what: String,
     /// Why.
     pub why: String,
-    /// The way out.
+    /// What to do about it.
     pub advice: String,
 }
 
-/// Which kind of obstacle.
+/// What kind of failure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryErrorKind {
     /// The size is zero or beyond the address space.
     Size,
     /// The node does not exist or may not be used.
     Node,
-    /// The pages asked for cannot be had.
+    /// The pages asked for are not available.
     Pages,
     /// There is not enough memory.
     Space,
     /// Pages cannot be put on the node.
     Placement,
-    /// A file cannot be made or not be mapped in the directory asked for.
+    /// A file cannot be created or mapped in the directory asked for.
     File,
     /// The kernel refused for another reason.
     System,
@@ -45,7 +45,7 @@ pub enum MemoryErrorKind {
 impl MemoryError {
     fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
         let what = match &plan.directory {
-            Some(directory) => format!("cannot have {} in a file in {directory}", plan.bytes),
+            Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
             None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
         };
         Self { kind, what, why: why.into(), advice: advice.into() }
@@ -58,7 +58,7 @@ pub(super) fn size(plan: &BufferPlan) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
 }
 
-pub(super) fn no_such_node(node: u32, online: &str) -> MemoryError {
+pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     MemoryError {
         kind: MemoryErrorKind::Node,
         what: format!("cannot allocate on node {node}"),
@@ -67,9 +67,11 @@ pub(super) fn no_such_node(node: u32, online: &str) -> MemoryError {
     }
 }
 
-pub(super) fn no_room(plan: &BufferPlan, room: u64) -> MemoryError {
+/// Checks that the node can hold the buffer now. The kernel does not refuse a bound allocation beyond that: it kills the process.
+pub(super) fn check_room(plan: &BufferPlan, system: &System, len: usize) -> Result<(), MemoryError> {
+    let Some(room) = system.room.filter(|room| *room < len as u64) else { return Ok(()) };
     let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
-    MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node")
+    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node"))
 }
 
 pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
@@ -136,8 +138,8 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
             "the kernel found a page with a hardware memory error (EHWPOISON)",
             "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module",
         ),
-        // MADV_POPULATE_WRITE says EFAULT where a store would have raised SIGBUS: the node's part of the pool ran dry, or the control
-        // group's limit on huge pages was reached.
+        // MADV_POPULATE_WRITE returns EFAULT where a store would have raised SIGBUS: the node's part of the pool is used up, or the control
+        // group has reached its limit on huge pages.
         (Backing::Pool(page), Some(libc::EFAULT | libc::ENOMEM)) => MemoryError::new(
             MemoryErrorKind::Pages,
             plan,
@@ -152,7 +154,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
         (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => MemoryError::new(
             MemoryErrorKind::File,
             plan,
-            format!("a page of the file cannot be had: {e}"),
+            format!("the file system cannot provide a page of the file: {e}"),
             "look for errors of the device in dmesg, free space there, or give a smaller --size",
         ),
         (_, Some(libc::ENOMEM | libc::EFAULT)) => MemoryError::new(

@@ -1,18 +1,17 @@
-//! What sysfs says of a node, its pools of huge pages and transparent huge pages.
+//! The state of a node, of its huge-page pools and of transparent huge pages, from sysfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::plan::BufferPlan;
 use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::error::{self, MemoryError};
+use super::backing::Backing;
 use super::map::base_page;
-use crate::sysfs::nodes::pools;
-use crate::sysfs::tree::Tree;
+use crate::topology::nodes::pools;
+use crate::tree::Tree;
 
-/// What bears on one allocation, read just before it.
+/// What affects one allocation, read just before it.
 #[derive(Debug)]
 pub(super) struct System {
     pub(super) root: PathBuf,
@@ -22,14 +21,14 @@ pub(super) struct System {
     pub(super) node_cpus: IdSet,
     /// Whether the node is the only one with memory.
     pub(super) only_node: bool,
-    /// Memory nodes that this process may use, in words of the kernel.
+    /// Memory nodes that this process may use, as the kernel prints them.
     pub(super) mems_allowed: String,
     /// The node's pools.
     pub(super) pools: Vec<PagePool>,
     /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
-    room: Option<u64>,
-    /// Whether transparent huge pages can be had.
-    pub(super) thp: ThpMode,
+    pub(super) room: Option<u64>,
+    /// The bytes of a transparent huge page, or why there are none.
+    thp: Result<usize, String>,
     /// The setting of transparent huge pages.
     pub(super) thp_setting: String,
     /// Base page in bytes.
@@ -38,28 +37,19 @@ pub(super) struct System {
     pub(super) huge_page: usize,
 }
 
-/// Whether transparent huge pages can be had.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ThpMode {
-    /// Of this many bytes, when asked for by madvise.
-    Usable(usize),
-    /// Why not.
-    Off(String),
-}
-
 impl System {
-    /// Reads what bears on an allocation on `node`.
+    /// Reads what affects an allocation on `node`.
     ///
     /// # Errors
-    /// When the node is not online.
-    pub(super) fn read(root: &Path, node: u32) -> Result<Self, MemoryError> {
+    /// The nodes that are online, when `node` is not among them.
+    pub(super) fn read(root: &Path, node: u32) -> Result<Self, IdSet> {
         let nodes = root.join("sys/devices/system/node");
         let list = |name: &str| fs::read_to_string(nodes.join(name)).ok().and_then(|t| t.parse::<IdSet>().ok());
         let online = list("online");
         // A kernel without NUMA has one node, called 0.
         let exists = online.as_ref().map_or(node == 0, |ids| ids.contains(node));
         if !exists {
-            return Err(error::no_such_node(node, &online.unwrap_or_else(|| IdSet::one(0)).to_string()));
+            return Err(online.unwrap_or_else(|| IdSet::one(0)));
         }
         let own = nodes.join(format!("node{node}"));
         let node_cpus = list(&format!("node{node}/cpulist"))
@@ -102,8 +92,8 @@ impl System {
         }
     }
 
-    /// Pages of the pool that can be taken: those free on the node, less what mappings of others have reserved. Reservations are
-    /// counted for the whole machine only.
+    /// Pages of the pool that can be taken: those free on the node, less what other mappings have reserved. The kernel counts reservations
+    /// for the whole machine only.
     pub(super) fn usable(&self, pool: &PagePool) -> u64 {
         let global = self.root.join("sys/kernel/mm/hugepages").join(folder_name(pool.page.0));
         match (number(&global.join("free_hugepages")), number(&global.join("resv_hugepages"))) {
@@ -112,7 +102,7 @@ impl System {
         }
     }
 
-    /// The file that sets the size of the node's pool of `page` bytes, as people type it.
+    /// The file that sets the size of the node's pool of `page` bytes.
     pub(super) fn pool_file(&self, node: u32, page: u64) -> PathBuf {
         self.root.join(self.pool_folder(node)).join(folder_name(page)).join("nr_hugepages")
     }
@@ -121,15 +111,12 @@ impl System {
         if self.numa { format!("sys/devices/system/node/node{node}/hugepages") } else { "sys/kernel/mm/hugepages".to_owned() }
     }
 
-    /// Whether the node can hold the buffer now: beyond that, a bound allocation is not refused, it gets the process killed.
+    /// Transparent huge pages as a backing.
     ///
     /// # Errors
-    /// When it cannot.
-    pub(super) fn check_room(&self, plan: &BufferPlan, len: usize) -> Result<(), MemoryError> {
-        match self.room {
-            Some(room) if room < len as u64 => Err(error::no_room(plan, room)),
-            _ => Ok(()),
-        }
+    /// In words, why they are not available.
+    pub(super) fn thp_backing(&self) -> Result<Backing, String> {
+        self.thp.clone().map(Backing::Thp)
     }
 }
 
@@ -156,15 +143,15 @@ pub(super) fn room(meminfo: &str) -> Option<u64> {
 /// Size of the huge page that one entry of the page tables' second level maps.
 fn huge_page(root: &Path) -> u64 {
     let file = root.join("sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-    // Kernels without transparent huge pages do not say; on x86-64, and elsewhere with base pages of 4 KiB, it is 2 MiB.
+    // Kernels without transparent huge pages do not have the file. On x86-64, and elsewhere with base pages of 4 KiB, the size is 2 MiB.
     number(&file).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20)
 }
 
-/// Whether transparent huge pages can be had by madvise, and the setting in a word.
-pub(super) fn thp(root: &Path) -> (ThpMode, String) {
+/// The bytes of a transparent huge page that madvise can get, or why there are none; and the current setting.
+pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
     let (tree, folder) = (Tree::new(root), "sys/kernel/mm/transparent_hugepage");
     let Some(global) = tree.chosen(&format!("{folder}/enabled")) else {
-        return (ThpMode::Off("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
+        return (Err("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
     };
     let page = huge_page(root);
     // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
@@ -173,12 +160,12 @@ pub(super) fn thp(root: &Path) -> (ThpMode, String) {
         _ => global,
     };
     if setting == "never" {
-        return (ThpMode::Off(format!("transparent huge pages of {} are off ('never')", Bytes(page))), setting);
+        return (Err(format!("transparent huge pages of {} are off ('never')", Bytes(page))), setting);
     }
     // SAFETY: PR_GET_THP_DISABLE only reads a flag; its other arguments must be zero.
     if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
         let why = "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it)";
-        return (ThpMode::Off(why.to_owned()), setting);
+        return (Err(why.to_owned()), setting);
     }
-    (ThpMode::Usable(page as usize), setting)
+    (Ok(page as usize), setting)
 }
