@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use memgauge_core::result::Report;
 
+mod circles;
 mod lab;
 mod machines;
 mod peers;
@@ -33,6 +34,8 @@ enum Chore {
     Lab(lab::LabArgs),
     /// Compare memgauge with other benchmarks that are installed or built in a folder, in turn
     Peers(peers::PeersArgs),
+    /// Fail where files of a crate import each other in a circle
+    Circles(circles::CirclesArgs),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Chore::Machines { check: true } => machines::check(&machines_folder()),
         Chore::Lab(args) => lab::lab(&args),
         Chore::Peers(args) => peers::peers(&args),
+        Chore::Circles(args) => circles::circles(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
