@@ -6,7 +6,7 @@
 /// The instructions `$op`, in turn, for each part (offset in a line) of each line (offset in a burst). They use `\line` and `\part`,
 /// and `\burst`, which the loop around them counts.
 macro_rules! each {
-    ($lines:literal, $parts:literal, $($op:expr),+) => {
+    ($lines:literal, $parts:expr, $($op:expr),+) => {
         concat!(".irp line,", $lines, "\n.irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n.endr\n")
     };
 }
@@ -18,7 +18,7 @@ macro_rules! lines {
 
 /// The instructions `$op`, in turn, for each part (offset in a line) of one line.
 macro_rules! parts {
-    ($parts:literal, $($op:expr),+) => { concat!(".irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n") };
+    ($parts:expr, $($op:expr),+) => { concat!(".irp part,", $parts, "\n", $($op, "\n",)+ ".endr\n") };
 }
 
 /// The instructions `$op`, in turn, `$n` times.

@@ -10,30 +10,30 @@ mod strided;
 
 use std::arch::asm;
 
-use crate::kernel::{Kernel, joined};
+use crate::kernel::{Kernel, joined, total};
 
 pub(crate) use cpu::{counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
 pub(crate) const ISA: &str = "x86_64";
 
-pub(crate) const KERNELS: &[Kernel] = &{
-    const COUNT: usize = 3 * (stream::PER_WIDTH + strided::PER_WIDTH + random::PER_WIDTH + line_use::PER_WIDTH) + 2;
-    joined::<COUNT>(&[
-        &stream::SSE2,
-        &stream::AVX2,
-        &stream::AVX512,
-        &stream::string::KERNELS,
-        &strided::SSE2,
-        &strided::AVX2,
-        &strided::AVX512,
-        &random::SSE2,
-        &random::AVX2,
-        &random::AVX512,
-        &line_use::SSE2,
-        &line_use::AVX2,
-        &line_use::AVX512,
-    ])
-};
+/// Kernels by form, and in each by width.
+const LISTS: &[&[Kernel]] = &[
+    stream::SSE2,
+    stream::AVX2,
+    stream::AVX512,
+    stream::string::KERNELS,
+    strided::SSE2,
+    strided::AVX2,
+    strided::AVX512,
+    random::SSE2,
+    random::AVX2,
+    random::AVX512,
+    line_use::SSE2,
+    line_use::AVX2,
+    line_use::AVX512,
+];
+
+pub(crate) const KERNELS: &[Kernel] = &joined::<{ total(LISTS) }>(LISTS);
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
