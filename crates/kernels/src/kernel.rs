@@ -2,6 +2,7 @@
 
 use memgauge_core::traffic::{Access, Form, Mix, Width};
 
+use crate::line::{LINE, Line};
 use crate::order::Order;
 
 /// The most streams that a kernel has.
@@ -9,13 +10,6 @@ pub const MAX_STREAMS: usize = 4;
 
 /// Bursts in one step of every kernel.
 pub const BURSTS_PER_STEP: u32 = 4;
-
-/// Bytes of a cache line: the unit in which kernels touch memory on every instruction set here. Machines with 128-byte lines
-/// (some Arm cores) see two consecutive accesses to each.
-pub const LINE: u32 = 64;
-
-/// The byte of which lines stored consist unless a [`Walk`] says otherwise.
-pub const STORED_BYTE: u8 = 0xA5;
 
 /// One memory stream of a kernel: the bytes that one step reads and writes there, each of them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,27 +39,6 @@ impl Stream {
     /// A window of which a burst reads some lines and writes others: bytes read and written per burst.
     pub(crate) const fn both((read, write): (u32, u32)) -> Self {
         Self { read: read * BURSTS_PER_STEP, write: write * BURSTS_PER_STEP }
-    }
-}
-
-/// The content of one cache line.
-#[repr(C, align(64))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line(pub [u8; LINE as usize]);
-
-impl Line {
-    /// What kernels store unless told otherwise: [`STORED_BYTE`]s.
-    pub const STORED: Self = Self([STORED_BYTE; LINE as usize]);
-    /// Zeros, with which a checksum begins.
-    pub const ZERO: Self = Self([0; LINE as usize]);
-
-    /// The exclusive or of its eight 8-byte words.
-    pub fn xor_of_words(&self) -> u64 {
-        let mut sum = 0;
-        for word in self.0.as_chunks().0 {
-            sum ^= u64::from_ne_bytes(*word);
-        }
-        sum
     }
 }
 
@@ -300,6 +273,6 @@ pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
             n += 1;
         }
     }
-    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is the total of the lists");
+    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is not the total of the lists");
     out
 }

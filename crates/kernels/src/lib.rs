@@ -36,6 +36,7 @@ use memgauge_core::plan::KernelRow;
 use memgauge_core::traffic::LineUse;
 
 mod kernel;
+mod line;
 mod order;
 #[macro_use]
 mod text;
@@ -53,11 +54,10 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as arch;
 
-pub use kernel::{BURSTS_PER_STEP, Kernel, LINE, Line, MAX_STREAMS, STORED_BYTE, Stream, Walk};
+pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
+pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
-
-/// Hops of [`chase`] between two of its branches.
-pub const CHASE_UNROLL: usize = 64;
+pub use text::CHASE_UNROLL;
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.
 pub fn all() -> &'static [Kernel] {

@@ -5,7 +5,7 @@
 //! kernel takes two instructions to a line's place. (On Zen 5, a permutation computed for each line, eight instructions, gave less than
 //! half of the bandwidth.)
 
-use crate::kernel::LINE;
+use crate::line::LINE;
 
 /// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
 const BLOCK_UNIT: usize = 36;

@@ -11,6 +11,7 @@ mod strided;
 use std::arch::asm;
 
 use crate::kernel::{Kernel, joined, total};
+use crate::text::CHASE_UNROLL;
 
 pub(crate) use cpu::{counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
@@ -89,7 +90,7 @@ pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
             "jnz 2b",
             "3:",
             at = inout(reg) at,
-            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            rounds = inout(reg) hops / CHASE_UNROLL => _,
             options(readonly, nostack),
         );
     }

@@ -6,14 +6,19 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 use super::stream::always;
 
 /// Stores lines of stream `$s` and cleans each to memory, which Linux lets programs do (SCTLR_EL1.UCI).
 macro_rules! store_back {
     ($lines:literal, $s:literal, $bytes:literal) => {
-        lines!($lines, store!("stp", "\\line", $s, $bytes), concat!("add x9, {", $s, "}, #", $bytes, " * \\burst + \\line\n dc cvac, x9"))
+        lines!(
+            $lines,
+            store_lines!("stp", "\\line", $s, $bytes),
+            concat!("add x9, {", $s, "}, #", $bytes, " * \\burst + \\line\n dc cvac, x9")
+        )
     };
 }
 

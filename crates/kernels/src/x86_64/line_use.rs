@@ -4,7 +4,8 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines, joined, total};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines, joined, total};
+use crate::line::LINE;
 
 use super::cpu;
 

@@ -4,7 +4,8 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 use crate::order::STEP_LINES;
 
 /// The next line's offset in the window to `{line}`, which held the line to store until that was in registers. `\line` is the offset of
