@@ -32,7 +32,7 @@ pub(crate) struct CirclesArgs {
 
 /// Prints the circles of every package below a folder, and fails when there are any.
 pub(crate) fn circles(args: &CirclesArgs) -> Result<()> {
-    let root = args.root.clone().unwrap_or_else(crate::project_folder);
+    let root = args.root.clone().unwrap_or_else(crate::folders::project_folder);
     let mut totals = Vec::new();
     for folder in packages(&root)? {
         let circles = Circles::read(&folder)?;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,9 +15,11 @@ use memgauge_lab::{Arch, JOBS, Job, Outcome, Release};
 mod emulate;
 mod image;
 mod packages;
+mod programs;
 mod qemu;
 
 use packages::Packages;
+use programs::{cargo_for, find_program, run};
 
 /// What `cargo xtask lab` takes.
 #[derive(Debug, clap::Args)]
@@ -58,7 +60,7 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     }
     let (jobs, targets) = chosen(&args.jobs)?;
     check_tools(&jobs, &targets)?;
-    let folder = crate::target_folder().join("lab");
+    let folder = crate::folders::target_folder().join("lab");
     fs::create_dir_all(&folder)?;
     if args.shell {
         let [job] = jobs[..] else { bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them") };
@@ -205,12 +207,6 @@ fn tool_package(tool: &str) -> &'static str {
     }
 }
 
-fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder: PathBuf| folder.join(name)).find(|file| file.exists())
-}
-
 /// Everything that a guest boots.
 struct Prepared {
     qemu: PathBuf,
@@ -282,15 +278,7 @@ fn build(arch: Arch) -> Result<PathBuf> {
     let mut cargo = cargo_for(&target, "rust-lld");
     cargo.args(["build", "--quiet", "--release", "--target", &target, "-p", "memgauge", "-p", "memgauge-lab"]);
     ensure!(cargo.status()?.success(), "the programs for {target} do not build");
-    Ok(crate::target_folder().join(target).join("release"))
-}
-
-/// Cargo, with a linker for another target.
-fn cargo_for(target: &str, linker: &str) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), linker);
-    cargo.current_dir(crate::project_folder());
-    cargo
+    Ok(crate::folders::target_folder().join(target).join("release"))
 }
 
 /// Copies the machines that a guest recorded, by way of the folder `scratch`. One that says the same as the one of its name that is there
@@ -300,7 +288,7 @@ fn keep_recordings(share: &Path, scratch: &Path) -> Result<Vec<String>> {
     for entry in fs::read_dir(share)? {
         let new = entry?.path();
         let Some(name) = new.file_name().and_then(|n| n.to_str()).filter(|n| n.ends_with(".tar.gz")) else { continue };
-        let kept = crate::project_folder().join("tests/machines").join(name);
+        let kept = crate::folders::project_folder().join("tests/machines").join(name);
         let known = kept.exists().then(|| Archived::read(&kept, scratch)).transpose()?;
         if known == Some(Archived::read(&new, scratch)?) {
             said.push(format!("recorded before, and the same: {}", kept.display()));
@@ -349,13 +337,6 @@ fn last_lines(console: &Path) -> String {
     let text = fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
-}
-
-/// Runs a program to its end and gives what it printed.
-fn run(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(output.status.success(), "{} failed: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

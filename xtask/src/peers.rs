@@ -29,13 +29,15 @@ mod sysbench;
 mod table;
 mod tinymembench;
 mod tool;
+mod tools;
 mod xmem;
 
 use command::{Call, Said};
 use compare::Series;
 use row::Row;
 use table::{Outcome, Part};
-use tool::{Found, TOOLS, Tool, Way};
+use tool::{Found, Tool, Way};
+use tools::TOOLS;
 
 /// What `cargo xtask peers` takes.
 #[derive(Debug, clap::Args)]
@@ -126,9 +128,10 @@ fn wanted(row: &Row, asked: &[String]) -> bool {
 /// Builds memgauge as its users have it, so that tests' and debug builds are never compared.
 fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::project_folder()).status()?;
+    let status =
+        Command::new(cargo).args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::folders::project_folder()).status()?;
     ensure!(status.success(), "memgauge could not be built");
-    Ok(crate::target_folder().join("release/memgauge"))
+    Ok(crate::folders::target_folder().join("release/memgauge"))
 }
 
 /// The tools named, or all but the slow ones.
@@ -148,7 +151,7 @@ fn found(folder: Option<&Path>, tools: &[&Tool]) -> Result<Found> {
     if let Some(folder) = folder {
         ensure!(folder.is_dir(), "{} is no folder", folder.display());
     }
-    let mut files = tool::find(folder, &std::env::var("PATH").unwrap_or_default());
+    let mut files = tools::find(folder, &std::env::var("PATH").unwrap_or_default());
     files.retain(|name, _| tools.iter().any(|tool| tool.files.contains(name)));
     let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let mut found = Found { files, thp_always: thp.contains("[always]"), ..Found::default() };

@@ -9,8 +9,8 @@ use memgauge_core::result::{Experiment, PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "cgroup",

@@ -5,8 +5,8 @@ use memgauge_core::result::{PageKind, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::pool_state;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "gigapages",

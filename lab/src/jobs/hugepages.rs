@@ -8,8 +8,8 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use crate::fragment;
 use crate::guest::{self, pool, pool_state};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "hugepages",

@@ -22,8 +22,8 @@ use memgauge_linux::noise;
 use memgauge_linux::perf::{Catalogue, Counting, EventSet};
 
 use crate::contract::{KERNEL_TESTS, SHARE};
+use crate::job::{Arch, Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Arch, Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "icount",

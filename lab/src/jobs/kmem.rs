@@ -9,8 +9,8 @@ use memgauge_core::result::{Experiment, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "kmem",

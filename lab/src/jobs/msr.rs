@@ -9,8 +9,8 @@ use memgauge_core::result::Report;
 use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{Memgauge, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "msr",

@@ -10,8 +10,8 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge, mlc, works};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "numa",

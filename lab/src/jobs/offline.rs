@@ -8,8 +8,8 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "offline",

@@ -13,8 +13,8 @@ use memgauge_core::note::{Note, Severity};
 use memgauge_core::result::{PageKind, PlacementStatus, Report};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "pmem",

@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use memgauge_core::result::{Experiment, PlacementStatus, QualityReason, Report};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "policies",

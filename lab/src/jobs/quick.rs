@@ -11,8 +11,8 @@ use memgauge_core::findings::{Finding, Health, HealthStatus};
 use memgauge_core::result::{Estimate, Experiment, Metric, Report};
 
 use crate::contract::SHARE;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::memgauge;
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "quick",

@@ -8,8 +8,8 @@ use memgauge_core::result::{Experiment, Measurement, PageKind, PlacementStatus, 
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge, works};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "scan",

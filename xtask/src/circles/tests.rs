@@ -153,10 +153,10 @@ fn circles_are_told_apart() {
 
 #[test]
 fn every_package_below_the_root_is_found() {
-    let found = packages(&crate::project_folder()).unwrap();
+    let found = packages(&crate::folders::project_folder()).unwrap();
     let names: Vec<_> = found.iter().filter_map(|folder| folder.file_name()?.to_str()).collect();
     for name in ["core", "kernels", "lab", "xtask"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    assert!(packages(&crate::project_folder().join("docs")).is_err());
+    assert!(packages(&crate::folders::project_folder().join("docs")).is_err());
 }
