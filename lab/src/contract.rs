@@ -1,4 +1,4 @@
-//! What the host's and the guest's side share: names, and what became of a test.
+//! What the host's and the guest's side share: names, and results of tests.
 
 /// Tag of the folder that host and guest share.
 pub const SHARE_TAG: &str = "share";
@@ -6,7 +6,7 @@ pub const SHARE_TAG: &str = "share";
 pub const SHARE: &str = "/share";
 /// In the shared folder: one [`Outcome`] a line, as JSON.
 pub const OUTCOMES: &str = "outcomes";
-/// In the shared folder: there when all tests ran.
+/// In the shared folder: exists once all tests have run.
 pub const DONE: &str = "done";
 /// Argument of the kernel that names the job to the guest's first process.
 pub const JOB_ARGUMENT: &str = "lab.job=";
@@ -17,13 +17,13 @@ pub const MODULES: &str = "/modules/order";
 /// In the guest: the kernels crate's test programs, where the machine asks for them.
 pub const KERNEL_TESTS: &str = "/kernel-tests";
 
-/// What became of a test.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Outcome {
     /// Its name.
     pub test: String,
     /// How long it took in the guest.
     pub seconds: f64,
-    /// Why it failed; `None`: it passed.
+    /// Why it failed; `None` if it passed.
     pub failure: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::Result;
 
-/// A virtual machine and what is tried in it.
+/// A virtual machine and the tests that run in it.
 pub struct Job {
     /// Its name on the command line.
     pub name: &'static str,
@@ -22,11 +22,11 @@ pub struct Job {
 pub struct Machine {
     /// Its instruction set.
     pub arch: Arch,
-    /// Arguments for QEMU beside those that every guest gets: machine, CPUs, memory, devices.
+    /// Arguments for QEMU in addition to those of every guest: machine, CPUs, memory, devices.
     pub qemu: &'static [&'static str],
-    /// Arguments for the kernel beside those that every guest gets.
+    /// Arguments for the kernel in addition to those of every guest.
     pub kernel: &'static [&'static str],
-    /// Kernel modules to load, beside those that every guest gets; what they depend on comes by itself.
+    /// Kernel modules to load, in addition to those of every guest. Their dependencies are added.
     pub modules: &'static [&'static str],
     /// Programs of the building machine that the tests call, with the libraries that they need.
     pub tools: &'static [&'static str],
@@ -36,7 +36,7 @@ pub struct Machine {
     pub release: Release,
 }
 
-/// The usual machine: nothing but processors and memory still to be said.
+/// A plain machine: a job adds its processors and memory.
 pub const PLAIN: Machine =
     Machine { arch: Arch::X86_64, qemu: &[], kernel: &[], modules: &[], tools: &[], kernel_tests: false, release: Release::Stable };
 
@@ -74,7 +74,7 @@ pub enum Release {
     Backports,
 }
 
-/// Something to show.
+/// A test.
 pub struct Test {
     /// Its name, unique in the job.
     pub name: &'static str,

@@ -1,7 +1,7 @@
-//! The lab: memgauge on kernels and machines that one small machine cannot show.
+//! The lab: tests of memgauge on kernels and machines that a single small machine does not have.
 //!
 //! A [`Job`] is a virtual machine and the tests to run in it, both in one file below `jobs/`. The host's side (`cargo xtask lab`) reads
-//! the machine, boots it under QEMU's software emulation and prints what the tests said; the guest's side (`main.rs`, the first process
+//! the machine, boots it under QEMU's software emulation and prints the tests' results; the guest's side (`main.rs`, the first process
 //! there) runs the tests, which run the released program as a user would and judge its JSON.
 //!
 //! Emulated memory has no speed: no test here looks at nanoseconds, except on the guest of `icount`, where one instruction takes

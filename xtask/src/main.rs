@@ -1,5 +1,5 @@
-//! memgauge's own chores.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a chore prints what it did")]
+//! memgauge's development tasks.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task prints what it did")]
 
 use std::process::ExitCode;
 
@@ -12,10 +12,10 @@ mod machines;
 mod peers;
 mod schema;
 
-/// memgauge's own chores.
+/// memgauge's development tasks.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
-enum Chore {
+enum Command {
     /// Write the schema of results from the types
     Schema {
         /// Only check that the file is up to date
@@ -37,13 +37,13 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    let done = match Chore::parse() {
-        Chore::Schema { check } => schema::schema(check),
-        Chore::Machines { check: false } => machines::write(&folders::machines_folder()),
-        Chore::Machines { check: true } => machines::check(&folders::machines_folder()),
-        Chore::Lab(args) => lab::lab(&args),
-        Chore::Peers(args) => peers::peers(&args),
-        Chore::Circles(args) => circles::circles(&args),
+    let done = match Command::parse() {
+        Command::Schema { check } => schema::schema(check),
+        Command::Machines { check: false } => machines::write(&folders::machines_folder()),
+        Command::Machines { check: true } => machines::check(&folders::machines_folder()),
+        Command::Lab(args) => lab::lab(&args),
+        Command::Peers(args) => peers::peers(&args),
+        Command::Circles(args) => circles::circles(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

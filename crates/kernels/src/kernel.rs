@@ -5,7 +5,7 @@ use memgauge_core::traffic::{Access, Form, Mix, Width};
 use crate::line::{LINE, Line};
 use crate::order::Order;
 
-/// The most streams that a kernel has.
+/// The largest number of streams of any kernel.
 pub const MAX_STREAMS: usize = 4;
 
 /// Bursts in one step of every kernel.
@@ -55,8 +55,8 @@ pub struct Walk<'a> {
     /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_step) of each run. Rounded down to whole
     /// bursts.
     pub index: usize,
-    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats the first byte of
-    /// it; `dc zva` stores zeros whatever it is.
+    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats its
+    /// first byte; `dc zva` always stores zeros.
     pub stored: &'a Line,
     /// Checked lines: the exclusive or of what it was before the run and of every line loaded.
     pub sum: Line,
@@ -157,7 +157,7 @@ impl Kernel {
         self.streams.iter().map(|s| u64::from(s.write)).sum()
     }
 
-    /// Lines that one step loads, all streams together: what memory moves, times 64 bytes, whatever part of a line is touched.
+    /// Lines that one step loads, all streams together: memory moves 64 bytes for each, even where only a part of the line is touched.
     #[inline]
     pub fn lines_read_per_step(&self) -> u64 {
         self.read_per_step() / u64::from(self.touched)

@@ -13,7 +13,7 @@ pub const STORED_BYTE: u8 = 0xA5;
 pub struct Line(pub [u8; LINE as usize]);
 
 impl Line {
-    /// What kernels store unless told otherwise: [`STORED_BYTE`]s.
+    /// What kernels store by default: [`STORED_BYTE`]s.
     pub const STORED: Self = Self([STORED_BYTE; LINE as usize]);
     /// Zeros, with which a checksum begins.
     pub const ZERO: Self = Self([0; LINE as usize]);

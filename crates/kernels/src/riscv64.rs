@@ -120,7 +120,7 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
 
 pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
     let mut at = start;
-    // Fences as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // Fences as in `ticks_fenced`; what follows the second reading is not timed and needs no fence.
     // SAFETY: reads what the caller promises to be readable and writes `batches`.
     unsafe {
         asm!(

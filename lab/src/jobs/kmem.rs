@@ -76,7 +76,7 @@ fn becomes_memory() -> Result<()> {
     let target = guest::read(dax.join("devices/dax0.0/target_node"))?;
     ensure!(target == NODE.to_string(), "the module would become memory of node {target}");
     guest::write(dax.join("drivers/device_dax/unbind"), "dax0.0")?;
-    // This driver takes the device at once.
+    // This driver claims the device at once.
     guest::write(dax.join("drivers/kmem/new_id"), "dax0.0")?;
     for block in blocks("offline")? {
         guest::write(&block, "online_movable")?;

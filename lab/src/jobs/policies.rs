@@ -9,7 +9,7 @@ use crate::program::{is_matrix, lost_only, measured, memgauge};
 
 pub(crate) const JOB: Job = Job {
     name: "policies",
-    about: "mbind, set_mempolicy, get_mempolicy and move_pages refused: first touch, verified or said not to be",
+    about: "mbind, set_mempolicy, get_mempolicy and move_pages refused: first touch, verified or reported as unverified",
     optional: false,
     machine: Machine { qemu: super::hugepages::QEMU, kernel: &["numa_balancing=disable"], ..PLAIN },
     tests: tests![

@@ -40,7 +40,7 @@ const QEMU: &[&str] = &[
 /// for an interval also where half of the bursts do not count.
 const QUICK: &str = "quick --size 1M --pages 4k --time 120ms";
 
-/// A check's result and verdict, whatever its exit status.
+/// A check's result and verdict, for any exit status.
 fn checked(line: &str) -> Result<(Report, Health)> {
     let ran = memgauge(line).run()?;
     let report = ran.report.with_context(|| format!("{line}: no result; {}", ran.stderr))?;
@@ -53,7 +53,7 @@ fn checked(line: &str) -> Result<(Report, Health)> {
         HealthStatus::CouldNotMeasure => 4,
     };
     ensure!(ran.status == Some(status), "exit status {:?} for {:?}", ran.status, health.status);
-    // What a virtual machine's firmware and host do is not known.
+    // A guest cannot see what its firmware and host do.
     ensure!(health.status != HealthStatus::Failure, "a failure on a virtual machine: {health:?}");
     Ok((report, health))
 }
@@ -122,7 +122,7 @@ fn an_equal_result_accuses_nobody() -> Result<()> {
 fn time_ends_it() -> Result<()> {
     let begun = Instant::now();
     let (report, health) = checked("quick --size 1M --time 20s --within 6s")?;
-    // Two cells of 20 s would be more; an emulator takes its time to start.
+    // Two cells of 20 s would be more; an emulator starts slowly.
     ensure!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     ensure!(finding(&health, "left-out").is_some() && !report.complete, "{health:?}");
     Ok(())

@@ -1,4 +1,4 @@
-//! What is known of a tool: its files, how it is asked for a row, how its answer is read. Each has a file of its own.
+//! A tool: its programs, its commands for a row, and how their output is read. Each tool has a file of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     /// Names of its programs; each may be there or not.
     pub(super) files: &'static [&'static str],
-    /// Why it takes part only when it is named; none for the others.
+    /// Why it runs only if it is named; `None` for the others.
     pub(super) slow: Option<&'static str>,
-    /// A command whose output names its version, and the words before it; none when it has none.
+    /// A command whose output names its version, and the words before it; `None` if there is no such command.
     pub(super) version: Option<(&'static [&'static str], &'static str)>,
-    /// Its ways to do what a row says, none when it cannot. The fastest in a trial takes part.
+    /// Its ways to measure a row; empty if it cannot. The fastest in a trial is used.
     pub(super) ways: fn(&Row, &Found) -> Vec<Way>,
 }
 

@@ -22,13 +22,13 @@ pub(super) const TOOLS: [Tool; 10] = [
 ];
 
 /// A folder given is searched this deep: sources are built in `tool/`, `tool/src/` or `tool/target/release/`.
-const DEEPEST: usize = 4;
+const MAX_DEPTH: usize = 4;
 
 /// Looks for all tools' programs in `folder`, nearest first, and then on `path` (in the form of `PATH`).
 pub(super) fn find(folder: Option<&Path>, path: &str) -> BTreeMap<&'static str, PathBuf> {
     let mut all: Vec<PathBuf> = Vec::new();
     let mut level: Vec<PathBuf> = folder.map(Path::to_owned).into_iter().collect();
-    for _ in 0..=DEEPEST {
+    for _ in 0..=MAX_DEPTH {
         let mut next = Vec::new();
         for folder in &level {
             let Ok(entries) = fs::read_dir(folder) else { continue };

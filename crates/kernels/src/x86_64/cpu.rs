@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
-/// CPUID bits that the functions here depend on. Asking costs a VM exit in a virtual machine, so they are asked once.
+/// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
 struct Features {
     clflush_optimized: bool,
     clwb: bool,
