@@ -22,7 +22,7 @@ use memgauge_core::plan::{self, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::{HealthStatus, Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
-use memgauge_engine::{LoopError, Setting};
+use memgauge_engine::{LoopError, RunContext};
 use memgauge_os::clock::{self, Clock};
 use memgauge_os::directory::{self, DirectoryError};
 use memgauge_os::{environment, memory, topology};
@@ -162,7 +162,7 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
     report.environment.clock = Some(clock.report());
-    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
+    let setting = RunContext { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
     let mut progress = progress::Progress::new(&plan, quiet);
     let outcome = match hold {
         Some(hold) => hold.run(&plan, &setting, &mut progress),
@@ -208,7 +208,7 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);
-    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
+    let setting = RunContext { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
     let (measured, note) = memgauge_engine::run_loop(&spec, &setting)?;
     report.notes.extend(note);
     let wrong = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);

@@ -12,6 +12,7 @@ use memgauge_core::planner::plan;
 use memgauge_core::result::Report;
 use memgauge_core::spec::*;
 use memgauge_core::topology::Machine;
+use memgauge_core::traffic::*;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::traffic::{LineContent, *};
 use memgauge_core::units::{Bytes, IdSet};

@@ -74,7 +74,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Finds out what can be counted on CPUs like `cpu`.
-    pub(crate) fn new(setting: &Setting<'_>, cpu: u32) -> Self {
+    pub(crate) fn new(setting: &RunContext<'_>, cpu: u32) -> Self {
         let set = Catalogue::read(&setting.root, &setting.machine.identity, cpu).metrics();
         let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
         Self { set, workers: BTreeMap::new(), system, told: false }
@@ -194,7 +194,7 @@ pub(crate) struct Stretch {
 
 impl Stretch {
     /// Opens the events of CPUs like `cpu` on the calling thread.
-    pub(crate) fn open(setting: &Setting<'_>, cpu: u32) -> Self {
+    pub(crate) fn open(setting: &RunContext<'_>, cpu: u32) -> Self {
         let mut bench = Bench::new(setting, cpu);
         if let Some(set) = bench.to_open(cpu) {
             bench.opened(cpu, OpenCounters::for_this_thread(&set));

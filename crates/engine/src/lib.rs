@@ -39,7 +39,7 @@ use memgauge_core::topology::Machine;
 use memgauge_os::clock::Clock;
 
 /// Where a run takes place.
-pub struct Setting<'a> {
+pub struct RunContext<'a> {
     /// The machine that the plan was made for.
     pub machine: &'a Machine,
     /// The clock that times.
@@ -80,6 +80,6 @@ pub trait Observer {
 }
 
 /// Measures everything in `plan`. A cell that fails costs that cell, not the run.
-pub fn run(plan: &Plan, setting: &Setting<'_>, observer: &mut dyn Observer) -> Outcome {
+pub fn run(plan: &Plan, setting: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
     session::Session::new(plan, setting, observer).run()
 }

@@ -177,7 +177,7 @@ impl Lane {
             let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
             // Every thread's order is its own, so that threads that share a buffer do not follow one another.
             let made = Order::new(window / LINE as usize, index as u64);
-            let made = made.ok_or_else(|| format!("a random window of {window} bytes has less than {} lines", Order::FEWEST_LINES))?;
+            let made = made.ok_or_else(|| format!("a random window of {window} bytes has less than {} lines", Order::MIN_LINES))?;
             windows = (bytes / LINE as usize / made.lines()).max(1);
             let steps = made.lines() * LINE as usize / per_step;
             order = Some(Arc::new(made));

@@ -58,7 +58,7 @@ impl From<CellError> for LoopError {
 ///
 /// # Errors
 /// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
-pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
+pub fn run_loop(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
             LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
@@ -125,7 +125,7 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, 
 }
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
-fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError> {
+fn memory(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<Buffer, MemoryError> {
     let plan = |node| BufferPlan {
         bytes: spec.bytes,
         node,
@@ -142,7 +142,7 @@ fn memory(spec: &LoopSpec, setting: &Setting<'_>) -> Result<Buffer, MemoryError>
 }
 
 /// Bandwidth of each pass in GB/s.
-fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut Option<Stretch>) -> (Vec<f64>, LoopProof, Evidence) {
+fn stream(spec: &LoopSpec, setting: &RunContext<'_>, buffer: &Buffer, counted: &mut Option<Stretch>) -> (Vec<f64>, LoopProof, Evidence) {
     let (clock, bytes) = (setting.clock, spec.bytes.0 as usize / 8 * 8);
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
@@ -206,7 +206,7 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
 /// Nanoseconds per hop of each pass.
 fn chase(
     spec: &LoopSpec,
-    setting: &Setting<'_>,
+    setting: &RunContext<'_>,
     buffer: &Arc<Buffer>,
     counted: &mut Option<Stretch>,
 ) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
@@ -270,7 +270,7 @@ mod tests {
         let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
-        let setting = Setting { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
+        let setting = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
         let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
         let done = run_loop(&spec, &setting)?;
         assert_eq!(done.0.counters.is_some(), spec.counters);

@@ -73,7 +73,7 @@ pub(crate) struct Watch {
 
 pub(crate) struct Session<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) setting: &'a Setting<'a>,
+    pub(crate) setting: &'a RunContext<'a>,
     observer: &'a mut dyn Observer,
     pub(crate) team: Team,
     /// What each cell waits for, where it is to wait.
@@ -111,7 +111,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn new(plan: &'a Plan, setting: &'a Setting<'a>, observer: &'a mut dyn Observer) -> Self {
+    pub(crate) fn new(plan: &'a Plan, setting: &'a RunContext<'a>, observer: &'a mut dyn Observer) -> Self {
         Self {
             plan,
             setting,
@@ -531,12 +531,12 @@ mod tests {
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
-        let setting = Setting { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let setting = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
         let outcome = Session::new(&plan, &setting, &mut Nobody).run();
         assert!(!outcome.complete && !outcome.results.is_empty());
         assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)), "{:?}", outcome.results[0].estimate);
         stop.store(true, Ordering::Relaxed);
-        let setting = Setting { deadline: None, ..setting };
+        let setting = RunContext { deadline: None, ..setting };
         let outcome = Session::new(&plan, &setting, &mut Nobody).run();
         assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref().is_some_and(|why| why.starts_with("interrupted"))));
     }

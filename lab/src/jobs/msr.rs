@@ -9,8 +9,8 @@ use memgauge_core::result::Report;
 use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{Memgauge, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "msr",
@@ -51,7 +51,7 @@ fn refused(run: Memgauge, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What `status` wrote, whatever its exit status.
+/// The output of `status`, for any exit status.
 fn status() -> Result<Report> {
     memgauge("prefetch status").run()?.report.context("status wrote nothing")
 }
@@ -79,7 +79,7 @@ fn what_an_emulated_cpu_forgets_is_not_claimed() -> Result<()> {
     refused(memgauge(OFF), &words)?;
     refused(memgauge("prefetch compare --size 1M --time 200ms"), &words)?;
     refused(memgauge("prefetch off"), &words)?;
-    // What the user was told beforehand: bit 2 is a CPU out of specification.
+    // The user was warned beforehand: bit 2 stands for a CPU out of specification.
     let tainted: u64 = guest::read("/proc/sys/kernel/tainted")?.parse()?;
     ensure!(tainted & 4 != 0, "tainted is {tainted}");
     Ok(())
@@ -110,7 +110,7 @@ fn writes_switched_off() -> Result<()> {
     refusal
 }
 
-/// With CPU 1 offline, CPU 0 can be read, and the other is named; nothing is said of it.
+/// With CPU 1 offline, CPU 0 can be read, and the report names CPU 1 and claims nothing about it.
 fn an_offline_cpu_is_named() -> Result<()> {
     set_online(1, false)?;
     let report = status();
@@ -121,7 +121,7 @@ fn an_offline_cpu_is_named() -> Result<()> {
     ensure!(note.message.contains("CPU 1 is offline"), "{note:?}");
     let groups = report.environment.prefetch.context("no state")?.groups;
     ensure!(groups.len() == 1 && groups[0].cpus == IdSet::one(0), "{groups:?}");
-    // Its device is gone with it, and what the kernel says then is told apart from a missing module.
+    // Its device is gone with it. The message differs from that of a missing module.
     set_online(1, false)?;
     let read = memgauge_os::prefetch::Msr::new(memgauge_os::prefetch::MSR_DEVICES, "/").read(1, 0x1A4);
     set_online(1, true)?;
@@ -133,7 +133,7 @@ fn only_root() -> Result<()> {
     memgauge(OFF).without_root().run()?.refused(4, &["root"])
 }
 
-/// Another CPU than this one: the register is asked for by CPUID, never tried.
+/// A different CPU: CPUID says whether it has the register, and no access is tried.
 fn amd_without_the_announcement() -> Result<()> {
     use memgauge_core::prefetchers::{NoControl, controls};
     let mut machine = status()?.machine;
