@@ -1,13 +1,17 @@
-//! Values of options: pages, widths, formats, shares and rates.
+//! Values of options: pages, widths, orders, shares and rates.
 
 use clap::ValueEnum;
+use memgauge_core::result::ChaseOrder;
 use memgauge_core::spec::{PageRequest, WidthRequest};
 use memgauge_core::traffic::Width;
 use memgauge_core::units::ParseError;
 
-/// Which pages, on the command line.
+/// The longest injection delay in core cycles. It is some milliseconds: with longer pauses between bursts there is no load left to measure.
+pub(crate) const MAX_DELAY_CYCLES: u32 = 10_000_000;
+
+/// Which pages.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Pages {
+pub(super) enum PagesArg {
     Auto,
     #[value(name = "4k")]
     Base,
@@ -18,19 +22,19 @@ pub(super) enum Pages {
     Huge1G,
 }
 
-impl From<Pages> for PageRequest {
-    fn from(pages: Pages) -> Self {
+impl From<PagesArg> for PageRequest {
+    fn from(pages: PagesArg) -> Self {
         match pages {
-            Pages::Auto => Self::Auto,
-            Pages::Base => Self::Base,
-            Pages::Thp => Self::Thp,
-            Pages::Huge2M => Self::Huge2M,
-            Pages::Huge1G => Self::Huge1G,
+            PagesArg::Auto => Self::Auto,
+            PagesArg::Base => Self::Base,
+            PagesArg::Thp => Self::Thp,
+            PagesArg::Huge2M => Self::Huge2M,
+            PagesArg::Huge1G => Self::Huge1G,
         }
     }
 }
 
-/// Which width, on the command line.
+/// Which width of loads and stores.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum WidthArg {
     Best,
@@ -56,15 +60,30 @@ impl From<WidthArg> for WidthRequest {
     }
 }
 
-/// Which format, on the command line.
+/// In which order a chase visits lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    Text,
-    Json,
+pub(super) enum OrderArg {
+    WindowLocal,
+    FullRandom,
+    Sequential,
 }
 
-/// The longest injection delay, in core cycles: some milliseconds between bursts, below which nothing measures as load.
-pub(crate) const MOST_CYCLES: u32 = 10_000_000;
+impl From<OrderArg> for ChaseOrder {
+    fn from(order: OrderArg) -> Self {
+        match order {
+            OrderArg::WindowLocal => Self::WindowLocal,
+            OrderArg::FullRandom => Self::FullRandom,
+            OrderArg::Sequential => Self::Sequential,
+        }
+    }
+}
+
+impl OrderArg {
+    /// The order, unless it is the default.
+    pub(super) fn not_default(self) -> Option<ChaseOrder> {
+        (self != Self::WindowLocal).then(|| self.into())
+    }
+}
 
 /// A share of one: `1%`, `0.5%` or `0.01`.
 pub(super) fn parse_percent(text: &str) -> Result<f64, ParseError> {

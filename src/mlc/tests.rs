@@ -14,8 +14,9 @@ use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
 
-use super::letters::{Asked, LETTERS, Letters, MODES, Mode, Refusal, parse, usage};
-use super::sections::{DELAYS, Here, Kind, Request, request};
+use super::letters::{Invocation, LETTERS, Letters, MODES, Mode, parse, usage};
+use super::sections::{DELAYS, Inputs, Request, SectionKind, request};
+use crate::exit::UsageError;
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
 fn two_nodes() -> Machine {
@@ -68,7 +69,7 @@ fn arguments(line: &str) -> Vec<OsString> {
 
 fn letters_of(line: &str) -> (Mode, Letters, Vec<String>) {
     match parse(&arguments(line)) {
-        Ok(Asked::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
+        Ok(Invocation::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -87,7 +88,7 @@ fn files(path: &Path) -> Result<String, String> {
 fn ask_on(line: &str, widths: &[Width]) -> Result<Request, String> {
     let (mode, letters, _) = letters_of(line);
     let (machine, kernels) = (two_nodes(), kernels(widths));
-    request(mode, &letters, &Here { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
+    request(mode, &letters, &Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
 }
 
 fn ask(line: &str) -> Request {
@@ -301,8 +302,8 @@ fn every_ratio_has_its_mix() {
 
 #[test]
 fn a_full_run_is_five_sections_in_order() {
-    let kinds: Vec<Kind> = ask("-e").sections.iter().map(|s| s.kind).collect();
-    assert_eq!(kinds, [Kind::LatencyMatrix, Kind::Peak, Kind::BandwidthMatrix, Kind::Loaded, Kind::C2c]);
+    let kinds: Vec<SectionKind> = ask("-e").sections.iter().map(|s| s.kind).collect();
+    assert_eq!(kinds, [SectionKind::LatencyMatrix, SectionKind::Peak, SectionKind::BandwidthMatrix, SectionKind::Loaded, SectionKind::C2c]);
     let all = ask("-e -r -X -v -t1");
     assert!(!all.prefetchers_on && all.notes.is_empty());
     for section in &all.sections {
@@ -409,7 +410,7 @@ fn what_has_no_effect_is_told_and_nothing_more() {
     }
 }
 
-fn refusal(arg: &str) -> Refusal {
+fn refusal(arg: &str) -> UsageError {
     match parse(&[OsString::from(arg)]) {
         Err(refusal) => refusal,
         other => panic!("{arg}: {other:?}"),
@@ -463,7 +464,7 @@ fn what_is_no_option_is_refused() {
     ] {
         assert!(parse(&[OsString::from(bad)]).is_err(), "{bad}");
     }
-    assert!(refusal("--nothing").message.contains("--nothing"));
+    assert!(refusal("--nothing").0.contains("--nothing"));
 }
 
 #[test]
@@ -474,7 +475,7 @@ fn dashes_of_web_pages_have_their_own_message() {
         ("\u{2013}\u{2013}idle_latency", "--idle_latency"),
         ("\u{2014}b2g", "-b2g"),
     ] {
-        let message = refusal(arg).message;
+        let message = refusal(arg).0;
         assert!(message.contains("U+201") && message.ends_with(fixed), "{message}");
     }
 }
@@ -482,13 +483,13 @@ fn dashes_of_web_pages_have_their_own_message() {
 #[test]
 fn usage_is_asked_for_in_many_ways() {
     for line in ["--help", "--version", "-h", "-h -e", "--idle_latency --help", "-t5 --version"] {
-        assert_eq!(parse(&arguments(line)), Ok(Asked::Usage), "{line}");
+        assert_eq!(parse(&arguments(line)), Ok(Invocation::Usage), "{line}");
     }
     assert!(matches!(letters_of("--idle_latency -h").1.pages, PageRequest::Huge1G));
     let text = usage();
     for row in &LETTERS {
         assert!(text.lines().any(|l| l.starts_with(&format!("  -{}", row.letter)) && l.ends_with(row.help)), "-{}", row.letter);
-        assert_eq!(row.value.is_empty(), matches!(row.takes, super::letters::Takes::Nothing | super::letters::Takes::Switch));
+        assert_eq!(row.value.is_empty(), matches!(row.value_kind, super::letters::ValueKind::Nothing | super::letters::ValueKind::Switch));
     }
     assert!(MODES.iter().all(|(name, ..)| text.contains(name)));
     assert!(text.lines().all(|l| !l.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !l.contains("00000")), "{text}");
@@ -514,7 +515,7 @@ fn the_manual_names_every_mode_letter_and_variable() {
         let described = manual.lines().any(|l| l.strip_prefix(".BI ").or(l.strip_prefix(".B ")).is_some_and(|l| l.starts_with(&head)));
         assert!(described, "-{}", row.letter);
     }
-    for variable in [super::SPEAKER_VARIABLE, super::VERSION_VARIABLE] {
+    for variable in [super::text::NAME_VARIABLE, super::text::VERSION_VARIABLE] {
         assert!(manual.contains(variable), "{variable}");
     }
 }
@@ -545,10 +546,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_argument_vector_panics(args in prop::collection::vec(some_argument(), 0..8)) {
-        if let Ok(Asked::Measure { mode, letters, .. }) = parse(&args) {
+        if let Ok(Invocation::Measure { mode, letters, .. }) = parse(&args) {
             let (machine, kernels) = (MACHINE.clone(), KERNELS.clone());
-            let here = Here { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
-            if let Ok(request) = request(mode, &letters, &here) {
+            let inputs = Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
+            if let Ok(request) = request(mode, &letters, &inputs) {
                 prop_assert!(!request.sections.is_empty());
                 for spec in request.sections.iter().flat_map(|s| &s.specs) {
                     // Refusals are fine; panics are not.
