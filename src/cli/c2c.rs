@@ -17,7 +17,7 @@ use crate::exit::UsageError;
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
   memgauge c2c --node-matrix              modified lines from every node to every other
   memgauge c2c --reader 0 --holder 5 --node 1     one pair, lines homed on node 1
-  memgauge c2c --reader 0 --holder 5 --sharer 6   the same pair, after CPU 6 has loaded the lines too"
+  memgauge c2c --reader 0 --holder 5 --sharer 6   one pair, lines shared with CPU 6"
 )]
 pub(super) struct C2cArgs {
     /// Every pair of CPUs instead of representatives

@@ -24,7 +24,7 @@ use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
 Examples:
-  memgauge                                   measure everything, in under a minute on a small machine
+  memgauge                                   measure everything
   memgauge -o before.json                    the same, and keep the result
   memgauge latency --matrix                  idle latency from every node to every node
   memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of reads and writes from eight CPUs
@@ -74,7 +74,7 @@ enum Command {
     Scan(ScanArgs),
     /// Measure latency and bandwidth over the working set, and find the caches in them.
     Sweep(SweepArgs),
-    /// Read a buffer from begin to end: bandwidth of one thread, with a checksum of what was read.
+    /// Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read.
     Stream(StreamArgs),
     /// Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended.
     Chase(ChaseArgs),

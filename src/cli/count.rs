@@ -28,11 +28,11 @@ pub(crate) struct CountArgs {
     /// How many times to run the program
     #[arg(short, long = "runs", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    #[command(flatten)]
-    pub(crate) report: ReportOptions,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD ARGS")]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
 }
 
 impl CountArgs {

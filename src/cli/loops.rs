@@ -34,7 +34,7 @@ struct LoopOptions {
 }
 
 const STREAM_AFTER_HELP: &str = "\
-One thread reads a buffer from begin to end, again and again, and adds up what it reads. Without options it runs where it is started, in \
+One thread reads a buffer from start to end, again and again, and adds up what it reads. Without options it runs where it is started, in \
 the memory that it is given: it pins no CPU and binds no node.
 
 The buffer holds the numbers of SplitMix64 from the seed, 8 bytes each. The checksum is the exclusive or of all of them: the same size and \

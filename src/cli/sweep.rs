@@ -21,7 +21,7 @@ Examples:
   memgauge sweep --per-domain --max 256M    each last-level cache: are they alike?
   memgauge sweep --all-cpus --bandwidth     all CPUs together, each with its own working set
   memgauge sweep --latency --order full-random --pages 4k    includes the cost of TLB misses
-  memgauge sweep --counters -o sweep.svg    also miss rates and misses, where the machine has counters";
+  memgauge sweep --counters -o sweep.svg    also miss rates, if the machine has counters";
 
 #[derive(Debug, Args)]
 #[command(
