@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod console;
+mod contents;
 mod exit;
 mod host;
 mod mlc;

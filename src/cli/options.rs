@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use memgauge_core::distribution::DEFAULT_BATCH;
 use memgauge_core::prefetchers::PrefetchRequest;
@@ -13,6 +13,7 @@ use memgauge_core::traffic::{Access, LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::values::{MAX_DELAY_CYCLES, OrderArg, PagesArg, WidthArg, parse_gbs, parse_percent};
+use crate::contents;
 
 /// Where to measure.
 #[derive(Debug, Args)]
@@ -345,20 +346,9 @@ impl AccessPattern {
     }
 }
 
-/// A contents file may have this many lines. Caches and compression find no pattern in more.
-const MAX_CONTENT_LINES: usize = 256;
-
-/// Lines of 128 hexadecimal digits; empty ones are skipped.
 fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
-    let contents: Vec<LineContent> = lines
-        .map(|(number, line)| line.parse().with_context(|| format!("line {} of {}", number + 1, path.display())))
-        .collect::<anyhow::Result<_>>()?;
-    ensure!(!contents.is_empty(), "{} has no line of 128 hexadecimal digits", path.display());
-    let (count, file) = (contents.len(), path.display());
-    ensure!(count <= MAX_CONTENT_LINES, "{file} has {count} lines; at most {MAX_CONTENT_LINES} are allowed");
-    Ok(contents)
+    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
 }
 
 /// For the commands whose cells another program may start.

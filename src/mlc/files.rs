@@ -1,23 +1,15 @@
-//! The files that letters name: delays (`-g`), contents of memory (`-M`), what each thread does (`-o`).
+//! The files that letters name: delays (`-g`), and what each thread does (`-o`).
 
 use std::path::{Path, PathBuf};
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::spec::{LineContent, Place, SecondStream, ThreadSpec};
+use memgauge_core::spec::{Place, SecondStream, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::letters::{list, mix, size, whole};
 use crate::cli::values::MAX_DELAY_CYCLES;
-
-/// No version takes more lines of content.
-const MAX_CONTENT_LINES: usize = 256;
-
-/// Lines with their numbers, without blank lines and comments.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_data = |line: &str| !line.is_empty() && !line.starts_with('#');
-    text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())).filter(move |(_, line)| is_data(line))
-}
+use crate::contents::data_lines;
 
 /// Injection delays, one number a line.
 ///
@@ -25,25 +17,10 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Names the line that is not a delay.
 pub(crate) fn delays(text: &str) -> Result<Vec<u32>, String> {
     let delay = |line: &str| whole(line).filter(|&n| n <= MAX_DELAY_CYCLES);
-    let delays: Vec<u32> = lines(text)
+    let delays: Vec<u32> = data_lines(text)
         .map(|(n, line)| delay(line).ok_or_else(|| format!("line {n}: '{line}' is not a delay in cycles")))
         .collect::<Result<_, _>>()?;
     if delays.is_empty() { Err("holds no delay".into()) } else { Ok(delays) }
-}
-
-/// Contents of 64-byte lines, 128 hexadecimal digits each.
-///
-/// # Errors
-/// Names the line that is wrong.
-pub(crate) fn contents(text: &str) -> Result<Vec<LineContent>, String> {
-    let contents: Vec<LineContent> = lines(text)
-        .map(|(n, line)| line.parse().map_err(|_| format!("line {n} is not 128 hexadecimal digits, the content of a 64-byte line")))
-        .collect::<Result<_, _>>()?;
-    match contents.len() {
-        0 => Err("holds no line of content".into()),
-        n if n > MAX_CONTENT_LINES => Err(format!("holds {n} lines of content; at most {MAX_CONTENT_LINES} are allowed")),
-        _ => Ok(contents),
-    }
 }
 
 /// Where a buffer is, as a file of threads names it.
@@ -84,7 +61,7 @@ pub(crate) struct Threads {
 /// Names the line and the field that is wrong.
 pub(crate) fn threads(text: &str, latency: Option<u32>, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Threads, String> {
     let mut all = Threads::default();
-    for (n, line) in lines(text) {
+    for (n, line) in data_lines(text) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (mut thread, pmem) = thread(&words, directory).map_err(|why| format!("line {n}: {why}"))?;
         all.pmem |= pmem;
@@ -255,15 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn delays_and_contents() {
+    fn delays_are_numbers() {
         assert_eq!(delays("0\n 100 \n\n# more\n20000\n").unwrap(), [0, 100, 20000]);
         for bad in ["", "# x", "1\nx", "-1", "1.5", "99999999"] {
             assert!(delays(bad).is_err(), "{bad}");
         }
-        let line = "0123456789abcdefABCDEF".repeat(6)[..128].to_owned();
-        assert_eq!(contents(&format!("{line}\n{line}\n")).unwrap().len(), 2);
-        assert!(contents(&line[1..]).unwrap_err().contains("line 1"));
-        assert!(contents(&format!("{line}\n").repeat(257)).unwrap_err().contains("257"));
-        assert!(contents("").is_err());
     }
 }

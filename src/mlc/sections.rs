@@ -14,6 +14,7 @@ use memgauge_render::mlc::Wording;
 
 use super::files;
 use super::letters::{Letters, Mode};
+use crate::contents;
 
 /// Seconds of a point without `-t`, as scripts expect.
 const DEFAULT_SECONDS: f64 = 2.0;
@@ -273,7 +274,7 @@ impl Translator<'_> {
         let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
         match l.mix {
             Some(mix) if PEAK_MORE.contains(&mix) && !l.shared => mixes.push(mix),
-            Some(_) => self.note("-W: no effect inputs: the table has its own mixes, and rows more for 4, 6 and 12 only"),
+            Some(_) => self.note("-W: no effect here: the table has its own mixes, and additional rows for 4, 6 and 12 only"),
             None => {}
         }
         let specs = self.by_mix(spec, &mixes)?;
@@ -322,28 +323,30 @@ impl Translator<'_> {
                 spec.chase.cpu = latency_cpu;
             }
         }
-        let mut pmem = false;
-        if let Some(path) = &l.threads {
-            let text = (self.inputs.read)(path)?;
-            let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
-            pmem = threads.pmem;
-            spec.cpus = None;
-            match threads.latency {
-                Some((size, place)) => {
-                    spec.size = Some(size);
-                    match place {
-                        Place::Local => {}
-                        Place::Node(node) => spec.chase.node = Some(node),
-                        Place::Directory(dir) => spec.memory_dir = Some(*dir),
-                    }
-                }
-                None => spec.size = l.buffer,
-            }
-            spec.traffic.threads = threads.traffic;
-        }
+        let pmem = self.threads(&mut spec, latency_cpu)?;
         self.traffic(&mut spec)?;
         self.flush(&mut spec, pmem);
         Ok(self.section(SectionKind::Loaded, vec![spec]))
+    }
+
+    /// `-o`: what each thread does. Returns whether one of the buffers is persistent memory.
+    fn threads(&self, spec: &mut Spec, latency_cpu: Option<u32>) -> Result<bool, String> {
+        let Some(path) = &self.letters.threads else { return Ok(false) };
+        let text = (self.inputs.read)(path)?;
+        let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
+        spec.cpus = None;
+        spec.traffic.threads = threads.traffic;
+        let Some((size, place)) = threads.latency else {
+            spec.size = self.letters.buffer;
+            return Ok(threads.pmem);
+        };
+        spec.size = Some(size);
+        match place {
+            Place::Local => {}
+            Place::Node(node) => spec.chase.node = Some(node),
+            Place::Directory(dir) => spec.memory_dir = Some(*dir),
+        }
+        Ok(threads.pmem)
     }
 
     /// `-P` and `-Q`: stored lines are written back; with `-P` only if there is persistent memory.
@@ -369,7 +372,7 @@ impl Translator<'_> {
         let l = self.letters;
         spec.traffic.shared = l.shared;
         if let Some(path) = &l.contents {
-            spec.traffic.contents = files::contents(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+            spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
         }
         let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.inputs.line());
         if l.random_traffic {

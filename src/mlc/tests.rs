@@ -564,7 +564,7 @@ proptest! {
         for text in [text, bytes] {
             let _ = super::files::threads(&text, Some(0), &pmem);
             let _ = super::files::delays(&text);
-            let _ = super::files::contents(&text);
+            let _ = crate::contents::parse(&text);
         }
     }
 }
