@@ -13,7 +13,7 @@ use super::latency::LatencyArgs;
 use super::loaded::LoadedArgs;
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
 use super::options::{Load, Prefetch, budget_help};
-use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchRequest};
+use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchInvocation};
 use super::quick::QuickArgs;
 use super::render::RenderArgs;
 use super::request::{Common, Request};
@@ -151,8 +151,8 @@ impl Cli {
             Some(Command::Sweep(args)) => args.request()?,
             Some(Command::Quick(args)) => args.request()?,
             Some(Command::Prefetch(args)) => match args.request()? {
-                PrefetchRequest::Compare(request) => *request,
-                PrefetchRequest::Action(action) => return Ok(Invocation::Prefetch(action)),
+                PrefetchInvocation::Compare(request) => *request,
+                PrefetchInvocation::Action(action) => return Ok(Invocation::Prefetch(action)),
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),

@@ -80,14 +80,14 @@ pub(crate) enum PrefetchAction {
 }
 
 /// A measurement, or an action.
-pub(super) enum PrefetchRequest {
+pub(super) enum PrefetchInvocation {
     Compare(Box<Request>),
     Action(PrefetchAction),
 }
 
 impl PrefetchArgs {
-    pub(super) fn request(self) -> Result<PrefetchRequest, UsageError> {
-        Ok(PrefetchRequest::Action(match self.command {
+    pub(super) fn request(self) -> Result<PrefetchInvocation, UsageError> {
+        Ok(PrefetchInvocation::Action(match self.command {
             None => PrefetchAction::Status(self.report),
             Some(PrefetchCommand::Status(only)) => PrefetchAction::Status(only.report),
             Some(PrefetchCommand::Off(only)) => PrefetchAction::Off(only.report),
@@ -95,7 +95,7 @@ impl PrefetchArgs {
             Some(PrefetchCommand::Restore(only)) => PrefetchAction::Restore(only.report),
             Some(PrefetchCommand::Guard(guard)) => PrefetchAction::Guard(guard.id),
             Some(PrefetchCommand::Compare(args)) => {
-                return Ok(PrefetchRequest::Compare(Box::new(args.common.request(Spec::new(Task::Prefetch))?)));
+                return Ok(PrefetchInvocation::Compare(Box::new(args.common.request(Spec::new(Task::Prefetch))?)));
             }
         }))
     }

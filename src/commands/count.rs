@@ -39,7 +39,7 @@ struct Events {
 
 /// All runs of the program.
 #[derive(Default)]
-struct Runs {
+struct CountedRuns {
     ended: Vec<ProgramRun>,
     counts: Vec<Counters>,
     elapsed_s: Vec<f64>,
@@ -57,7 +57,7 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let identity = args.report.host.request()?;
     let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
     let mut report = report::blank(machine, root, &identity);
-    let runs = Runs::repeat(&args, &events.set);
+    let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {
         return Ok(ExitStatus::Program(runs.status));
     }
@@ -68,12 +68,12 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Program(status))
 }
 
-impl Runs {
+impl CountedRuns {
     /// Runs the program until it cannot be started or a signal ends it.
     fn repeat(args: &CountArgs, set: &EventSet) -> Self {
         let mut runs = Self::default();
         for number in 1..=args.runs {
-            let run = match Run::start(&args.command, set) {
+            let run = match CountedRun::start(&args.command, set) {
                 Ok(run) => run,
                 Err(error) => {
                     runs.set_status(not_started(&args.command, &error));
@@ -101,7 +101,7 @@ impl Runs {
     }
 }
 
-fn describe(report: &mut Report, command: &[OsString], events: &Events, runs: Runs) {
+fn describe(report: &mut Report, command: &[OsString], events: &Events, runs: CountedRuns) {
     report.complete = runs.cut_short.is_none();
     report.incomplete_reason = runs.cut_short.map(Into::into);
     report.notes.extend(missing_note(events, &runs.counts));
@@ -132,13 +132,13 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
 }
 
 /// One run of the program.
-struct Run {
+struct CountedRun {
     status: std::process::ExitStatus,
     elapsed_s: f64,
     counters: Counters,
 }
 
-impl Run {
+impl CountedRun {
     fn start(command: &[OsString], set: &EventSet) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let own = Counting::of_program(&set.groups);
@@ -191,8 +191,8 @@ fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     (!reasons.is_empty()).then(|| Note::warning("counters-missing", format!("not counted: {}", reasons.join("; "))))
 }
 
-fn summarise(command: &[OsString], runs: Runs) -> ProgramCount {
-    let Runs { ended, counts, elapsed_s, .. } = runs;
+fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
+    let CountedRuns { ended, counts, elapsed_s, .. } = runs;
     let estimate = |values: Vec<f64>, reason: Option<&String>| match values.is_empty() {
         true => Estimate { reason: reason.cloned(), ..Estimate::default() },
         false => stats::estimate(&[values], NARROW),

@@ -38,7 +38,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Success);
     }
     let sinks = Sinks::open(&output, Stream::Output)?;
-    let references = quick.map(quick::References::read).transpose()?;
+    let references = quick.map(quick::ReferenceData::read).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;

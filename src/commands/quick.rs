@@ -41,12 +41,12 @@ impl Deadlines {
 
 /// What the results are compared with.
 #[derive(Default)]
-pub(crate) struct References {
+pub(crate) struct ReferenceData {
     baseline: Option<Report>,
     rules: Option<Rules>,
 }
 
-impl References {
+impl ReferenceData {
     /// Reads the files before anything is measured.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 }
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
-pub(crate) fn confirm(report: &mut Report, references: &References, run: &mut Run<'_>, deadlines: Deadlines) {
+pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, run: &mut Run<'_>, deadlines: Deadlines) {
     let references = references.for_findings();
     let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s()));
     if let Some(plan) = plan.filter(|_| run.stop.reason().is_none()) {
@@ -102,7 +102,7 @@ mod tests {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
             let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
             let mut run = Run::begin(context, stop, true);
-            confirm(&mut report, &References::default(), &mut run, Deadlines::begin(None));
+            confirm(&mut report, &ReferenceData::default(), &mut run, Deadlines::begin(None));
             report
         };
         let report = confirmed(&Stop::raised(None));

@@ -17,7 +17,7 @@ use memgauge_linux::{directory, memory, sysfs};
 use memgauge_render::plan_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
-use super::sections::{self, Inputs, Request, Section};
+use super::sections::{self, Inputs, Section, Translation};
 use super::text::{PREFETCHERS_ON, banner, body, evidence, header};
 use crate::console::{Program, Stream, with_advice};
 use crate::exit::{ExitStatus, UsageError};
@@ -57,9 +57,9 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: cannot be read: {e}", path.display()));
     let directory = |path: &Path| directory::read(path, root).map_err(|e| e.to_string());
     let inputs = Inputs { machine: &machine, kernels: &kernels, read: &read, directory: &directory };
-    let request = sections::request(mode, &letters, &inputs).map_err(UsageError)?;
-    request.notes.iter().for_each(message);
-    measure(mode, &letters, &request, &kernels)
+    let translation = sections::translate(mode, &letters, &inputs).map_err(UsageError)?;
+    translation.notes.iter().for_each(message);
+    measure(mode, &letters, &translation, &kernels)
 }
 
 /// Writes to standard output at once, for a reader that follows.
@@ -73,31 +73,31 @@ fn message(text: impl Display) {
 
 /// What the sections have measured so far.
 #[derive(Default)]
-struct Progress {
+struct Measured {
     anything: bool,
     missing: bool,
 }
 
-fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
+fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::die_first();
     let runner = SectionRunner { root, clock: Clock::calibrate(root), stop: &stop, kernels, verbose: letters.verbose };
-    if mode == Mode::Full && request.prefetchers_on {
+    if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
     }
-    let mut progress = Progress::default();
-    for section in &request.sections {
+    let mut measured = Measured::default();
+    for section in &translation.sections {
         if stop.reason().is_some() {
             break;
         }
-        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, request, plans) };
+        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, translation, plans) };
         let report = match runner.measure(section, &header) {
             Ok(report) => report,
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
                 message(format_args!("not measured: {error:#}"));
-                progress.missing = true;
+                measured.missing = true;
                 continue;
             }
             Err(error) => return Err(error),
@@ -108,9 +108,9 @@ fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRo
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
             return Ok(ExitStatus::Incident);
         }
-        progress.missing |= !report.complete;
+        measured.missing |= !report.complete;
         if has_values(&report) {
-            progress.anything = true;
+            measured.anything = true;
             print(format!("{}\n", body(section, &report)))?;
         }
         runner.explain(&report);
@@ -119,7 +119,7 @@ fn measure(mode: Mode, letters: &Letters, request: &Request, kernels: &[KernelRo
         message(reason);
         return Ok(ExitStatus::Interrupted);
     }
-    Ok(ExitStatus::measured(progress.anything, progress.anything && !progress.missing))
+    Ok(ExitStatus::measured(measured.anything, measured.anything && !measured.missing))
 }
 
 fn has_values(report: &Report) -> bool {

@@ -57,7 +57,7 @@ pub(crate) struct Section {
 
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Request {
+pub(crate) struct Translation {
     pub(crate) sections: Vec<Section>,
     /// Print the two lines about prefetchers: the chase is random because they are on.
     pub(crate) prefetchers_on: bool,
@@ -89,7 +89,7 @@ impl Inputs<'_> {
 ///
 /// # Errors
 /// When a file cannot be read, or its content is wrong.
-pub(crate) fn request(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> Result<Request, String> {
+pub(crate) fn translate(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> Result<Translation, String> {
     let mut translator = Translator { letters, inputs, notes: Vec::new() };
     let one = |section| vec![section];
     let sections = match mode {
@@ -112,7 +112,7 @@ pub(crate) fn request(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> Res
         Mode::Scan => one(translator.scan()?),
     };
     let chases = matches!(mode, Mode::Full | Mode::LatencyMatrix | Mode::Idle) || (mode == Mode::Loaded && !letters.bandwidth_only);
-    Ok(Request { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: translator.notes })
+    Ok(Translation { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: translator.notes })
 }
 
 /// Translates letters into specs.
@@ -399,7 +399,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// ValueKind back what no kernel of this CPU does, and chooses the width: 16 bytes on x86-64 as the original, or what `-Y` and `-Z` say.
+    /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
     fn fit(&mut self, spec: &mut Spec) {
         let requested = self.letters.width.unwrap_or(Width::Sse2);
         if spec.traffic.access == Access::Random {

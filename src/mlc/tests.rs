@@ -15,7 +15,7 @@ use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
 
 use super::letters::{Invocation, LETTERS, Letters, MODES, Mode, parse, usage};
-use super::sections::{DELAYS, Inputs, Request, SectionKind, request};
+use super::sections::{DELAYS, Inputs, SectionKind, Translation, translate};
 use crate::exit::UsageError;
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
@@ -85,22 +85,22 @@ fn files(path: &Path) -> Result<String, String> {
     })
 }
 
-fn ask_on(line: &str, widths: &[Width]) -> Result<Request, String> {
+fn ask_on(line: &str, widths: &[Width]) -> Result<Translation, String> {
     let (mode, letters, _) = letters_of(line);
     let (machine, kernels) = (two_nodes(), kernels(widths));
-    request(mode, &letters, &Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
+    translate(mode, &letters, &Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
 }
 
-fn ask(line: &str) -> Request {
+fn ask(line: &str) -> Translation {
     ask_on(line, &X86).unwrap()
 }
 
 /// The one spec of a mode's one section.
 fn spec(line: &str) -> Spec {
-    let request = ask(line);
-    assert_eq!(request.sections.len(), 1, "{line}");
-    assert_eq!(request.sections[0].specs.len(), 1, "{line}");
-    request.sections[0].specs[0].clone()
+    let translation = ask(line);
+    assert_eq!(translation.sections.len(), 1, "{line}");
+    assert_eq!(translation.sections[0].specs.len(), 1, "{line}");
+    translation.sections[0].specs[0].clone()
 }
 
 fn ids(list: &str) -> Option<IdSet> {
@@ -325,8 +325,8 @@ fn the_lines_about_prefetchers_are_for_chases_without_e() {
 
 #[test]
 fn a_buffer_is_taken_again_for_writes() {
-    let request = ask("--peak_injection_bandwidth -b1m");
-    let sizes: Vec<_> = request.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
+    let translation = ask("--peak_injection_bandwidth -b1m");
+    let sizes: Vec<_> = translation.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
     let (one, two) = (Some(Bytes::mib(1)), Some(Bytes::mib(2)));
     assert_eq!(sizes, [(Mix::AllReads, one), (Mix::R3W1, two), (Mix::R2W1, two), (Mix::R1W1, one), (Mix::R2W1Nt, two)]);
 }
@@ -549,9 +549,9 @@ proptest! {
         if let Ok(Invocation::Measure { mode, letters, .. }) = parse(&args) {
             let (machine, kernels) = (MACHINE.clone(), KERNELS.clone());
             let inputs = Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
-            if let Ok(request) = request(mode, &letters, &inputs) {
-                prop_assert!(!request.sections.is_empty());
-                for spec in request.sections.iter().flat_map(|s| &s.specs) {
+            if let Ok(translation) = translate(mode, &letters, &inputs) {
+                prop_assert!(!translation.sections.is_empty());
+                for spec in translation.sections.iter().flat_map(|s| &s.specs) {
                     // Refusals are fine; panics are not.
                     let _ = plan(spec, &machine, &kernels);
                 }

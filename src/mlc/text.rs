@@ -8,7 +8,7 @@ use memgauge_core::spec::PageRequest;
 use memgauge_core::units::Bytes;
 use memgauge_render::mlc as tables;
 
-use super::sections::{Request, Section, SectionKind};
+use super::sections::{Section, SectionKind, Translation};
 
 /// The version whose command lines and text these are.
 const VERSION: &str = "v3.11b";
@@ -28,10 +28,10 @@ pub(super) fn banner() -> String {
 }
 
 /// What is printed before a section of a single mode: buffer sizes, and that prefetchers were left on.
-pub(super) fn header(kind: SectionKind, request: &Request, plans: &[Plan]) -> String {
+pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan]) -> String {
     let mib = |bytes: Bytes| format!("{:.3}MiB", bytes.0 as f64 / f64::from(1 << 20));
     let works = || plans.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
-    let prefetchers = if request.prefetchers_on { PREFETCHERS_ON } else { "" };
+    let prefetchers = if translation.prefetchers_on { PREFETCHERS_ON } else { "" };
     match kind {
         SectionKind::LatencyMatrix | SectionKind::LatencyPerCpu | SectionKind::Idle => {
             let largest = works().flat_map(Work::buffers).map(|b| b.bytes).max().unwrap_or_default();
