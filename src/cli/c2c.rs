@@ -1,12 +1,13 @@
 //! `memgauge c2c`: its command line.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use memgauge_core::plan::LineState;
 use memgauge_core::spec::{Spec, Task, TransferShape};
 use memgauge_core::units::Bytes;
 
 use super::options::{ChaseLines, FirstTouch, Order, Prefetch};
 use super::request::{Common, Request};
+use super::values::{STATES, one_of};
 use crate::exit::UsageError;
 
 #[derive(Debug, Args)]
@@ -36,8 +37,8 @@ pub(super) struct C2cArgs {
     #[arg(long, value_name = "N", requires = "holder", help_heading = "Transfer")]
     sharer: Option<u32>,
     /// State of the lines in the holder's cache; may be repeated [default: both]
-    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', help_heading = "Transfer")]
-    states: Vec<StateArg>,
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = one_of(&STATES), help_heading = "Transfer")]
+    states: Vec<LineState>,
     /// Bytes of another buffer that the holder reads once it has the lines, so that they move to an outer cache
     #[arg(long, value_name = "SIZE", default_value = "0", hide = true)]
     holder_pushes: Bytes,
@@ -56,22 +57,6 @@ pub(super) struct C2cArgs {
     prefetch: Prefetch,
 }
 
-/// Which state.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StateArg {
-    Hit,
-    Hitm,
-}
-
-impl From<StateArg> for LineState {
-    fn from(state: StateArg) -> Self {
-        match state {
-            StateArg::Hit => Self::Hit,
-            StateArg::Hitm => Self::Hitm,
-        }
-    }
-}
-
 impl C2cArgs {
     pub(super) fn request(self) -> Result<Request, UsageError> {
         let shape = match (self.matrix, self.node_matrix) {
@@ -88,8 +73,8 @@ impl C2cArgs {
         spec.transfer.sharer = self.sharer;
         spec.transfer.holder_pushes = self.holder_pushes;
         spec.transfer.reader_pushes = self.reader_pushes;
-        spec.transfer.states = self.states.into_iter().map(Into::into).collect();
-        spec.transfer.order = self.order.order.not_default();
+        spec.transfer.states = self.states;
+        spec.transfer.order = self.order.not_default();
         self.common.request(spec)
     }
 }

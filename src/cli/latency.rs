@@ -1,12 +1,13 @@
 //! `memgauge latency`: its command line.
 
 use clap::Args;
+use memgauge_core::result::ChaseOrder;
 use memgauge_core::spec::{LatencyShape, Spec, Task};
 use memgauge_core::units::IdSet;
 
 use super::options::{ChaseLines, ChaseTiming, Counting, Files, FirstTouch, Prefetch};
 use super::request::{Common, Request};
-use super::values::OrderArg;
+use super::values::{ORDERS, one_of};
 use crate::exit::UsageError;
 
 #[derive(Debug, Args)]
@@ -25,8 +26,8 @@ pub(super) struct LatencyArgs {
     #[arg(long, conflicts_with = "matrix")]
     per_cpu: bool,
     /// Order in which the chase visits lines; may be repeated [default: window-local and full-random]
-    #[arg(long = "order", value_name = "ORDER", value_delimiter = ',', help_heading = "Chase")]
-    orders: Vec<OrderArg>,
+    #[arg(long = "order", value_name = "ORDER", value_delimiter = ',', value_parser = one_of(&ORDERS), help_heading = "Chase")]
+    orders: Vec<ChaseOrder>,
     #[command(flatten)]
     lines: ChaseLines,
     #[command(flatten)]
@@ -59,7 +60,7 @@ impl LatencyArgs {
         self.lines.apply(&mut spec);
         self.timing.apply(&mut spec);
         self.first_touch.apply(&mut spec);
-        spec.chase.orders = self.orders.into_iter().map(Into::into).collect();
+        spec.chase.orders = self.orders;
         spec.keep_awake = self.keep_awake;
         Ok(self.common.request(spec)?.with_files(self.files))
     }
@@ -67,7 +68,6 @@ impl LatencyArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::ChaseOrder;
     use memgauge_core::spec::Hops;
 
     use super::*;

@@ -69,7 +69,7 @@ impl LoadedArgs {
         spec.at_percent.dedup();
         spec.chase.cpu = self.probe_cpu;
         spec.chase.node = self.probe_node;
-        spec.chase.orders = self.order.order.not_default().into_iter().collect();
+        spec.chase.orders = self.order.not_default().into_iter().collect();
         self.lines.apply(&mut spec);
         self.timing.apply(&mut spec);
         self.first_touch.apply(&mut spec);

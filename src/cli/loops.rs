@@ -112,7 +112,7 @@ pub(crate) struct LoopRequest {
 impl LoopOptions {
     fn request(self, kind: LoopKind, seed: u64) -> Result<LoopRequest, UsageError> {
         let Self { size, cpu, node, pages, passes, counting, report } = self;
-        let (pages, counters) = (pages.pages.into(), counting.counters);
+        let (pages, counters) = (pages.pages, counting.counters);
         let spec = LoopSpec { kind, bytes: size, cpu, node, pages, passes, seed, counters };
         Ok(LoopRequest { spec, output: report.output, identity: report.host.request()? })
     }
@@ -126,7 +126,7 @@ impl StreamArgs {
 
 impl ChaseArgs {
     pub(super) fn request(self) -> Result<LoopRequest, UsageError> {
-        let kind = LoopKind::Chase { order: self.order.order.into(), stride: self.stride, window: self.window };
+        let kind = LoopKind::Chase { order: self.order.order, stride: self.stride, window: self.window };
         self.options.request(kind, self.seed)
     }
 }

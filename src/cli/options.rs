@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use memgauge_core::distribution::DEFAULT_BATCH;
 use memgauge_core::prefetchers::PrefetchRequest;
-use memgauge_core::spec::{Hops, LineContent, Spec, TrafficSpec};
+use memgauge_core::result::ChaseOrder;
+use memgauge_core::spec::{Hops, LineContent, PageRequest, Spec, TrafficSpec, WidthRequest};
 use memgauge_core::traffic::{Access, LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
-use super::values::{MAX_DELAY_CYCLES, OrderArg, PagesArg, WidthArg, parse_gbs, parse_percent};
+use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
 use crate::contents;
 
 /// Where to measure.
@@ -44,24 +45,13 @@ impl Placement {
 pub(super) struct Prefetch {
     /// Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which
     /// taints the kernel
-    #[arg(long, value_name = "STATE", default_value = "leave")]
-    prefetch: PrefetchArg,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PrefetchArg {
-    Leave,
-    Off,
-    On,
+    #[arg(long, value_name = "STATE", default_value = "leave", value_parser = one_of(&PREFETCH))]
+    prefetch: PrefetchRequest,
 }
 
 impl Prefetch {
     pub(super) fn apply(&self, spec: &mut Spec) {
-        spec.prefetch = match self.prefetch {
-            PrefetchArg::Leave => PrefetchRequest::Leave,
-            PrefetchArg::Off => PrefetchRequest::Off,
-            PrefetchArg::On => PrefetchRequest::On,
-        };
+        spec.prefetch = self.prefetch;
     }
 }
 
@@ -85,13 +75,13 @@ impl Size {
 #[command(next_help_heading = "Memory")]
 pub(super) struct Pages {
     /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    pub(super) pages: PagesArg,
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = one_of(&PAGES))]
+    pub(super) pages: PageRequest,
 }
 
 impl Pages {
     pub(super) fn apply(self, spec: &mut Spec) {
-        spec.pages = self.pages.into();
+        spec.pages = self.pages;
     }
 }
 
@@ -180,8 +170,15 @@ impl ChaseLines {
 #[command(next_help_heading = "Chase")]
 pub(super) struct Order {
     /// Order in which the chase visits lines
-    #[arg(long, value_name = "ORDER", default_value = "window-local")]
-    pub(super) order: OrderArg,
+    #[arg(long, value_name = "ORDER", default_value = "window-local", value_parser = one_of(&ORDERS))]
+    pub(super) order: ChaseOrder,
+}
+
+impl Order {
+    /// The order, unless it is the default.
+    pub(super) fn not_default(&self) -> Option<ChaseOrder> {
+        Some(self.order).filter(|order| *order != ChaseOrder::WindowLocal)
+    }
 }
 
 /// How a chase is timed.
@@ -252,8 +249,8 @@ pub(super) struct Load {
     #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
     mixes: Vec<Mix>,
     /// Width of loads and stores; best = the fastest here, as measured
-    #[arg(long, default_value = "best")]
-    width: WidthArg,
+    #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS))]
+    width: WidthRequest,
     #[command(flatten)]
     limit: Limit,
 }
@@ -264,7 +261,7 @@ impl Load {
         let mut seen = BTreeSet::new();
         mixes.retain(|m| seen.insert(*m));
         spec.mixes = mixes;
-        spec.width = self.width.into();
+        spec.width = self.width;
         self.limit.apply(spec);
     }
 }
@@ -290,8 +287,8 @@ impl Limit {
 #[command(next_help_heading = "Traffic")]
 pub(super) struct AccessPattern {
     /// Order in which lines are visited
-    #[arg(long, value_name = "ORDER", default_value = "sequential")]
-    access: AccessArg,
+    #[arg(long, value_name = "ORDER", default_value = "sequential", value_parser = one_of(&ACCESSES))]
+    access: Access,
     /// With random access: finish a window of this size before the next begins [default: the whole buffer]
     #[arg(long, value_name = "SIZE", requires = "access")]
     random_window: Option<Bytes>,
@@ -300,8 +297,8 @@ pub(super) struct AccessPattern {
     line_stride: Option<Bytes>,
     /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
     /// after each pass that what was read is what was written
-    #[arg(long = "line", value_name = "USE", default_value = "whole")]
-    line_use: LineArg,
+    #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
+    line_use: LineUse,
     /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
     #[arg(long)]
     shared_buffer: bool,
@@ -310,36 +307,14 @@ pub(super) struct AccessPattern {
     contents: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum AccessArg {
-    Sequential,
-    Random,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LineArg {
-    Whole,
-    Part,
-    WriteBack,
-    Check,
-}
-
 impl AccessPattern {
     /// # Errors
     /// When the file of contents cannot be read or is not one.
     pub(super) fn apply(self, traffic: &mut TrafficSpec) -> anyhow::Result<()> {
-        traffic.access = match self.access {
-            AccessArg::Sequential => Access::Sequential,
-            AccessArg::Random => Access::Random,
-        };
+        traffic.access = self.access;
         traffic.window = self.random_window;
         traffic.stride = self.line_stride;
-        traffic.line = match self.line_use {
-            LineArg::Whole => LineUse::Whole,
-            LineArg::Part => LineUse::Part,
-            LineArg::WriteBack => LineUse::WrittenBack,
-            LineArg::Check => LineUse::Checked,
-        };
+        traffic.line = self.line_use;
         traffic.shared = self.shared_buffer;
         traffic.contents = self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default();
         Ok(())

@@ -1,13 +1,13 @@
 //! `memgauge scan`: its command line.
 
 use clap::Args;
-use memgauge_core::spec::{ScanSpec, Spec, Task};
+use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::units::{Bytes, ParseError};
 
 use super::options::{Pages, Placement, Planning, Prefetch};
 use super::output::ReportOptions;
 use super::request::Request;
-use super::values::WidthArg;
+use super::values::{WIDTHS, one_of};
 use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
@@ -50,8 +50,8 @@ pub(super) struct ScanArgs {
     #[command(flatten)]
     pages: Pages,
     /// Width of loads; best = the fastest here, as measured
-    #[arg(long, default_value = "best", help_heading = "Traffic")]
-    width: WidthArg,
+    #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS), help_heading = "Traffic")]
+    width: WidthRequest,
     #[command(flatten)]
     report: ReportOptions,
     #[command(flatten)]
@@ -65,7 +65,7 @@ impl ScanArgs {
         self.placement.apply(&mut spec);
         self.pages.apply(&mut spec);
         spec.size = self.size;
-        spec.width = self.width.into();
+        spec.width = self.width;
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
         Request::new(spec, self.report, self.planning)

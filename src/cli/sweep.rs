@@ -85,7 +85,7 @@ impl SweepArgs {
         self.prefetch.apply(&mut spec);
         self.pages.apply(&mut spec);
         self.lines.apply(&mut spec);
-        spec.chase.orders = self.order.order.not_default().into_iter().collect();
+        spec.chase.orders = self.order.not_default().into_iter().collect();
         self.load.apply(&mut spec);
         self.precision.apply(&mut spec);
         spec.counters = self.counting.counters;
