@@ -211,7 +211,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('n', COUNT, "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| l.lines_or_node = Some(v.number)),
     letter('o', Text, "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| l.threads = Some(v.text.into())),
     letter('p', List, "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| l.keep_awake = Some(v.list)),
-    letter('P', Nothing, "", LOADED, "write stored lines back at once where they are persistent memory", |l, _| l.flush_pmem = true),
+    letter('P', Nothing, "", LOADED, "write stored lines back at once if they are persistent memory", |l, _| l.flush_pmem = true),
     letter('q', COUNT, "N", SCAN, "passes over each GiB", |l, v| l.passes = Some(v.number)),
     letter('Q', Nothing, "", LOADED, "write stored lines back at once, whatever memory they are", |l, _| l.flush = true),
     letter('r', Nothing, "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, _| l.random_chase = true),
@@ -224,7 +224,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('U', Nothing, "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, _| l.random_traffic = true),
     letter('v', Switch, "", ALL, "say more on standard error: plan, kernels, pages, placement, intervals", |l, v| l.verbose = v.on),
     letter('w', ID, "CPU", C2C, "CPU that writes", |l, v| l.writer = Some(v.number)),
-    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: a row more where N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
+    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: adds a row if N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
     letter('x', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| l.million_hops = Some(v.number)),
     letter('X', Nothing, "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, _| l.one_thread_per_core = true),
     letter('Y', Nothing, "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, _| l.width = Some(Width::Avx2)),
@@ -328,7 +328,7 @@ impl ValueKind {
                 let digits = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
                 let seconds: f64 = digits.and_then(|t| t.parse().ok()).ok_or_else(|| needs("a time in seconds"))?;
                 if seconds <= 0.0 || Duration::try_from_secs_f64(seconds).is_err() || seconds > MAX_SECONDS {
-                    return Err("is no time to measure for".into());
+                    return Err("is not a time to measure for".into());
                 }
                 given.seconds = seconds;
             }
@@ -336,7 +336,7 @@ impl ValueKind {
                 let code = text.and_then(whole).ok_or_else(|| needs("a traffic code"))?;
                 given.mix = mix(code).ok_or_else(|| match code {
                     21 | 23 | 27 => "two address streams are for the file of -o".to_owned(),
-                    _ => "is no traffic code; there are 2 to 12 and 19".to_owned(),
+                    _ => "is not a traffic code; the codes are 2 to 12 and 19".to_owned(),
                 })?;
             }
             List => given.list = list(text).ok_or_else(|| needs("CPUs such as 1-7,12"))?,

@@ -31,7 +31,7 @@ fn pmem(path: &Path) -> Result<MemoryDir, String> {
     Ok(dir)
 }
 
-/// What an x86-64 CPU may have: every mix in order, strided and random; parts of lines; written back with plain stores; checked reads.
+/// The kernels that an x86-64 CPU may have: every mix in order, strided and random; parts of lines; written back with plain stores; checked reads.
 fn kernels(widths: &[Width]) -> Vec<KernelRow> {
     let forms = [
         (Access::Sequential, LineUse::Whole),
@@ -95,7 +95,7 @@ fn ask(line: &str) -> Translation {
     ask_on(line, &X86).unwrap()
 }
 
-/// The one spec of a mode's one section.
+/// The only spec of a mode's only section.
 fn spec(line: &str) -> Spec {
     let translation = ask(line);
     assert_eq!(translation.sections.len(), 1, "{line}");
@@ -107,7 +107,7 @@ fn ids(list: &str) -> Option<IdSet> {
     Some(list.parse().unwrap())
 }
 
-/// A mode's spec when nothing but the mode is said.
+/// The spec of a mode without letters.
 fn plain(mode: &str) -> Spec {
     let two_seconds = Some(Duration::from_secs(2));
     let mut spec = Spec { time: two_seconds, ..Spec::new(Task::Suite) };
@@ -264,7 +264,7 @@ fn modes_and_letters_give_their_specs() {
 }
 
 #[test]
-fn every_letter_is_in_the_table_of_tests_or_is_no_part_of_a_spec() {
+fn every_letter_is_in_the_table_of_tests_or_has_no_part_in_a_spec() {
     // -a, -o and the scan's are tested below; -B and -v change what is printed.
     let elsewhere = "aoq";
     for row in &LETTERS {
@@ -356,7 +356,7 @@ fn a_file_of_threads() {
     assert_eq!((got.traffic.threads[0].delay, got.traffic.threads[0].access), (Some(100), Access::Random));
     assert!(matches!(&got.traffic.threads[1].place, Place::Directory(d) if d.file.path == "/pmemfs0"));
     assert!(ask("--loaded_latency -othreads").sections[0].wording.per_thread);
-    // CPU 0 makes traffic where nothing measures latency.
+    // CPU 0 makes traffic if nothing measures latency.
     assert_eq!(spec("--loaded_latency -T -othreads").traffic.threads[0].cpus, IdSet::one(0));
     assert_eq!(spec("--loaded_latency -othreads -P").traffic.line, LineUse::WrittenBack);
     assert!(ask_on("--loaded_latency -onowhere", &X86).unwrap_err().contains("nowhere"));
@@ -389,7 +389,7 @@ fn widths_fall_back_and_say_so() {
 }
 
 #[test]
-fn what_has_no_effect_is_told_and_nothing_more() {
+fn letters_without_effect_are_reported_and_no_others() {
     for (line, option) in [
         ("--idle_latency -Z", "-Z"),
         ("--idle_latency -X", "-X"),
@@ -418,7 +418,7 @@ fn refusal(arg: &str) -> UsageError {
 }
 
 #[test]
-fn what_is_no_option_is_refused() {
+fn unknown_options_are_refused() {
     for bad in [
         "--bandwidth",
         "-N3",
@@ -481,7 +481,7 @@ fn dashes_of_web_pages_have_their_own_message() {
 }
 
 #[test]
-fn usage_is_asked_for_in_many_ways() {
+fn usage_is_printed_for_help_and_version() {
     for line in ["--help", "--version", "-h", "-h -e", "--idle_latency --help", "-t5 --version"] {
         assert_eq!(parse(&arguments(line)), Ok(Invocation::Usage), "{line}");
     }
@@ -520,7 +520,7 @@ fn the_manual_names_every_mode_letter_and_variable() {
     }
 }
 
-/// Specs are accepted by the planner, but for those that this machine cannot satisfy.
+/// The planner accepts the specs, except those that this machine cannot satisfy.
 #[test]
 fn the_planner_takes_them() {
     let (machine, kernels) = (two_nodes(), kernels(&X86));
