@@ -14,7 +14,7 @@ use crate::cli::prefetch::PrefetchAction;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::host::HostIdentity;
-use crate::prefetch::registers::{Registers, found_note, place, with_advice};
+use crate::prefetch::controls::{PrefetchControls, found_note, place, with_advice};
 use crate::report;
 use crate::sinks::Sinks;
 
@@ -46,13 +46,13 @@ struct Target {
 /// Reads and shows every register.
 fn status(place: &Place, target: &Target, notes: Vec<Note>, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
     let machine = sysfs::read_machine(Path::new("/"))?;
-    let registers = Registers::find(&machine);
-    let state = registers.state(requested, &place.read(&registers.controls));
+    let controls = PrefetchControls::find(&machine);
+    let state = controls.state(requested, &place.read(&controls.by_cpu));
     let unknown = state.status == PrefetchStatus::Unknown;
     let mut report = report::blank(machine, Path::new("/"), &target.identity);
     report.environment.prefetch = Some(state);
     report.notes.extend(notes);
-    report.notes.extend(registers.notes());
+    report.notes.extend(controls.notes());
     for kind in place.waiting() {
         report.notes.push(match kind {
             Kind::Run => Note::warning("prefetch-run-journal", "a run is changing prefetchers now, or was killed while it did")
@@ -69,12 +69,12 @@ fn status(place: &Place, target: &Target, notes: Vec<Note>, requested: PrefetchR
 /// Switches prefetchers until `restore` or the next boot.
 fn switch(place: &Place, target: &Target, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
     let machine = sysfs::read_machine(Path::new("/"))?;
-    let registers = Registers::find(&machine);
-    if registers.controls.is_empty() {
-        registers.check(&machine.topology.online())?;
+    let controls = PrefetchControls::find(&machine);
+    if controls.by_cpu.is_empty() {
+        controls.check(&machine.topology.online())?;
     }
     Program::Memgauge.message(&prefetchers::taint_note().message);
-    let mut change = Change::begin(place.clone(), &registers.controls, Kind::Kept).map_err(|e| with_advice(&e))?;
+    let mut change = Change::begin(place.clone(), &controls.by_cpu, Kind::Kept).map_err(|e| with_advice(&e))?;
     let notes = found_note(change.found()).into_iter().collect();
     if let Err(error) = change.set(requested == PrefetchRequest::Off) {
         return Err(match change.restore() {

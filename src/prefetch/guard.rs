@@ -17,7 +17,7 @@ use memgauge_linux::msr::MsrError;
 use memgauge_linux::prefetch::guardian::Guardian;
 use memgauge_linux::prefetch::{Change, Kind, PrefetchError};
 
-use super::registers::{Registers, found_note, place, with_advice};
+use super::controls::{PrefetchControls, found_note, place, with_advice};
 use crate::console::Program;
 use crate::report::NOT_RESTORED;
 
@@ -27,7 +27,7 @@ pub(crate) struct PrefetchGuard {
     // order the guardian would wait for the lock, and this process for the guardian.
     change: Change,
     guardian: Guardian,
-    registers: Registers,
+    controls: PrefetchControls,
     requested: PrefetchRequest,
     /// The state before the run, where the run measures several states.
     found: Option<PrefetchState>,
@@ -44,19 +44,19 @@ impl PrefetchGuard {
         if !compares && spec.prefetch == PrefetchRequest::Leave {
             return Ok(None);
         }
-        let registers = Registers::find(machine);
+        let controls = PrefetchControls::find(machine);
         let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
-        registers.check(&measured)?;
+        controls.check(&measured)?;
         Program::Memgauge.message(&prefetchers::taint_note().message);
-        let change = Change::begin(place(), &registers.controls, Kind::Run).map_err(|e| with_advice(&e))?;
+        let change = Change::begin(place(), &controls.by_cpu, Kind::Run).map_err(|e| with_advice(&e))?;
         let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
         // From here on, the two are dropped in the order of the fields, however this ends.
-        let mut guard = Self { change, guardian, registers, requested: spec.prefetch, found: None, notes: Vec::new() };
-        guard.notes = guard.registers.notes();
+        let mut guard = Self { change, guardian, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
+        guard.notes = guard.controls.notes();
         guard.notes.extend(found_note(guard.change.found()));
         if compares {
             let values = guard.change.verify().map_err(|e| with_advice(&e))?;
-            guard.found = Some(guard.registers.state(PrefetchRequest::Leave, &all_read(values)));
+            guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));
         }
         // A comparison begins with prefetchers on. They are switched off here, so that a machine that refuses does so before anything is
         // measured.
@@ -106,7 +106,7 @@ impl PrefetchGuard {
         report.notes.append(&mut self.notes);
         let mut state = match (self.found.take(), self.change.verify()) {
             (Some(found), _) => found,
-            (None, Ok(values)) => self.registers.state(requested, &all_read(values)),
+            (None, Ok(values)) => self.controls.state(requested, &all_read(values)),
             (None, Err(error)) => {
                 report.notes.push(
                     Note::warning(

@@ -26,7 +26,7 @@ pub(crate) fn place() -> Place {
 }
 
 /// The register of every online CPU, or why it has none.
-fn controls(machine: &Machine) -> BTreeMap<u32, Result<Control, NoControl>> {
+fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, NoControl>> {
     let stand_in = std::env::var_os(MSR_ROOT).and_then(|_| std::env::var(ACT_AS).ok());
     let Some(stand_in) = stand_in else { return prefetchers::controls(machine, memgauge_kernels::has_prefetch_control()) };
     let words: Vec<&str> = stand_in.split(',').collect();
@@ -48,25 +48,26 @@ pub(crate) fn with_advice(error: &PrefetchError) -> anyhow::Error {
     anyhow!("{error}; {}", error.advice())
 }
 
-/// The registers of all CPUs that have one.
-pub(crate) struct Registers {
-    pub(crate) controls: BTreeMap<u32, Control>,
+/// Which CPUs have a register that controls their prefetchers.
+pub(crate) struct PrefetchControls {
+    /// The register of each CPU that has one.
+    pub(crate) by_cpu: BTreeMap<u32, Control>,
     /// Why the other CPUs have none.
     without: BTreeMap<u32, NoControl>,
     offline: IdSet,
 }
 
-impl Registers {
+impl PrefetchControls {
     /// Which CPUs of this machine have a register.
     pub(crate) fn find(machine: &Machine) -> Self {
-        let mut registers = Self { controls: BTreeMap::new(), without: BTreeMap::new(), offline: machine.topology.offline.clone() };
-        for (cpu, control) in controls(machine) {
+        let mut controls = Self { by_cpu: BTreeMap::new(), without: BTreeMap::new(), offline: machine.topology.offline.clone() };
+        for (cpu, control) in find_controls(machine) {
             match control {
-                Ok(control) => drop(registers.controls.insert(cpu, control)),
-                Err(why) => drop(registers.without.insert(cpu, why)),
+                Ok(control) => drop(controls.by_cpu.insert(cpu, control)),
+                Err(why) => drop(controls.without.insert(cpu, why)),
             }
         }
-        registers
+        controls
     }
 
     /// # Errors
@@ -74,12 +75,12 @@ impl Registers {
     pub(crate) fn check(&self, cpus: &IdSet) -> anyhow::Result<()> {
         let without: IdSet = cpus.iter().filter(|cpu| self.without.contains_key(cpu)).collect();
         let Some(why) = without.first().and_then(|cpu| self.without.get(&cpu)) else { return Ok(()) };
-        if self.controls.is_empty() {
+        if self.by_cpu.is_empty() {
             return Err(anyhow!(
                 "prefetchers cannot be switched here: {why}; run without --prefetch, and compare the random with the sequential chase in the result"
             ));
         }
-        let have: IdSet = self.controls.keys().copied().collect();
+        let have: IdSet = self.by_cpu.keys().copied().collect();
         Err(anyhow!("prefetchers of CPUs {without} cannot be switched: {why}; choose CPUs among {have} with --cpu"))
     }
 
@@ -92,7 +93,7 @@ impl Registers {
                 advice.get_or_insert(error.advice());
                 error.to_string()
             });
-            if let Some(control) = self.controls.get(cpu) {
+            if let Some(control) = self.by_cpu.get(cpu) {
                 read.insert(*cpu, value.map(|v| (*control, *v)));
             }
         }
@@ -122,7 +123,7 @@ impl Registers {
             );
         }
         let without: IdSet = self.without.keys().copied().collect();
-        if let Some((_, why)) = self.without.iter().next().filter(|_| !self.controls.is_empty()) {
+        if let Some((_, why)) = self.without.iter().next().filter(|_| !self.by_cpu.is_empty()) {
             notes.push(Note::info("prefetch-cpus-without-register", format!("{}: {why}", are(&without, "left alone"))));
         }
         notes
