@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
-use memgauge_core::scan;
 
 use crate::report::NOT_RESTORED;
 

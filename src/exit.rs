@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use memgauge_core::findings::HealthStatus;
-use memgauge_core::plan::PlanError;
+use memgauge_core::planner::PlanError;
+use memgauge_core::result::HealthStatus;
 use memgauge_engine::LoopError;
 use memgauge_linux::directory::DirectoryError;
 

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use memgauge_core::conclusions::{advise, findings, levels, limit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
-use memgauge_core::{advise, findings, levels, limit};
 use memgauge_engine::Setting as RunContext;
 use memgauge_linux::clock;
 

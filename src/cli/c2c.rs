@@ -1,7 +1,7 @@
 //! `memgauge c2c`: its command line.
 
 use clap::Args;
-use memgauge_core::plan::LineState;
+use memgauge_core::experiment::LineState;
 use memgauge_core::spec::{Spec, Task, TransferShape};
 use memgauge_core::units::Bytes;
 
@@ -81,7 +81,7 @@ impl C2cArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::ChaseOrder;
+    use memgauge_core::experiment::ChaseOrder;
 
     use super::*;
     use crate::cli::tests::{refused, spec};

@@ -1,7 +1,7 @@
 //! `memgauge latency`: its command line.
 
 use clap::Args;
-use memgauge_core::result::ChaseOrder;
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::spec::{LatencyShape, Spec, Task};
 use memgauge_core::units::IdSet;
 
@@ -68,7 +68,7 @@ impl LatencyArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::spec::Hops;
+    use memgauge_core::experiment::Hops;
 
     use super::*;
     use crate::cli::tests::{refused, spec};

@@ -91,8 +91,7 @@ fn parse_share(text: &str) -> Result<u32, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::Hops;
+    use memgauge_core::experiment::{ChaseOrder, Hops};
 
     use super::*;
     use crate::cli::tests::{refused, spec};

@@ -1,7 +1,7 @@
 //! `memgauge stream` and `memgauge chase`: their command lines.
 
 use clap::Args;
-use memgauge_core::loops::{LoopKind, LoopSpec};
+use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::Bytes;
 
 use super::options::{Counting, Order, Pages};

@@ -7,10 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use memgauge_core::distribution::DEFAULT_BATCH;
-use memgauge_core::prefetchers::PrefetchRequest;
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::{Hops, LineContent, PageRequest, Spec, TrafficSpec, WidthRequest};
-use memgauge_core::traffic::{Access, LineUse, Mix};
+use memgauge_core::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
+use memgauge_core::spec::{Spec, TrafficSpec, WidthRequest};
+use memgauge_core::traffic::{Access, LineContent, LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
 use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};

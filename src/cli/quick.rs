@@ -77,7 +77,7 @@ impl QuickArgs {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::findings::Rules;
+    use memgauge_core::conclusions::findings::Rules;
 
     use super::*;
 

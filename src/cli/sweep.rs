@@ -1,7 +1,7 @@
 //! `memgauge sweep`: its command line.
 
 use clap::Args;
-use memgauge_core::result::Metric;
+use memgauge_core::experiment::Metric;
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
@@ -99,7 +99,7 @@ impl SweepArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use memgauge_core::prefetchers::PrefetchRequest;
+    use memgauge_core::experiment::PrefetchRequest;
 
     use super::*;
     use crate::cli::command::Cli;

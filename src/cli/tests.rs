@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Parser;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, PageRequest, ScanSpec, Spec, Task, WidthRequest};
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 
@@ -137,7 +138,7 @@ fn counters_are_for_the_commands_that_have_windows() {
 
 #[test]
 fn prefetchers_are_left_alone_unless_asked() {
-    use memgauge_core::prefetchers::PrefetchRequest::{Leave, Off, On};
+    use memgauge_core::experiment::PrefetchRequest::{Leave, Off, On};
     for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick"] {
         assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
         assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");

@@ -1,10 +1,8 @@
 //! Values of options: names, shares and rates.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memgauge_core::plan::LineState;
-use memgauge_core::prefetchers::PrefetchRequest;
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::{PageRequest, WidthRequest};
+use memgauge_core::experiment::{ChaseOrder, LineState, PageRequest, PrefetchRequest};
+use memgauge_core::spec::WidthRequest;
 use memgauge_core::traffic::{Access, LineUse, Width};
 use memgauge_core::units::ParseError;
 

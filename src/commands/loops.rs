@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::note::Note;
-use memgauge_core::scan;
 use memgauge_engine::Setting as RunContext;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::{memory, sysfs};

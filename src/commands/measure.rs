@@ -4,10 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use memgauge_core::findings::HealthStatus;
+use memgauge_core::conclusions::scan;
 use memgauge_core::plan;
-use memgauge_core::result::Report;
-use memgauge_core::scan;
+use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::Setting as RunContext;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::{directory, memory, sysfs};
@@ -32,7 +31,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
-    let plan = plan::plan(&spec, &machine, &kernels)?;
+    let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
     if planning.plan {
         sinks::show_plan(&plan, &machine, &output)?;
         return Ok(ExitStatus::Success);

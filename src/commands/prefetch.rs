@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::anyhow;
+use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, PrefetchRequest, PrefetchStatus};
+use memgauge_core::prefetchers::{self, PrefetchStatus};
 use memgauge_linux::prefetch::guardian;
 use memgauge_linux::prefetch::{Change, Found, Kind, Place};
 use memgauge_linux::sysfs;

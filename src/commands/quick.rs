@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::findings::{self, Rules};
-use memgauge_core::limit;
-use memgauge_core::plan::quick::{ENDS, LIMIT_S, SECOND_ROUND};
+use memgauge_core::conclusions::findings::{self, Rules};
+use memgauge_core::conclusions::limit;
+use memgauge_core::planner::quick::{ENDS, LIMIT_S, SECOND_ROUND};
 use memgauge_core::result::Report;
 
 use crate::cli::request::ReferenceFiles;

@@ -5,11 +5,13 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
+use memgauge_core::conclusions::scan;
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Severity;
-use memgauge_core::plan::{self, KernelRow, Plan, PlanError};
+use memgauge_core::plan::{self, KernelRow, Plan};
+use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
-use memgauge_core::scan;
-use memgauge_core::spec::{PageRequest, Spec};
+use memgauge_core::spec::Spec;
 use memgauge_core::topology::Machine;
 use memgauge_engine::Setting as RunContext;
 use memgauge_linux::clock::Clock;
@@ -158,7 +160,7 @@ impl SectionRunner<'_> {
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
         let machine = sysfs::read_machine(self.root)?;
-        let plans = specs.iter().map(|spec| plan::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
+        let plans = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             // When standard error is closed, nobody can be told.
             plans.iter().for_each(|plan| drop(Stream::Error.print(plan_text(plan, &machine, PLAN_WIDTH).as_bytes())));

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::{Plan, Work};
 use memgauge_core::result::{Measurement, Report};
-use memgauge_core::spec::PageRequest;
 use memgauge_core::units::Bytes;
 use memgauge_render::mlc as tables;
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
+use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchRequest, PrefetchState, PrefetchStatus, Processor, Read};
+use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchState, PrefetchStatus, Processor, Read};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_linux::msr::{DEV_CPU, Msr, MsrError};
