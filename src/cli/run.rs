@@ -1,4 +1,4 @@
-//! `memgauge run PLAN.toml`: what each CPU does, from a file.
+//! `memgauge run FILE`: its command line, and the file that says what each CPU does.
 
 use std::path::{Path, PathBuf};
 
@@ -7,40 +7,54 @@ use clap::Args;
 use memgauge_core::spec::{BandwidthShape, Place, SecondStream, Spec, Task, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::directory;
+use memgauge_linux::directory;
 use serde::Deserialize;
 
-use super::{MOST_CYCLES, Output, Pages, Planning, Request, Stop, prefetch};
+use super::options::{Pages, Planning, Precision, Prefetch};
+use super::output::ReportOptions;
+use super::request::Request;
+use super::values::MAX_DELAY_CYCLES;
 
-#[derive(Debug, Args)]
-#[command(after_help = "A file of threads is TOML:
+const AFTER_HELP: &str = "\
+The file is TOML:
 
-  delays = [0, 200]                 # optional: a result for each
-  [chase]                           # optional: a chase beside the threads
+  # optional: injection delays, a result for each
+  delays = [0, 200]
+  # optional: a chase beside the threads
+  [chase]
   cpu = 0
-  [[threads]]                       # what some CPUs do, each with a buffer of its own
+  # what some CPUs do, each with its own buffer
+  [[threads]]
   cpus = \"1-7\"
-  mix = \"2:1\"                       # all-reads where it is not said
-  access = \"random\"                 # sequential where it is not said
-  size = \"256M\"                     # of each CPU's buffer
-  node = 1                          # or: directory = \"/mnt/pmem\"; local where neither is said
-  delay = 100                       # instead of the delays above
+  # all-reads if absent
+  mix = \"2:1\"
+  # sequential if absent
+  access = \"random\"
+  # size of each CPU's buffer
+  size = \"256M\"
+  # or: directory = \"/mnt/pmem\"; the CPU's own node if both are absent
+  node = 1
+  # instead of the delays above
+  delay = 100
   [[threads]]
   cpus = \"8-15\"
-  second = { node = 2, percent = 25 }  # a second buffer, and its part of the accesses")]
-pub(crate) struct RunArgs {
-    /// The file
+  # a second buffer, and its share of the accesses
+  second = { node = 2, percent = 25 }";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct RunArgs {
+    /// A file that says what each CPU does (TOML, see below)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    stop: Stop,
+    prefetch: Prefetch,
     #[command(flatten)]
-    prefetch: prefetch::Prefetch,
-    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
-    #[arg(long, value_name = "KIND", default_value = "auto")]
     pages: Pages,
     #[command(flatten)]
-    output: Output,
+    precision: Precision,
+    #[command(flatten)]
+    report: ReportOptions,
     #[command(flatten)]
     planning: Planning,
 }
@@ -49,9 +63,9 @@ impl RunArgs {
     pub(super) fn request(self) -> anyhow::Result<Request> {
         let mut spec = read(&self.file)?;
         self.prefetch.apply(&mut spec);
-        spec.pages = self.pages.into();
-        self.stop.apply(&mut spec);
-        Ok(Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None })
+        self.pages.apply(&mut spec);
+        self.precision.apply(&mut spec);
+        Ok(Request::new(spec, self.report, self.planning)?)
     }
 }
 
@@ -118,10 +132,10 @@ impl Text {
 /// What the file asks for.
 ///
 /// # Errors
-/// When the file cannot be read, is no such file, or names a directory that cannot hold buffers.
-pub(crate) fn read(path: &Path) -> anyhow::Result<Spec> {
+/// When the file cannot be read or parsed, or names a directory that cannot hold buffers.
+fn read(path: &Path) -> anyhow::Result<Spec> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&text).with_context(|| format!("{} is no plan for threads", path.display()))
+    parse(&text).with_context(|| format!("{} does not say what threads do", path.display()))
 }
 
 fn parse(text: &str) -> anyhow::Result<Spec> {
@@ -134,16 +148,16 @@ fn parse(text: &str) -> anyhow::Result<Spec> {
     }
     file.delays.iter().try_for_each(|&delay| check_delay(delay))?;
     spec.delays = file.delays;
-    ensure!(!file.threads.is_empty(), "it names no threads: add a [[threads]] table");
+    ensure!(!file.threads.is_empty(), "it names no threads; add a [[threads]] table");
     for (number, thread) in (1..).zip(file.threads) {
         spec.traffic.threads.push(thread.spec().with_context(|| format!("threads table {number}"))?);
     }
     Ok(spec)
 }
 
-/// The command line's limit holds in files too.
+/// The limit of the command line holds in files, too.
 fn check_delay(cycles: u32) -> anyhow::Result<()> {
-    ensure!(cycles <= MOST_CYCLES, "a delay of {cycles} cycles is more than {MOST_CYCLES}");
+    ensure!(cycles <= MAX_DELAY_CYCLES, "a delay of {cycles} cycles is more than {MAX_DELAY_CYCLES}");
     Ok(())
 }
 
@@ -197,9 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_help_can_be_pasted() {
+        let spec = parse(AFTER_HELP.split("TOML:").nth(1).unwrap()).unwrap();
+        assert_eq!((spec.delays.len(), spec.chase.cpu, spec.traffic.threads.len()), (2, Some(0), 2));
+        assert!(AFTER_HELP.lines().all(|line| line.len() < 80), "a longer line would be wrapped");
+    }
+
+    #[test]
     fn the_longest_delay() {
         let spec = parse("delays = [10000000]\n[[threads]]\ncpus = 0\ndelay = 10000000\n").unwrap();
-        assert_eq!((spec.delays, spec.traffic.threads[0].delay), (vec![MOST_CYCLES], Some(MOST_CYCLES)));
+        assert_eq!((spec.delays, spec.traffic.threads[0].delay), (vec![MAX_DELAY_CYCLES], Some(MAX_DELAY_CYCLES)));
     }
 
     #[test]
