@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::HealthStatus;
 use memgauge_engine::LoopError;
-use memgauge_linux::directory::DirectoryError;
+use memgauge_os::directory::DirectoryError;
 
 /// How a run ended, as `--help` and the README document it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

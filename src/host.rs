@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use hmac::{Hmac, KeyInit, Mac};
-use memgauge_linux::clock;
+use memgauge_os::clock;
 use serde::Serialize;
 use sha2::Sha256;
 

@@ -6,7 +6,7 @@ use memgauge_core::note::Note;
 use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, SetUp, Timing, Tool};
 use memgauge_core::topology::Machine;
 use memgauge_engine::Outcome;
-use memgauge_linux::{clock, environment};
+use memgauge_os::{clock, environment};
 
 use crate::host::{Host, HostIdentity};
 
@@ -87,13 +87,13 @@ pub(crate) fn end(report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use memgauge_core::result::{Measurement, RfoEvidence};
-    use memgauge_linux::sysfs;
+    use memgauge_os::topology;
 
     use super::*;
 
     fn empty() -> Report {
         let root = Path::new("/");
-        blank(sysfs::read_machine(root).unwrap(), root, &HostIdentity::withheld())
+        blank(topology::read_machine(root).unwrap(), root, &HostIdentity::withheld())
     }
 
     /// A saved run of a machine with two nodes.

@@ -6,8 +6,8 @@ use memgauge_core::conclusions::{advise, findings, levels, limit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::Report;
-use memgauge_engine::Setting as RunContext;
-use memgauge_linux::clock;
+use memgauge_engine::RunContext;
+use memgauge_os::clock;
 
 use crate::prefetch::guard::PrefetchGuard;
 use crate::progress::Progress;

@@ -186,7 +186,7 @@ pub(crate) fn unique_names(paths: &[PathBuf]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_linux::sysfs;
+    use memgauge_os::topology;
 
     use super::*;
     use crate::host::HostIdentity;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn blank() -> Report {
-        report::blank(sysfs::read_machine(Path::new("/")).unwrap(), Path::new("/"), &HostIdentity::withheld())
+        report::blank(topology::read_machine(Path::new("/")).unwrap(), Path::new("/"), &HostIdentity::withheld())
     }
 
     /// A directory for one test.

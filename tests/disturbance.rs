@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::LEFT_OUT;
 use memgauge_core::result::{HealthStatus, Measurement, QualityLevel, QualityReason, Report};
-use memgauge_linux::cpu;
+use memgauge_os::cpu;
 
 use support::{program, report, text};
 

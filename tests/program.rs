@@ -474,7 +474,7 @@ fn directories_that_cannot_be_memory_are_refused() {
     let with = |path: &Path| format!("latency --time 60ms --memory-dir {}", path.display());
     assert!(refused(&with(&folder.join("absent")), 64).contains("there is no such directory"));
     assert!(refused(&with(&file), 64).contains("it is not a directory"));
-    assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be made there"));
+    assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be created there"));
     assert!(refused(&format!("{} --pages 2m", with(&folder)), 64).contains("--pages 2m does not go with --memory-dir"));
     assert!(refused(&format!("{} --plan --machine /", with(&folder)), 64).contains("cannot be used with"));
     assert!(refused(&format!("{} --size 900T", with(&folder)), 4).contains("may be taken"));

@@ -7,7 +7,7 @@ use clap::Args;
 use memgauge_core::spec::{BandwidthShape, Place, SecondStream, Spec, Task, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::directory;
+use memgauge_os::directory;
 use serde::Deserialize;
 
 use super::options::{Pages, Planning, Precision, Prefetch};

@@ -12,8 +12,8 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::note::Note;
 use memgauge_core::result::Report;
 use memgauge_core::stats;
-use memgauge_linux::perf::{self, Catalogue, Choice, Counting, EventSet, PerfError};
-use memgauge_linux::{child, sysfs};
+use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
+use memgauge_os::{program, topology};
 
 use crate::cli::count::CountArgs;
 use crate::console::{Program, Stream};
@@ -35,7 +35,7 @@ const NARROW: f64 = 0.01;
 struct Events {
     set: EventSet,
     /// Why there are no events for the metrics, when there are none.
-    missing: Option<PerfError>,
+    missing: Option<CounterError>,
 }
 
 /// All runs of the program.
@@ -53,7 +53,7 @@ struct CountedRuns {
 /// Runs the program as often as requested. Its exit status becomes that of memgauge.
 pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
     let identity = args.report.host.request()?;
     let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
@@ -116,7 +116,7 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
         for name in names {
             let choice = catalogue.named(&name).map_err(|error| UsageError(format!("-e: {error}")))?;
             // Units outside the cores are counted for the whole machine.
-            if choice.on.is_empty() { set.groups.push(vec![choice]) } else { set.system.push(choice) }
+            if choice.cpus.is_empty() { set.groups.push(vec![choice]) } else { set.system.push(choice) }
         }
         return Ok(Events { set, missing: None });
     }
@@ -142,12 +142,12 @@ struct CountedRun {
 impl CountedRun {
     fn start(command: &[OsString], set: &EventSet) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let own = Counting::of_program(&set.groups);
-        let system = Counting::of_system(set);
+        let own = OpenCounters::for_program(&set.groups);
+        let system = OpenCounters::for_system(set);
         let before = (own.read(), system.read());
         system.enable();
         let started = Instant::now();
-        let status = child::run(Command::new(program).args(arguments))?;
+        let status = program::run(Command::new(program).args(arguments))?;
         let elapsed_s = started.elapsed().as_secs_f64();
         system.disable();
         let after = (own.read(), system.read());
@@ -157,14 +157,14 @@ impl CountedRun {
         system.add(&mut chip, &before.1, &after.1);
         let scope = if own.user_only() { Scope::User } else { Scope::UserAndKernel };
         // Cycles of user code alone, divided by all of the time, are not a frequency.
-        let ran = set.groups.iter().flatten().position(|c: &Choice| c.event.name == "task-clock");
+        let ran = set.groups.iter().flatten().position(|c: &EncodedEvent| c.event.name == "task-clock");
         let thread_s =
             ran.and_then(|i| threads[i].as_ref().ok()).filter(|_| scope == Scope::UserAndKernel).map_or(0.0, |t| t.raw as f64 / 1e9);
         threads.extend(chip);
         // A program that starts is loaded from memory, so its first accesses miss the core's own caches.
         let certain = Certain { loads: true, l1_missed: true, l2_missed: true, llc_missed: false };
         let account = Account { scope, threads: 0, thread_s, wall_s: elapsed_s, work: None, certain };
-        Ok(Self { status, elapsed_s, counters: Counters::new(&account, &perf::counted(set.choices(), &threads)) })
+        Ok(Self { status, elapsed_s, counters: Counters::new(&account, &counters::join_counts(set.events(), &threads)) })
     }
 }
 
@@ -201,7 +201,7 @@ fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
     let first = counts.first();
     let events = first.map_or(&[][..], |c| &c.events).iter().enumerate().map(|(i, e)| EventEstimate {
         event: e.event.clone(),
-        unit: perf::counts_nanoseconds(&e.event.name).then(|| "ns".to_owned()),
+        unit: counters::counts_nanoseconds(&e.event.name).then(|| "ns".to_owned()),
         estimate: estimate(counts.iter().filter_map(|c| c.events.get(i)?.value).collect(), e.reason.as_ref()),
     });
     let metrics = first.map_or(&[][..], |c| &c.metrics).iter().map(|m| MetricEstimate {

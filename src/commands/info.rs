@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use memgauge_linux::clock::Clock;
-use memgauge_linux::sysfs;
+use memgauge_os::clock::Clock;
+use memgauge_os::topology;
 
 use crate::cli::info::InfoArgs;
 use crate::console::Stream;
@@ -15,7 +15,7 @@ use crate::sinks::Sinks;
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine, root, &args.report.host.request()?);
     if args.machine.is_none() {
         report.environment.clock = Some(Clock::calibrate(root).report());

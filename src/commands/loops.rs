@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::Note;
-use memgauge_engine::Setting as RunContext;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::{memory, sysfs};
+use memgauge_engine::RunContext;
+use memgauge_os::clock::Clock;
+use memgauge_os::{memory, topology};
 
 use crate::cli::loops::LoopRequest;
 use crate::console::{Program, Stream};
@@ -20,9 +20,9 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let LoopRequest { spec, output, identity } = request;
     let sinks = Sinks::open(&output, Stream::Output)?;
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine.clone(), root, &identity);
-    memory::die_first();
+    memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);

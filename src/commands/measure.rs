@@ -7,9 +7,9 @@ use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::plan;
 use memgauge_core::result::{HealthStatus, Report};
-use memgauge_engine::Setting as RunContext;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::{directory, memory, sysfs};
+use memgauge_engine::RunContext;
+use memgauge_os::clock::Clock;
+use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
 use crate::cli::request::Request;
@@ -27,7 +27,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let Request { mut spec, memory_dir, output, identity, planning, quick } = request;
     let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
     let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
@@ -41,7 +41,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
-    memory::die_first();
+    memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);

@@ -6,9 +6,9 @@ use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, PrefetchStatus};
-use memgauge_linux::prefetch::guardian;
-use memgauge_linux::prefetch::{Change, Found, Kind, Place};
-use memgauge_linux::sysfs;
+use memgauge_os::prefetch::run_guardian;
+use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
+use memgauge_os::topology;
 
 use crate::cli::output::ReportOptions;
 use crate::cli::prefetch::PrefetchAction;
@@ -32,7 +32,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
         PrefetchAction::On(options) => switch(&place, &target(options)?, PrefetchRequest::On),
         PrefetchAction::Restore(options) => restore(&place, &target(options)?),
         PrefetchAction::Guard(id) => {
-            guardian::serve(&place, &id).map_err(|e| with_advice(&e))?;
+            run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
             Ok(ExitStatus::Success)
         }
     }
@@ -45,8 +45,8 @@ struct Target {
 }
 
 /// Reads and shows every register.
-fn status(place: &Place, target: &Target, notes: Vec<Note>, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
-    let machine = sysfs::read_machine(Path::new("/"))?;
+fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
+    let machine = topology::read_machine(Path::new("/"))?;
     let controls = PrefetchControls::find(&machine);
     let state = controls.state(requested, &place.read(&controls.by_cpu));
     let unknown = state.status == PrefetchStatus::Unknown;
@@ -56,9 +56,9 @@ fn status(place: &Place, target: &Target, notes: Vec<Note>, requested: PrefetchR
     report.notes.extend(controls.notes());
     for kind in place.waiting() {
         report.notes.push(match kind {
-            Kind::Run => Note::warning("prefetch-run-journal", "a run is changing prefetchers now, or was killed while it did")
+            ChangeKind::Run => Note::warning("prefetch-run-journal", "a run is changing prefetchers now, or was killed while it did")
                 .advise("if no run is in progress, run as root: memgauge prefetch restore"),
-            Kind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
+            ChangeKind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
                 .advise("memgauge prefetch restore, as root, puts back the earlier state"),
         });
     }
@@ -68,15 +68,15 @@ fn status(place: &Place, target: &Target, notes: Vec<Note>, requested: PrefetchR
 }
 
 /// Switches prefetchers until `restore` or the next boot.
-fn switch(place: &Place, target: &Target, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
-    let machine = sysfs::read_machine(Path::new("/"))?;
+fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
+    let machine = topology::read_machine(Path::new("/"))?;
     let controls = PrefetchControls::find(&machine);
     if controls.by_cpu.is_empty() {
         controls.check(&machine.topology.online())?;
     }
     Program::Memgauge.message(&prefetchers::taint_note().message);
-    let mut change = Change::begin(place.clone(), &controls.by_cpu, Kind::Kept).map_err(|e| with_advice(&e))?;
-    let notes = found_note(change.found()).into_iter().collect();
+    let mut change = PrefetchChange::begin(place.clone(), &controls.by_cpu, ChangeKind::Kept).map_err(|e| with_advice(&e))?;
+    let notes = found_note(change.leftover()).into_iter().collect();
     if let Err(error) = change.set(requested == PrefetchRequest::Off) {
         return Err(match change.restore() {
             Ok(()) => with_advice(&error),
@@ -88,14 +88,14 @@ fn switch(place: &Place, target: &Target, requested: PrefetchRequest) -> anyhow:
 }
 
 /// Puts back what the journals hold.
-fn restore(place: &Place, target: &Target) -> anyhow::Result<ExitStatus> {
+fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitStatus> {
     let found = place.restore().map_err(|e| with_advice(&e))?;
     let mut notes = Vec::new();
     for (found, what) in found.iter().zip(["a run that was killed", "'memgauge prefetch off' or 'on'"]) {
         match found {
-            Found::Nothing => {}
-            Found::EarlierBoot => notes.extend(found_note(found)),
-            Found::Restored(n) => {
+            Leftover::Nothing => {}
+            Leftover::EarlierBoot => notes.extend(found_note(found)),
+            Leftover::Restored(n) => {
                 notes.push(Note::info("prefetch-restored", format!("what {what} had changed was put back: the registers of {n} CPUs")));
             }
         }

@@ -85,9 +85,9 @@ pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, run: &mut
 
 #[cfg(test)]
 mod tests {
-    use memgauge_engine::Setting as RunContext;
-    use memgauge_linux::clock::Clock;
-    use memgauge_linux::sysfs;
+    use memgauge_engine::RunContext;
+    use memgauge_os::clock::Clock;
+    use memgauge_os::topology;
 
     use super::*;
     use crate::host::HostIdentity;
@@ -97,7 +97,7 @@ mod tests {
     fn a_check_that_was_interrupted_is_not_complete() {
         let root = Path::new("/");
         let clock = Clock::calibrate(root);
-        let machine = sysfs::read_machine(root).unwrap();
+        let machine = topology::read_machine(root).unwrap();
         let confirmed = |stop: &Stop| {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
             let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };

@@ -13,9 +13,9 @@ use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::Spec;
 use memgauge_core::topology::Machine;
-use memgauge_engine::Setting as RunContext;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::{directory, memory, sysfs};
+use memgauge_engine::RunContext;
+use memgauge_os::clock::Clock;
+use memgauge_os::{directory, memory, topology};
 use memgauge_render::plan_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
         print(format!("Command line parameters: {} \n\n", words.join(" ")))?;
     }
     let root = Path::new("/");
-    let machine = sysfs::read_machine(root)?;
+    let machine = topology::read_machine(root)?;
     let kernels = memgauge_kernels::rows();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: cannot be read: {e}", path.display()));
     let directory = |path: &Path| directory::read(path, root).map_err(|e| e.to_string());
@@ -83,7 +83,7 @@ struct Measured {
 fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let stop = signals::watch().context("cannot install signal handlers")?;
-    memory::die_first();
+    memory::prefer_out_of_memory_kill();
     let runner = SectionRunner { root, clock: Clock::calibrate(root), stop: &stop, kernels, verbose: letters.verbose };
     if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
@@ -159,7 +159,7 @@ impl SectionRunner<'_> {
     }
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        let machine = sysfs::read_machine(self.root)?;
+        let machine = topology::read_machine(self.root)?;
         let plans = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             // When standard error is closed, nobody can be told.

@@ -9,8 +9,8 @@ use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchState, PrefetchStatus, Processor, Read};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
-use memgauge_linux::msr::{DEV_CPU, Msr, MsrError};
-use memgauge_linux::prefetch::{FOLDER, Found, Place, PrefetchError};
+use memgauge_os::prefetch::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};
+use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
 
 /// For tests: a folder in place of `/dev/cpu`.
 const MSR_ROOT: &str = "MEMGAUGE_MSR_ROOT";
@@ -21,9 +21,9 @@ const ACT_AS: &str = "MEMGAUGE_PREFETCH_AS";
 const RUNTIME: &str = "MEMGAUGE_RUNTIME_DIR";
 
 /// The registers and the journal of this machine, or of a test.
-pub(crate) fn place() -> Place {
+pub(crate) fn place() -> PrefetchRegisters {
     let path = |name: &str, otherwise: &str| std::env::var_os(name).map_or_else(|| PathBuf::from(otherwise), PathBuf::from);
-    Place { msr: Msr::new(path(MSR_ROOT, DEV_CPU), "/"), folder: path(RUNTIME, FOLDER), root: "/".into() }
+    PrefetchRegisters::new(path(MSR_ROOT, MSR_DEVICES), path(RUNTIME, JOURNALS), "/")
 }
 
 /// The register of every online CPU, or why it has none.
@@ -132,13 +132,13 @@ impl PrefetchControls {
 }
 
 /// What an earlier run left behind.
-pub(crate) fn found_note(found: &Found) -> Option<Note> {
+pub(crate) fn found_note(found: &Leftover) -> Option<Note> {
     match found {
-        Found::Nothing => None,
-        Found::EarlierBoot => {
+        Leftover::Nothing => None,
+        Leftover::EarlierBoot => {
             Some(Note::info("prefetch-journal-void", "a journal of an earlier boot was removed: the boot has reset the registers"))
         }
-        Found::Restored(n) => Some(Note::info(
+        Leftover::Restored(n) => Some(Note::info(
             "prefetch-restored-earlier",
             format!("a run that was killed had left prefetchers changed; the registers of {n} CPUs were put back before this run"),
         )),

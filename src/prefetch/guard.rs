@@ -13,9 +13,9 @@ use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_engine::{Observer, Outcome, Setting as RunContext};
-use memgauge_linux::msr::MsrError;
-use memgauge_linux::prefetch::guardian::Guardian;
-use memgauge_linux::prefetch::{Change, Kind, PrefetchError};
+use memgauge_os::prefetch::Guardian;
+use memgauge_os::prefetch::MsrError;
+use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
 
 use super::controls::{PrefetchControls, found_note, place, with_advice};
 use crate::console::Program;
@@ -25,7 +25,7 @@ use crate::report::NOT_RESTORED;
 pub(crate) struct PrefetchGuard {
     // Fields are dropped in this order: the registers and their lock first, then the guardian, which finds nothing left to do. In the other
     // order the guardian would wait for the lock, and this process for the guardian.
-    change: Change,
+    change: PrefetchChange,
     guardian: Guardian,
     controls: PrefetchControls,
     requested: PrefetchRequest,
@@ -48,12 +48,12 @@ impl PrefetchGuard {
         let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
         controls.check(&measured)?;
         Program::Memgauge.message(&prefetchers::taint_note().message);
-        let change = Change::begin(place(), &controls.by_cpu, Kind::Run).map_err(|e| with_advice(&e))?;
+        let change = PrefetchChange::begin(place(), &controls.by_cpu, ChangeKind::Run).map_err(|e| with_advice(&e))?;
         let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
         // From here on, the two are dropped in the order of the fields, however this ends.
         let mut guard = Self { change, guardian, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
         guard.notes = guard.controls.notes();
-        guard.notes.extend(found_note(guard.change.found()));
+        guard.notes.extend(found_note(guard.change.leftover()));
         if compares {
             let values = guard.change.verify().map_err(|e| with_advice(&e))?;
             guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));
@@ -193,7 +193,7 @@ impl Observer for PartObserver<'_> {
 mod tests {
     use std::path::Path;
 
-    use memgauge_linux::sysfs;
+    use memgauge_os::topology;
 
     use super::*;
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn parts_have_their_share_of_the_time() {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
-        let machine = sysfs::read_machine(Path::new("/")).unwrap();
+        let machine = topology::read_machine(Path::new("/")).unwrap();
         let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);

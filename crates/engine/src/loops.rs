@@ -253,7 +253,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
     use memgauge_os::clock::Clock;
 
     use super::*;
