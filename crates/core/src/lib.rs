@@ -20,6 +20,7 @@ pub mod note;
 pub mod pattern;
 pub mod plan;
 pub mod prefetchers;
+pub mod protocol;
 pub mod result;
 pub mod rounds;
 pub mod scan;
