@@ -23,7 +23,7 @@ use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::scan;
 use memgauge_core::topology::Machine;
 use memgauge_core::{advise, findings, levels, limit};
-use memgauge_engine::{LoopError, Setting};
+use memgauge_engine::{LoopError, RunContext};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
 use memgauge_linux::{environment, memory, sysfs};
@@ -163,7 +163,7 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     let mut report = blank_report(machine, root);
     let suspended = clock::suspended_ns();
     report.environment.clock = Some(clock.report());
-    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
+    let setting = RunContext { machine: &report.machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
     let mut progress = progress::Progress::new(&plan, quiet);
     let outcome = match hold {
         Some(hold) => hold.run(&plan, &setting, &mut progress),
@@ -209,7 +209,7 @@ fn run_loop(request: LoopRequest) -> anyhow::Result<ExitCode> {
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);
-    let setting = Setting { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
+    let setting = RunContext { machine: &report.machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
     let (measured, note) = memgauge_engine::run_loop(&spec, &setting)?;
     report.notes.extend(note);
     let wrong = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);

@@ -15,7 +15,7 @@ use memgauge_core::result::{
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
-use memgauge_engine::{Observer, Outcome, Setting};
+use memgauge_engine::{Observer, Outcome, RunContext};
 use memgauge_linux::msr::{DEV_CPU, Msr, MsrError};
 use memgauge_linux::prefetch::guardian::{self, Guardian};
 use memgauge_linux::prefetch::{Change, FOLDER, Found, Kind, Place, PrefetchError};
@@ -210,7 +210,7 @@ impl Hold {
     }
 
     /// Measures the plan; where its cells name states of the prefetchers, one state after the other.
-    pub(crate) fn run(&mut self, plan: &Plan, setting: &Setting<'_>, observer: &mut dyn Observer) -> Outcome {
+    pub(crate) fn run(&mut self, plan: &Plan, setting: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
         let state_of = |step: &Step| step.cells.first().and_then(|c| c.at.prefetch);
         let mut done_s = 0.0;
         let mut parts = plan.steps.chunk_by(|a, b| state_of(a) == state_of(b)).map(|steps| {
@@ -228,7 +228,7 @@ impl Hold {
     }
 
     /// Measures in a state; where registers are not in it before and after, nothing that was measured stands.
-    fn run_in(&mut self, state: PrefetchRequest, part: &Plan, setting: &Setting<'_>, observer: &mut dyn Observer) -> Outcome {
+    fn run_in(&mut self, state: PrefetchRequest, part: &Plan, setting: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
         // An interrupted run ends without switching anything any more.
         let set = if setting.stop.load(Ordering::Relaxed) { Ok(()) } else { self.set(state) };
         let mut outcome = match &set {

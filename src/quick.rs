@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::findings::{self, Health, HealthStatus, Rules};
 use memgauge_core::plan::quick::{ENDS, LIMIT_S, SECOND_ROUND};
 use memgauge_core::result::Report;
-use memgauge_engine::Setting;
+use memgauge_engine::RunContext;
 use memgauge_linux::clock::{self, Clock};
 
 use crate::output::{self, BadFile};
@@ -90,7 +90,7 @@ pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
     if let Some(plan) = again.filter(|_| run.stop.reason().is_none()) {
         let machine = report.machine.clone();
         let (stop, deadline) = (run.stop.flag(), Some(run.limit.end(1)));
-        let setting = Setting { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop, deadline };
+        let setting = RunContext { machine: &machine, clock: run.clock, root: run.root.to_path_buf(), stop, deadline };
         let mut progress = Progress::new(&plan, run.quiet);
         let outcome = memgauge_engine::run(&plan, &setting, &mut progress);
         progress.finish();

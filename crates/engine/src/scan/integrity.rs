@@ -10,12 +10,12 @@ use memgauge_kernels as kernels;
 use memgauge_linux::cpu;
 use memgauge_linux::memory::Buffer;
 
-use super::sweep::Portions;
+use super::reading::Portions;
 
 /// Patterns: one that depends on the address, and its complement.
 pub(super) const PATTERNS: u32 = 2;
-/// Mismatches of a region that are told one by one; a chip that fails gives millions.
-const TOLD: usize = 16;
+/// Mismatches of a region that are listed one by one; a chip that fails gives millions.
+const MAX_LISTED: usize = 16;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
@@ -79,14 +79,15 @@ impl Check {
                 // SAFETY: a whole, aligned word of the region; nobody writes to it meanwhile.
                 let at = unsafe { base.add(offset).cast::<u64>() };
                 let written = self.word(offset / WORD);
-                // SAFETY: as above.
+                // SAFETY: `at` is a whole, aligned word of the region, and nobody writes to it meanwhile.
                 let read = unsafe { at.read_volatile() };
                 if read == written {
                     continue;
                 }
                 own.mismatches += 1;
-                if own.first.len() < TOLD {
-                    // SAFETY: as above; the line is read again, from memory where it can be dropped from the caches.
+                if own.first.len() < MAX_LISTED {
+                    // SAFETY: `at` is a whole, aligned word of the region. The line is read again, from memory where it can be dropped from the
+                    // caches.
                     let reread = unsafe {
                         kernels::flush(at.cast());
                         kernels::fence();
@@ -114,7 +115,7 @@ impl Found {
         self.mismatches += other.mismatches;
         self.first.extend(other.first);
         self.first.sort_by_key(|m| m.offset);
-        self.first.truncate(TOLD);
+        self.first.truncate(MAX_LISTED);
     }
 }
 
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_found_and_a_flipped_bit_is_told() {
+    fn what_was_written_is_found_and_a_flipped_bit_is_reported() {
         let region = region();
         for pattern in 0..PATTERNS {
             Check::new(region.clone(), 3, pattern, 1).write();
@@ -165,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn another_regions_words_are_wrong_and_only_the_first_are_told() {
+    fn another_regions_words_are_wrong_and_only_the_first_are_listed() {
         let region = region();
         Check::new(region.clone(), 0, 0, 1).write();
         let other = Check::new(region.clone(), 1, 0, 1);
         other.compare();
         let found = other.found();
-        assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, TOLD));
+        assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, MAX_LISTED));
         assert_eq!(found.first[1].offset, 8);
     }
 }

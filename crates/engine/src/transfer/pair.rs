@@ -1,0 +1,229 @@
+//! Cache-to-cache transfers of one pair of CPUs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
+use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
+use memgauge_core::result::{Coordinates, Evidence, Experiment as ExperimentKind, Metric, PageEvidence, Placement, Pushes};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_linux::memory::Buffer;
+
+use super::turns::{Baton, Party, RUN_TIMEOUT};
+use crate::burst::chain::Ring;
+use crate::burst::workers::{Finished, Job, SchedulerNoise};
+use crate::error::CellError;
+use crate::experiment::rounds::{Rounds, StopAfter, measure_until_sure};
+use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::memory::pages::combined_pages;
+use crate::recorder::NewResult;
+use crate::session::Session;
+
+/// Windows at the start of a run that find both cores' clocks and predictors cold.
+const COLD_WINDOWS: usize = 4;
+
+/// The runs of a pair, each over a fresh allocation.
+struct Runs<'a> {
+    plan: &'a Handoff,
+    run: Duration,
+    samples: BurstSamples,
+    pages: Vec<PageEvidence>,
+    placements: Vec<Placement>,
+}
+
+impl Rounds for Runs<'_> {
+    fn measure(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+        let plan = self.plan;
+        let buffer = session.chase_buffer(&plan.buffer, round)?;
+        self.pages.push(buffer.pages().clone());
+        let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
+        let ring = session.ring(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(round))?;
+        let parties = parties(plan);
+        let (pushed_by_reader, pushed_by_holder) = pushed_buffers(session, plan)?;
+        // Set once everything is allocated, so that none of the run is lost to it.
+        let end = session.clock().now() + session.clock().ticks_of(self.run);
+        let party = party(session, plan, ring, end);
+        let mut jobs = reader_and_holder(plan, party.clone(), pushed_by_reader, pushed_by_holder);
+        if let Some(cpu) = plan.sharer {
+            jobs.push((
+                cpu,
+                Box::new(move || {
+                    party.share();
+                    None
+                }),
+            ));
+        }
+        let (mut samples, mut scheduler) = (Vec::new(), SchedulerNoise::default());
+        let before = session.runner.stolen(&parties);
+        for Finished { value, scheduler: seen } in session.runner.workers.run(jobs, self.run + RUN_TIMEOUT)? {
+            scheduler.add(&seen);
+            samples.extend(value.into_iter().flat_map(|(samples, _)| samples));
+        }
+        let steal = session.runner.steal_since(before, &parties, self.run);
+        let ghz = session.runner.ghz(plan.reader);
+        let conditions = BurstConditions::judge(parties.len(), Conditions { scheduler, coverage: None }, steal, ghz);
+        self.placements.push(buffer.placement_now());
+        self.samples.add(round, vec![without_cold_windows(samples)], conditions);
+        session.add_measuring(self.run);
+        session.runner.worked(&parties);
+        Ok(self.run)
+    }
+
+    fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
+        std::iter::once(&self.samples)
+    }
+}
+
+pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
+    let parties = parties(plan);
+    session.watch(plan.reader, &parties)?;
+    let stop = session.budget.stop;
+    let fixed = || Duration::from_secs_f64(stop.budget_s / f64::from(MIN_TRANSFER_ALLOCATIONS));
+    let mut runs = Runs {
+        plan,
+        run: if stop.fixed_time { fixed() } else { TRANSFER_RUN },
+        samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
+        pages: Vec::new(),
+        placements: Vec::new(),
+    };
+    // A disturbed run is repeated over the next allocation, while there is time.
+    let stop_after = StopAfter { min_rounds: MIN_TRANSFER_ALLOCATIONS, budget: None, want_undisturbed: true };
+    let allocations = measure_until_sure(session, stop_after, &mut runs)?;
+    let estimate = runs.samples.estimate_with_drift(0, stop.relative_half_width);
+    if estimate.value.is_none() {
+        return Err(CellError::NeverTogether { cpus: parties });
+    }
+    let mut noise = session.unwatch(&runs.samples.conditions().scheduler);
+    runs.samples.disturbances().write_to(&mut noise);
+    let evidence = Evidence {
+        threads: parties.len() as u32,
+        allocations: session.memory.distinct_buffers(&plan.buffer, allocations),
+        pages: combined_pages(runs.pages.iter().map(|p| (p, plan.buffer.bytes))),
+        placement: Placement::combined(runs.placements),
+        noise,
+        ..transfer_evidence(plan)
+    };
+    session.record(kind, NewResult::new(at.clone(), Metric::Latency, estimate, evidence));
+    Ok(())
+}
+
+/// The CPUs that take turns.
+fn parties(plan: &Handoff) -> IdSet {
+    [plan.reader, plan.holder].into_iter().chain(plan.sharer).collect()
+}
+
+/// What all parties have in common; each pushes what `party` says.
+pub(crate) fn party(session: &Session<'_>, plan: &Handoff, ring: Ring, end: u64) -> Party {
+    Party {
+        parties: parties(plan).len() as u64,
+        pushed: None,
+        ring,
+        hops: (plan.window.0 / plan.stride.0) as usize,
+        clock: session.clock(),
+        end,
+        baton: Baton::new(),
+    }
+}
+
+/// What a reader returns: a sample for each of its turns, and the ring to go on with. Others return nothing.
+pub(crate) type ReadWindows = Option<(Vec<f64>, Ring)>;
+
+/// A buffer to read besides the window, and how many bytes of it.
+pub(crate) type PushedBuffer = Option<(Arc<Buffer>, usize)>;
+
+/// The jobs of the reader and of the holder, in this order.
+pub(crate) fn reader_and_holder(
+    plan: &Handoff,
+    party: Party,
+    pushed_by_reader: PushedBuffer,
+    pushed_by_holder: PushedBuffer,
+) -> Vec<(u32, Job<ReadWindows>)> {
+    let reader = Party { pushed: pushed_by_reader, ..party.clone() };
+    let (holder, state) = (Party { pushed: pushed_by_holder, ..party }, plan.state);
+    let hold = move || {
+        holder.hold(state);
+        None
+    };
+    vec![(plan.reader, Box::new(move || Some(reader.read()))), (plan.holder, Box::new(hold))]
+}
+
+/// The buffers that the reader and the holder push, like the transfer's.
+pub(crate) fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer), CellError> {
+    let mut allocate = |bytes: Bytes| {
+        if bytes.is_zero() {
+            return Ok(None);
+        }
+        let buffer = session.allocate(&BufferPlan { bytes, ..plan.buffer.clone() })?;
+        let bytes = buffer.len().min(bytes.0 as usize);
+        Ok::<_, CellError>(Some((buffer, bytes)))
+    };
+    Ok((allocate(plan.reader_pushes)?, allocate(plan.holder_pushes)?))
+}
+
+/// The samples of a run without its first windows. Where CPUs are shared there may be few at all.
+pub(crate) fn without_cold_windows(mut samples: Vec<f64>) -> Vec<f64> {
+    let cold = (samples.len() / 2).min(COLD_WINDOWS);
+    samples.split_off(cold)
+}
+
+/// What the plan of a transfer says of its evidence.
+pub(crate) fn transfer_evidence(plan: &Handoff) -> Evidence {
+    let pushes = Pushes { holder: plan.holder_pushes, reader: plan.reader_pushes };
+    Evidence {
+        kernel: protocol_name(plan),
+        pushes: (plan.holder_pushes.0 > 0 || plan.reader_pushes.0 > 0).then_some(pushes),
+        buffer: plan.buffer.bytes,
+        window: Some(plan.window),
+        stride: Some(plan.stride),
+        ..Default::default()
+    }
+}
+
+/// What is done with each window, in order.
+fn protocol_name(plan: &Handoff) -> String {
+    let held = match plan.state {
+        LineState::Hit => "load",
+        LineState::Hitm => "store",
+    };
+    let push = |bytes: Bytes| (bytes.0 > 0).then_some("push");
+    let steps = [Some(held), push(plan.holder_pushes), plan.sharer.map(|_| "share"), push(plan.reader_pushes), Some("chase")];
+    steps.into_iter().flatten().collect::<Vec<_>>().join("-then-")
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::result::ChaseOrder;
+    use memgauge_core::spec::PageRequest;
+
+    use super::*;
+
+    #[test]
+    fn the_protocol_is_named_by_its_steps() {
+        let buffer = BufferPlan {
+            bytes: Bytes::mib(1),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(0),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let mut plan = Handoff {
+            holder: 0,
+            reader: 1,
+            state: LineState::Hit,
+            buffer,
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            order: ChaseOrder::WindowLocal,
+            sharer: None,
+            holder_pushes: Bytes(0),
+            reader_pushes: Bytes(0),
+        };
+        assert_eq!(protocol_name(&plan), "load-then-chase");
+        (plan.state, plan.sharer) = (LineState::Hitm, Some(2));
+        assert_eq!(protocol_name(&plan), "store-then-share-then-chase");
+        (plan.holder_pushes, plan.reader_pushes) = (Bytes(64), Bytes(64));
+        assert_eq!(protocol_name(&plan), "store-then-push-then-share-then-push-then-chase");
+    }
+}
