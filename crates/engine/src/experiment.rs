@@ -7,7 +7,7 @@ pub(crate) mod loaded;
 pub(crate) mod loaders;
 pub(crate) mod plateau;
 pub(crate) mod rfo;
-pub(crate) mod rounds;
+pub(crate) mod sampler;
 pub(crate) mod samples;
 pub(crate) mod sampling;
 pub(crate) mod trials;

@@ -50,14 +50,14 @@ struct Traversal {
     /// The step to go on with, of all windows.
     next: usize,
     stored: Line,
-    check: Option<Check>,
+    check: Option<PassChecksum>,
     /// Keeps the memory that `bases` point to.
     buffer: Arc<Buffer>,
 }
 
 /// The checksum of what a pass loads.
 #[derive(Clone)]
-struct Check {
+struct PassChecksum {
     expected: u64,
     sum: Line,
     /// Steps since the sum was begun.
@@ -68,7 +68,7 @@ struct Check {
 
 /// Completed passes whose checksum was compared, and how many were wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Checked {
+pub(crate) struct ChecksumCounts {
     pub(crate) passes: u64,
     pub(crate) mismatches: u64,
 }
@@ -107,8 +107,9 @@ impl Load {
     }
 
     /// What became of the checksums; `None` for kernels that keep none.
-    pub(crate) fn checked(&self) -> Option<Checked> {
-        let checked = |traversal: &Traversal| traversal.check.as_ref().map(|c| Checked { passes: c.passes, mismatches: c.mismatches });
+    pub(crate) fn checked(&self) -> Option<ChecksumCounts> {
+        let checked =
+            |traversal: &Traversal| traversal.check.as_ref().map(|c| ChecksumCounts { passes: c.passes, mismatches: c.mismatches });
         let mut all = checked(&self.traversal)?;
         if let Some(second) = self.second.as_ref().and_then(|(traversal, _)| checked(traversal)) {
             all.passes += second.passes;
@@ -200,7 +201,7 @@ impl Traversal {
         assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
         // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
         let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
-        let check = (kernel.form.line == LineUse::Checked).then(|| Check::new(bases[0], steps * advance[0]));
+        let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
         let next = next as usize % (steps * windows);
         Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
     }
@@ -218,7 +219,7 @@ impl Traversal {
         for base in traversal.bases.iter_mut().take(self.kernel.streams.len()) {
             *base = *base - from + to;
         }
-        traversal.check = traversal.check.map(|_| Check::new(traversal.bases[0], traversal.steps * traversal.advance[0]));
+        traversal.check = traversal.check.map(|_| PassChecksum::new(traversal.bases[0], traversal.steps * traversal.advance[0]));
         traversal
     }
 
@@ -261,7 +262,7 @@ impl Traversal {
     }
 }
 
-impl Check {
+impl PassChecksum {
     /// The sum that every pass over these bytes must have.
     fn new(start: usize, bytes: usize) -> Self {
         // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
@@ -349,11 +350,11 @@ mod tests {
         for _ in 0..7 {
             load.traversal.run(steps * 3 / 7 + 1, None);
         }
-        assert_eq!(load.checked(), Some(Checked { passes: 3, mismatches: 0 }));
+        assert_eq!(load.checked(), Some(ChecksumCounts { passes: 3, mismatches: 0 }));
         // SAFETY: within the buffer, which no thread uses now.
         unsafe { *buffer.as_ptr().add(12345) ^= 0x10 };
         load.traversal.run(2 * steps, None);
-        let Checked { passes, mismatches } = load.checked().unwrap();
+        let ChecksumCounts { passes, mismatches } = load.checked().unwrap();
         assert!(passes == 5 && mismatches >= 1, "{passes} {mismatches}");
     }
 

@@ -88,6 +88,9 @@ impl BurstResult {
     }
 }
 
+/// Ticks of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
+type ChasedHops = Option<(u64, Chase)>;
+
 /// What a job of a burst returns.
 enum JobResult {
     Chased(Box<(Trace, Chase)>),
@@ -224,10 +227,10 @@ impl<'a> BurstRunner<'a> {
                 Schedule { clock, start, window: 0, windows: 0, counters: None }.wait_for_start();
                 Some(chase.exactly(part, &clock))
             };
-            let mut jobs: Vec<(u32, Job<Option<(u64, Chase)>>)> = vec![(cpu, Box::new(chase_part))];
+            let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(awake.iter().map(|cpu| {
                 let ended = ended.clone();
-                let job: Job<Option<(u64, Chase)>> = Box::new(move || {
+                let job: Job<ChasedHops> = Box::new(move || {
                     keep_awake_until(&ended);
                     None
                 });

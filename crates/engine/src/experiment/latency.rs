@@ -18,7 +18,7 @@ use memgauge_core::units::Bytes;
 use memgauge_linux::memory::Buffer;
 
 use super::plateau;
-use super::rounds::{HopCount, Rounds, measure_until_sure};
+use super::sampler::{HopCount, Sampler, measure_until_sure};
 use super::samples::{BurstSamples, Conditions};
 use super::sampling::{Experiment, Series, Vary, chase_window, hop_count};
 use crate::burst::chase::Chase;
@@ -51,7 +51,7 @@ impl IdleChase<'_> {
 }
 
 /// The rounds of an idle chase: in each a fresh allocation, chased in every order.
-struct Allocations<'a> {
+struct AllocationSampler<'a> {
     probe: &'a Probe,
     /// The minimum number of allocations.
     min: u32,
@@ -68,8 +68,8 @@ struct Allocations<'a> {
     file: Option<FileEvidence>,
 }
 
-impl Rounds for Allocations<'_> {
-    fn measure(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+impl Sampler for AllocationSampler<'_> {
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
         // Where the first allocations did not suffice, bursts are longer.
         if round == self.min {
             self.shape.windows *= 2;
@@ -109,7 +109,7 @@ impl Rounds for Allocations<'_> {
     }
 }
 
-impl Allocations<'_> {
+impl AllocationSampler<'_> {
     /// Chases one allocation in one order. Returns the time of repeated bursts; `repeating` is that of the orders before.
     fn measure_order(
         &mut self,
@@ -152,7 +152,7 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
     let series: Vec<(ChaseOrder, Series)> =
         orders.into_iter().map(|order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
     let vary = Vary::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };
-    let mut allocations = Allocations {
+    let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
         shape: vary.shape(session, series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1)),
@@ -165,13 +165,13 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         placements: Vec::new(),
         file: None,
     };
-    measure_until_sure(session, vary.stop_after(), &mut allocations)?;
-    record(session, kind, at, allocations, plateau);
+    measure_until_sure(session, vary.stop_after(), &mut sampler)?;
+    record(session, kind, at, sampler, plateau);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, measured: Allocations<'_>, plateau: Option<Plateau>) {
-    let Allocations { probe, series, hops, made, sequential_ns, pages, placements, file, .. } = measured;
+fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
+    let AllocationSampler { probe, series, hops, made, sequential_ns, pages, placements, file, .. } = sampler;
     let mut conditions = Conditions::default();
     for (_, series) in &series {
         conditions.add(&series.histogram_conditions);

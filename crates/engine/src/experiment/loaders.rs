@@ -17,7 +17,7 @@ use memgauge_linux::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{Checked, Load};
+use crate::burst::load::{ChecksumCounts, Load};
 use crate::burst::runner::{BurstResult, BurstShape};
 use crate::error::CellError;
 use crate::memory::pages::combined_pages;
@@ -224,7 +224,7 @@ struct LoaderTotal {
 #[derive(Default)]
 pub(crate) struct LoadTotals {
     loaders: Vec<LoaderTotal>,
-    checked: Option<Checked>,
+    checked: Option<ChecksumCounts>,
     /// What their hardware counters showed.
     pub(crate) counters: CounterTotals,
 }
@@ -242,7 +242,7 @@ impl LoadTotals {
         }
         // Loads count for as long as they live, which is all bursts of a cell.
         let sum = burst.loads.iter().filter_map(|l| l.load.checked());
-        self.checked = sum.reduce(|a, b| Checked { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
+        self.checked = sum.reduce(|a, b| ChecksumCounts { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
     }
 
     /// Slowest loader's rate over the fastest's.

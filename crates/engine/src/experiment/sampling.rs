@@ -14,7 +14,7 @@ use memgauge_linux::clock::Clock;
 
 use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
-use super::rounds::{HopCount, Rounds, StopAfter, measure_until_sure};
+use super::sampler::{HopCount, Sampler, StopAfter, measure_until_sure};
 use super::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::burst::chase::Chase;
 use crate::burst::counters::CounterTotals;
@@ -131,7 +131,7 @@ impl Experiment<'_> {
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
     pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series, CellError> {
         let shape = self.vary.shape(session, series.kinds());
-        let mut point = Point { series, shape, hops };
+        let mut point = PointSampler { series, shape, hops };
         measure_until_sure(session, self.vary.stop_after(), &mut point)?;
         Ok(point.series)
     }
@@ -252,15 +252,15 @@ impl Series {
 }
 
 /// A point at which nothing changes from burst to burst.
-struct Point {
+struct PointSampler {
     series: Series,
     shape: BurstShape,
     /// Hops that the chase makes, where that was asked for.
     hops: Option<u64>,
 }
 
-impl Rounds for Point {
-    fn measure(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+impl Sampler for PointSampler {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
         let started = Instant::now();
         let bursts = self.series.kinds();
         self.series.sample_burst(session, self.shape, 0)?;

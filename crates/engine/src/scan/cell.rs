@@ -14,7 +14,7 @@ use memgauge_core::{scan, stats};
 use memgauge_kernels::Kernel;
 use memgauge_linux::memory::{Buffer, Scarcity};
 
-use super::integrity::{Check, Found, PATTERNS};
+use super::integrity::{PATTERNS, PatternCheck, PatternMismatches};
 use super::reading::RegionPass;
 use crate::budget::WORKER_TIMEOUT;
 use crate::burst::runner::{EndFlag, keep_awake_until};
@@ -41,7 +41,7 @@ struct Region {
     passes: BurstSamples,
     coverage: Vec<f64>,
     checked: u32,
-    found: Found,
+    found: PatternMismatches,
 }
 
 /// One pass over one region.
@@ -240,8 +240,8 @@ fn check_region(
     index: usize,
     pattern: u32,
     compare: bool,
-) -> Result<Found, CellError> {
-    let check = Arc::new(Check::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
+) -> Result<PatternMismatches, CellError> {
+    let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
     let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
     for cpu in plan.cpus.iter() {
         let check = check.clone();
@@ -264,7 +264,7 @@ fn estimate(session: &Session<'_>, region: &Region, why: Option<&str>) -> Estima
 impl Region {
     fn new(buffer: Arc<Buffer>, passes: u32) -> Self {
         let passes = BurstSamples::new(GroupBy::Allocation, passes);
-        Self { buffer, passes, coverage: Vec::new(), checked: 0, found: Found::default() }
+        Self { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() }
     }
 }
 
@@ -272,7 +272,7 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
     // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
     let mut noise = region.passes.conditions().scheduler.replace_in(noise);
     region.passes.disturbances().write_to(&mut noise);
-    let Found { mismatches, first } = region.found.clone();
+    let PatternMismatches { mismatches, first } = region.found.clone();
     Evidence {
         threads: plan.cpus.len() as u32,
         kernel: kernel.name.into(),

@@ -20,23 +20,23 @@ const MAX_LISTED: usize = 16;
 const WORD: usize = size_of::<u64>();
 
 /// A region to be written or compared once.
-pub(super) struct Check {
+pub(super) struct PatternCheck {
     region: Arc<Buffer>,
     /// The region's place among all, so that no two regions have the same words.
     first_word: u64,
     pattern: u32,
     portions: Portions,
-    found: Mutex<Found>,
+    found: Mutex<PatternMismatches>,
 }
 
 /// What was found in a region.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PatternMismatches {
     pub(super) mismatches: u64,
     pub(super) first: Vec<Mismatch>,
 }
 
-impl Check {
+impl PatternCheck {
     /// Pattern number `pattern` in region number `index`, by so many threads.
     pub(super) fn new(region: Arc<Buffer>, index: usize, pattern: u32, threads: usize) -> Self {
         let len = region.len() / WORD * WORD;
@@ -73,7 +73,7 @@ impl Check {
     /// Compares portions until none is left.
     pub(super) fn compare(&self) {
         let base = self.region.as_ptr();
-        let mut own = Found::default();
+        let mut own = PatternMismatches::default();
         while let Some(portion) = self.portions.take() {
             for offset in portion.step_by(WORD) {
                 // SAFETY: a whole, aligned word of the region; nobody writes to it meanwhile.
@@ -104,12 +104,12 @@ impl Check {
     }
 
     /// What all threads found.
-    pub(super) fn found(&self) -> Found {
+    pub(super) fn found(&self) -> PatternMismatches {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Found {
+impl PatternMismatches {
     /// Adds what was found elsewhere; of all the first ones are kept.
     pub(super) fn add(&mut self, other: Self) {
         self.mismatches += other.mismatches;
@@ -143,10 +143,10 @@ mod tests {
     fn what_was_written_is_found_and_a_flipped_bit_is_reported() {
         let region = region();
         for pattern in 0..PATTERNS {
-            Check::new(region.clone(), 3, pattern, 1).write();
-            let again = Check::new(region.clone(), 3, pattern, 1);
+            PatternCheck::new(region.clone(), 3, pattern, 1).write();
+            let again = PatternCheck::new(region.clone(), 3, pattern, 1);
             again.compare();
-            assert_eq!(again.found(), Found::default());
+            assert_eq!(again.found(), PatternMismatches::default());
         }
         let offset = 5 * 4096 + 24;
         // SAFETY: an aligned word of the test's own buffer.
@@ -156,7 +156,7 @@ mod tests {
             word.write(written ^ 0x40);
             written
         };
-        let broken = Check::new(region.clone(), 3, PATTERNS - 1, 1);
+        let broken = PatternCheck::new(region.clone(), 3, PATTERNS - 1, 1);
         broken.compare();
         let found = broken.found();
         assert_eq!((found.mismatches, found.first.len()), (1, 1));
@@ -168,8 +168,8 @@ mod tests {
     #[test]
     fn another_regions_words_are_wrong_and_only_the_first_are_listed() {
         let region = region();
-        Check::new(region.clone(), 0, 0, 1).write();
-        let other = Check::new(region.clone(), 1, 0, 1);
+        PatternCheck::new(region.clone(), 0, 0, 1).write();
+        let other = PatternCheck::new(region.clone(), 1, 0, 1);
         other.compare();
         let found = other.found();
         assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, MAX_LISTED));

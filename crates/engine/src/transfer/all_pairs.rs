@@ -23,7 +23,7 @@ use super::turns::RUN_TIMEOUT;
 use crate::burst::chain::Ring;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::CellError;
-use crate::experiment::rounds::{Rounds, StopAfter, measure_until_sure};
+use crate::experiment::sampler::{Sampler, StopAfter, measure_until_sure};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::memory::pages::combined_pages;
 use crate::recorder::NewResult;
@@ -66,14 +66,14 @@ impl PairTransfer {
 }
 
 /// The runs of several transfers at once.
-struct Runs<'a> {
+struct RoundSampler<'a> {
     transfers: Vec<PairTransfer>,
     memory: &'a mut ReaderMemory,
     run: Duration,
 }
 
-impl Rounds for Runs<'_> {
-    fn measure(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+impl Sampler for RoundSampler<'_> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
         run_at_once(session, &mut self.transfers, self.memory, self.run)?;
         Ok(self.run)
     }
@@ -140,7 +140,7 @@ fn measure_rounds(
     failed.map_or(Ok(()), Err)
 }
 
-/// Runs transfers together until their intervals are narrow or their time is over, and records their results.
+/// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
 fn measure_at_once(
     session: &mut Session<'_>,
     kind: ExperimentKind,
@@ -155,13 +155,13 @@ fn measure_at_once(
     let run = if fixed { Duration::from_secs_f64(each_s / f64::from(MIN_PAIR_RUNS)) } else { PAIR_RUN };
     // With a tenth of a run to spare: lengths of runs do not add up exactly.
     let budget = Duration::from_secs_f64(each_s).saturating_sub(run / 10);
-    let mut runs = Runs { transfers, memory, run };
+    let mut sampler = RoundSampler { transfers, memory, run };
     let stop_after = StopAfter { min_rounds: MIN_PAIR_RUNS, budget: Some(budget), want_undisturbed: true };
-    measure_until_sure(session, stop_after, &mut runs)?;
+    measure_until_sure(session, stop_after, &mut sampler)?;
     if session.interrupted() {
         return Err(CellError::Interrupted);
     }
-    let Runs { transfers, memory, .. } = runs;
+    let RoundSampler { transfers, memory, .. } = sampler;
     record(session, kind, transfers, memory);
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::turns::{Baton, Party, RUN_TIMEOUT};
 use crate::burst::chain::Ring;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::CellError;
-use crate::experiment::rounds::{Rounds, StopAfter, measure_until_sure};
+use crate::experiment::sampler::{Sampler, StopAfter, measure_until_sure};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::memory::pages::combined_pages;
 use crate::recorder::NewResult;
@@ -23,7 +23,7 @@ use crate::session::Session;
 const COLD_WINDOWS: usize = 4;
 
 /// The runs of a pair, each over a fresh allocation.
-struct Runs<'a> {
+struct PairSampler<'a> {
     plan: &'a Handoff,
     run: Duration,
     samples: BurstSamples,
@@ -31,8 +31,8 @@ struct Runs<'a> {
     placements: Vec<Placement>,
 }
 
-impl Rounds for Runs<'_> {
-    fn measure(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+impl Sampler for PairSampler<'_> {
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
         let plan = self.plan;
         let buffer = session.chase_buffer(&plan.buffer, round)?;
         self.pages.push(buffer.pages().clone());
@@ -79,7 +79,7 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
     session.watch(plan.reader, &parties)?;
     let stop = session.budget.stop;
     let fixed = || Duration::from_secs_f64(stop.budget_s / f64::from(MIN_TRANSFER_ALLOCATIONS));
-    let mut runs = Runs {
+    let mut sampler = PairSampler {
         plan,
         run: if stop.fixed_time { fixed() } else { TRANSFER_RUN },
         samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
@@ -88,18 +88,18 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
     };
     // A disturbed run is repeated over the next allocation, while there is time.
     let stop_after = StopAfter { min_rounds: MIN_TRANSFER_ALLOCATIONS, budget: None, want_undisturbed: true };
-    let allocations = measure_until_sure(session, stop_after, &mut runs)?;
-    let estimate = runs.samples.estimate_with_drift(0, stop.relative_half_width);
+    let allocations = measure_until_sure(session, stop_after, &mut sampler)?;
+    let estimate = sampler.samples.estimate_with_drift(0, stop.relative_half_width);
     if estimate.value.is_none() {
         return Err(CellError::NeverTogether { cpus: parties });
     }
-    let mut noise = session.unwatch(&runs.samples.conditions().scheduler);
-    runs.samples.disturbances().write_to(&mut noise);
+    let mut noise = session.unwatch(&sampler.samples.conditions().scheduler);
+    sampler.samples.disturbances().write_to(&mut noise);
     let evidence = Evidence {
         threads: parties.len() as u32,
         allocations: session.memory.distinct_buffers(&plan.buffer, allocations),
-        pages: combined_pages(runs.pages.iter().map(|p| (p, plan.buffer.bytes))),
-        placement: Placement::combined(runs.placements),
+        pages: combined_pages(sampler.pages.iter().map(|p| (p, plan.buffer.bytes))),
+        placement: Placement::combined(sampler.placements),
         noise,
         ..transfer_evidence(plan)
     };

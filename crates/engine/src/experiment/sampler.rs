@@ -20,9 +20,9 @@ pub(crate) enum HopCount {
 }
 
 /// Something that is measured in rounds: bursts, allocations, or runs of transfers.
-pub(crate) trait Rounds {
+pub(crate) trait Sampler {
     /// Measures round number `round`. Returns the time that counts against the budget.
-    fn measure(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError>;
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError>;
 
     /// The samples so far, by result.
     fn samples(&self) -> impl Iterator<Item = &BurstSamples>;
@@ -45,16 +45,16 @@ pub(crate) struct StopAfter {
 }
 
 /// Measures until every interval is narrow enough, the budget is spent or the run is interrupted. Returns how many rounds that took.
-pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, measured: &mut impl Rounds) -> Result<u32, CellError> {
+pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sampler: &mut impl Sampler) -> Result<u32, CellError> {
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
-        spent += measured.measure(session, rounds)?;
+        spent += sampler.sample_round(session, rounds)?;
         rounds += 1;
-        let sampled = measured.samples().any(BurstSamples::any_samples);
+        let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
-        let sure = || measured.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
-        let enough = match measured.hops() {
+        let sure = || sampler.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
+        let enough = match sampler.hops() {
             HopCount::Unlimited => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
             // A chase that gets no time at all is given up like any other.
             HopCount::None => over(),
