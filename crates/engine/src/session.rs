@@ -144,26 +144,15 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
-        self.noise.while_paused(|| self.memory.allocate(plan))
+        self.memory.allocate(&mut self.noise, plan)
     }
 
     /// The `nth` buffer of a chase.
     pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
-        match self.memory.known_chase_buffer(plan, nth) {
-            Some(buffer) => Ok(buffer),
-            None => self.noise.while_paused(|| self.memory.new_chase_buffer(plan, nth)),
-        }
+        self.memory.chase_buffer(&mut self.noise, plan, nth)
     }
 
-    /// A loader's first or second buffer: the one of the last cell where it is what this cell wants.
-    pub(crate) fn loader_buffer(&mut self, cpu: u32, which: u8, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
-        match self.memory.known_loader_buffer(cpu, which, plan) {
-            Some(buffer) => Ok(buffer),
-            None => self.noise.while_paused(|| self.memory.new_loader_buffer(cpu, which, plan)),
-        }
-    }
-
-    /// Writes a chain into the first `bytes` of `buffer`, unless it is there. `nth` distinguishes the chains of several allocations.
+    /// A chain in the first `bytes` of the `nth` buffer of a chase.
     pub(crate) fn ring(
         &mut self,
         probe: &Probe,
@@ -172,10 +161,7 @@ impl<'a> Session<'a> {
         buffer: &Arc<Buffer>,
         nth: u64,
     ) -> Result<Ring, CellError> {
-        match self.memory.known_ring(probe, bytes, order, buffer, nth) {
-            Some(ring) => Ok(ring),
-            None => self.noise.while_paused(|| self.memory.write_ring(probe, bytes, order, buffer, nth)),
-        }
+        self.memory.ring(&mut self.noise, probe, bytes, order, (buffer, nth))
     }
 
     /// What was counted for a measurement, where it was asked for.

@@ -116,10 +116,23 @@ impl Drop for EndFlag {
 }
 
 /// Keeps a CPU busy without touching memory until something has ended.
-pub(crate) fn keep_awake_until(ended: &AtomicBool) {
+fn keep_awake_until(ended: &AtomicBool) {
     while !ended.load(Ordering::Acquire) {
         kernels::dependent_adds(1000);
     }
+}
+
+/// Jobs that keep CPUs awake until something has ended.
+pub(crate) fn keep_awake_jobs<T: 'static>(cpus: &IdSet, ended: &Arc<AtomicBool>) -> Vec<(u32, Job<Option<T>>)> {
+    let job = |cpu| {
+        let ended = ended.clone();
+        let keep_awake: Job<Option<T>> = Box::new(move || {
+            keep_awake_until(&ended);
+            None
+        });
+        (cpu, keep_awake)
+    };
+    cpus.iter().map(job).collect()
 }
 
 /// Keeps a CPU busy without touching memory for a burst.
@@ -190,12 +203,25 @@ impl<'a> BurstRunner<'a> {
         let schedule = Schedule { clock, start, window: clock.ticks_of(shape.window), windows, counters: None };
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
         let length = shape.window * windows as u32;
-        let before = self.stolen(&busy);
-        let finished = self.workers.run_required(jobs, busy.len(), length + timeout)?;
-        let steal = self.steal_since(before, &busy, length);
-        self.measuring += length;
-        self.worked(&busy);
+        let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
         Ok(BurstResult { steal, ..collect(finished) })
+    }
+
+    /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and the
+    /// share of the time of `cpus` that the hypervisor gave to others.
+    pub(crate) fn run_jobs<T: Send + 'static>(
+        &mut self,
+        jobs: Vec<(u32, Job<T>)>,
+        cpus: &IdSet,
+        length: Duration,
+        timeout: Duration,
+    ) -> Result<(Vec<Finished<T>>, Option<f64>), WorkerError> {
+        let before = self.stolen(cpus);
+        let finished = self.workers.run_required(jobs, cpus.len(), timeout)?;
+        let steal = self.steal_since(before, cpus, length);
+        self.measuring += length;
+        self.worked(cpus);
+        Ok((finished, steal))
     }
 
     /// Time until so many threads that are woken now have arrived.
@@ -228,14 +254,7 @@ impl<'a> BurstRunner<'a> {
                 Some(chase.exactly(part, &clock))
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
-            jobs.extend(awake.iter().map(|cpu| {
-                let ended = ended.clone();
-                let job: Job<ChasedHops> = Box::new(move || {
-                    keep_awake_until(&ended);
-                    None
-                });
-                (cpu, job)
-            }));
+            jobs.extend(keep_awake_jobs(&awake, &ended));
             let mut finished = self.workers.run_required(jobs, 1, crate::budget::WORKER_TIMEOUT)?.into_iter();
             let Some(Finished { value: Some((took, moved)), scheduler: seen }) = finished.next() else {
                 return Err(CellError::ChaseLost { cpu });
@@ -257,7 +276,7 @@ impl<'a> BurstRunner<'a> {
     }
 
     /// Notes that these CPUs have just worked: their clocks need no time to settle.
-    pub(crate) fn worked(&mut self, cpus: &IdSet) {
+    fn worked(&mut self, cpus: &IdSet) {
         let now = Instant::now();
         self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
     }

@@ -74,9 +74,9 @@ impl LoaderGroup {
         let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored: session.plan.contents.first().cloned() };
         for loader in loaders {
             let own = loader.own.as_deref();
-            let buffer = session.loader_buffer(loader.cpu, 0, &loader.buffer)?;
+            let buffer = session.memory.loader_buffer(&mut session.noise, loader.cpu, 0, &loader.buffer)?;
             let second = match own.and_then(|own| own.second.as_ref().map(|plan| (plan, own.second_percent))) {
-                Some((plan, percent)) => Some((session.loader_buffer(loader.cpu, 1, plan)?, percent)),
+                Some((plan, percent)) => Some((session.memory.loader_buffer(&mut session.noise, loader.cpu, 1, plan)?, percent)),
                 None => None,
             };
             group.loaders.push(GroupLoader {

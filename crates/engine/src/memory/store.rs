@@ -20,6 +20,7 @@ use memgauge_linux::memory::{Buffer, MemoryErrorKind};
 use crate::burst::chain::{self, ChainSpec, Ring};
 use crate::context::RunContext;
 use crate::error::CellError;
+use crate::noise::NoiseWatch;
 
 /// Kept buffers take at most one in this many bytes of what may be taken: the rest is for what the cell in progress needs.
 const KEPT_ONE_IN: u64 = 4;
@@ -79,7 +80,12 @@ impl<'a> MemoryStore<'a> {
         Self { plan, context, loaders: BTreeMap::new(), chases: Vec::new(), allocating, writing_chains }
     }
 
-    pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+    /// Allocates a buffer. Other CPUs than those watched touch it, so that does not count as noise.
+    pub(crate) fn allocate(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+        noise.while_paused(|| self.allocate_now(plan))
+    }
+
+    fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
         let started = Instant::now();
         self.make_room(plan);
         let buffer = match Buffer::allocate(plan, &self.context.root) {
@@ -122,24 +128,17 @@ impl<'a> MemoryStore<'a> {
         if self.all_kept(plan) { allocations.min(KEPT_ALLOCATIONS) } else { allocations }
     }
 
-    /// The number of a chase's allocation. Where buffers are kept there are three of them, and the fourth is the first again: a buffer that
-    /// is given back and asked for anew is mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free
-    /// need not find it each time.
-    fn number(&self, plan: &BufferPlan, nth: u32) -> u32 {
-        if self.all_kept(plan) { nth % KEPT_ALLOCATIONS } else { nth }
-    }
-
-    /// The buffer that an earlier cell had as its `nth`; drops buffers that only the chase before had.
-    pub(crate) fn known_chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Option<Arc<Buffer>> {
-        let nth = self.number(plan, nth);
+    /// The `nth` buffer of a chase: the one that an earlier cell had as its nth, or a fresh one.
+    ///
+    /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
+    /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
+    pub(crate) fn chase_buffer(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
+        let nth = if self.all_kept(plan) { nth % KEPT_ALLOCATIONS } else { nth };
         self.chases.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));
-        self.chases.iter().find(|c| c.plan == *plan && c.nth == nth).map(|c| c.buffer.clone())
-    }
-
-    /// A fresh buffer for a chase, its `nth`.
-    pub(crate) fn new_chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
-        let nth = self.number(plan, nth);
-        let buffer = self.allocate(plan)?;
+        if let Some(known) = self.chases.iter().find(|c| c.plan == *plan && c.nth == nth) {
+            return Ok(known.buffer.clone());
+        }
+        let buffer = self.allocate(noise, plan)?;
         let allowed = &self.context.machine.allowed;
         let room = allowed.node_memory.get(&plan.node).map_or(allowed.memory, |n| (*n).min(allowed.memory));
         let fits = self.chase_bytes(Some(plan.node)) + plan.bytes.0 <= room.0 / KEPT_ONE_IN
@@ -156,7 +155,15 @@ impl<'a> MemoryStore<'a> {
         self.chases.retain(|c| c.keep);
     }
 
-    fn spec(&self, probe: &Probe, bytes: Bytes, order: ChaseOrder, nth: u64) -> (usize, ChainSpec) {
+    /// Writes a chain into the first `bytes` of `buffer`, unless it is there. `nth` distinguishes the chains of several allocations.
+    pub(crate) fn ring(
+        &mut self,
+        noise: &mut NoiseWatch,
+        probe: &Probe,
+        bytes: Bytes,
+        order: ChaseOrder,
+        (buffer, nth): (&Arc<Buffer>, u64),
+    ) -> Result<Ring, CellError> {
         let line = self.context.line();
         let slot = if line.0 >= SLOT_BYTES * SLOTS as u64 { slot(order) } else { 0 };
         let spec = ChainSpec {
@@ -169,30 +176,14 @@ impl<'a> MemoryStore<'a> {
             offset_in_line: SLOT_BYTES as usize * slot,
             even: false,
         };
-        (slot, spec)
-    }
-
-    /// The chain in the first `bytes` of `buffer`, where it was written before.
-    pub(crate) fn known_ring(&self, probe: &Probe, bytes: Bytes, order: ChaseOrder, buffer: &Arc<Buffer>, nth: u64) -> Option<Ring> {
-        let (slot, wanted) = self.spec(probe, bytes, order, nth);
-        let known = self.chases.iter().find(|c| Arc::ptr_eq(&c.buffer, buffer))?;
-        known.chains[slot].as_ref().filter(|(spec, _)| *spec == wanted).map(|(_, ring)| ring.clone())
-    }
-
-    /// Writes a chain into the first `bytes` of `buffer`.
-    pub(crate) fn write_ring(
-        &mut self,
-        probe: &Probe,
-        bytes: Bytes,
-        order: ChaseOrder,
-        buffer: &Arc<Buffer>,
-        nth: u64,
-    ) -> Result<Ring, CellError> {
+        let known = self.chases.iter_mut().find(|c| Arc::ptr_eq(&c.buffer, buffer)).map(|c| &mut c.chains[slot]);
+        if let Some(Some((_, ring))) = known.as_deref().map(|chain| chain.as_ref().filter(|(written, _)| *written == spec)) {
+            return Ok(ring.clone());
+        }
         let started = Instant::now();
-        let (slot, spec) = self.spec(probe, bytes, order, nth);
-        let ring = chain::write(buffer, &spec, &probe.buffer.touch)?;
-        if let Some(known) = self.chases.iter_mut().find(|c| Arc::ptr_eq(&c.buffer, buffer)) {
-            known.chains[slot] = Some((spec, ring.clone()));
+        let ring = noise.while_paused(|| chain::write(buffer, &spec, &probe.buffer.touch))?;
+        if let Some(chain) = known {
+            *chain = Some((spec, ring.clone()));
         }
         self.writing_chains += started.elapsed();
         Ok(ring)
@@ -216,20 +207,24 @@ impl<'a> MemoryStore<'a> {
         self.loaders.clear();
     }
 
-    /// The buffer that a loader had in the last cell, or that it shares with another loader.
-    pub(crate) fn known_loader_buffer(&mut self, cpu: u32, which: u8, plan: &BufferPlan) -> Option<Arc<Buffer>> {
-        if let Some((_, buffer)) = self.loaders.get(&(cpu, which)).filter(|(known, _)| known == plan) {
-            return Some(buffer.clone());
-        }
-        let shared = self.loaders.values().find(|(known, _)| plan.shared && known == plan).map(|(_, buffer)| buffer.clone())?;
-        self.loaders.insert((cpu, which), (plan.clone(), shared.clone()));
-        Some(shared)
-    }
-
-    /// A fresh buffer for a loader, with the plan's contents.
-    pub(crate) fn new_loader_buffer(&mut self, cpu: u32, which: u8, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
-        let buffer = self.allocate(plan)?;
-        self.fill(&buffer);
+    /// A loader's first or second buffer: the one of the last cell where it is what this cell wants, or one that it shares with another loader.
+    pub(crate) fn loader_buffer(
+        &mut self,
+        noise: &mut NoiseWatch,
+        cpu: u32,
+        which: u8,
+        plan: &BufferPlan,
+    ) -> Result<Arc<Buffer>, CellError> {
+        let own = self.loaders.get(&(cpu, which)).filter(|(known, _)| known == plan);
+        let known = own.or_else(|| self.loaders.values().find(|(known, _)| plan.shared && known == plan));
+        let buffer = match known {
+            Some((_, buffer)) => buffer.clone(),
+            None => {
+                let buffer = self.allocate(noise, plan)?;
+                self.fill(&buffer);
+                buffer
+            }
+        };
         self.loaders.insert((cpu, which), (plan.clone(), buffer.clone()));
         Ok(buffer)
     }

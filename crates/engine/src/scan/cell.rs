@@ -17,7 +17,7 @@ use memgauge_linux::memory::{Buffer, Scarcity};
 use super::integrity::{PATTERNS, PatternCheck, PatternMismatches};
 use super::reading::RegionPass;
 use crate::budget::WORKER_TIMEOUT;
-use crate::burst::runner::{EndFlag, keep_awake_until};
+use crate::burst::runner::{EndFlag, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::CellError;
@@ -180,16 +180,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
         ));
     }
     drop(flag);
-    for cpu in awake.iter() {
-        let ended = ended.clone();
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                keep_awake_until(&ended);
-                None
-            }),
-        ));
-    }
+    jobs.extend(keep_awake_jobs(&awake, &ended));
     let timeout = WORKER_TIMEOUT + Duration::from_secs(reading.bytes() / SLOWEST_BYTES_S);
     let before = session.runner.stolen(&plan.cpus);
     let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;

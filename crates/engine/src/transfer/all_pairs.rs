@@ -18,8 +18,7 @@ use memgauge_core::stats;
 use memgauge_core::units::IdSet;
 use memgauge_linux::memory::Buffer;
 
-use super::pair::{party, pushed_buffers, reader_and_holder, transfer_evidence, without_cold_windows};
-use super::turns::RUN_TIMEOUT;
+use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::CellError;
@@ -74,7 +73,7 @@ struct RoundSampler<'a> {
 
 impl Sampler for RoundSampler<'_> {
     fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
-        run_at_once(session, &mut self.transfers, self.memory, self.run)?;
+        run_pairs(session, &mut self.transfers, self.memory, self.run)?;
         Ok(self.run)
     }
 
@@ -226,9 +225,9 @@ fn pairs_may_run_at_once(
         // Another pair each time: near ones and far ones may be disturbed differently.
         let pair = fullest[turn % fullest.len()];
         let mut alone: Vec<PairTransfer> = transfer(pair).into_iter().collect();
-        run_at_once(session, &mut alone, memory, PAIR_RUN)?;
+        run_pairs(session, &mut alone, memory, PAIR_RUN)?;
         let mut together: Vec<PairTransfer> = fullest.iter().filter_map(|&p| transfer(p)).collect();
-        run_at_once(session, &mut together, memory, PAIR_RUN)?;
+        run_pairs(session, &mut together, memory, PAIR_RUN)?;
         let beside = together.iter().find(|t| (t.plan.reader, t.plan.holder) == pair).and_then(PairTransfer::median);
         ratios.extend(beside.zip(alone.first().and_then(PairTransfer::median)).map(|(beside, alone)| beside / alone));
         if session.interrupted() {
@@ -264,44 +263,20 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
     Note::info("pairs-one-by-one", format!("{found}; {instead}")).advise(advice)
 }
 
-/// One run of transfers at once.
-fn run_at_once(
-    session: &mut Session<'_>,
-    transfers: &mut [PairTransfer],
-    memory: &mut ReaderMemory,
-    run: Duration,
-) -> Result<(), CellError> {
-    let mut prepared = Vec::with_capacity(transfers.len());
+/// One run of pairs at once; each goes on where its reader stopped.
+fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result<(), CellError> {
+    let mut rings = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
-        let Some((_, ring)) = memory.get(&(plan.reader, *home)).cloned() else {
-            return Err(CellError::NoBuffer { cpu: plan.reader });
-        };
-        prepared.push((plan, ring, pushed_buffers(session, plan)?));
+        let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
+        rings.push((plan, ring.clone()));
     }
-    // Set once everything is allocated, so that all end together.
-    let end = session.clock().now() + session.clock().ticks_of(run);
-    let jobs = prepared.into_iter().flat_map(|(plan, ring, (by_reader, by_holder))| {
-        let party = party(session, plan, ring, end);
-        reader_and_holder(plan, party, by_reader, by_holder)
-    });
-    let jobs = jobs.collect();
-    let cpus = transfers.iter().flat_map(PairTransfer::cpus).collect();
-    let before = session.runner.stolen(&cpus);
-    let mut finished = session.runner.workers.run(jobs, run + RUN_TIMEOUT)?.into_iter();
-    let steal = session.runner.steal_since(before, &cpus, run);
-    session.add_measuring(run);
-    session.runner.worked(&cpus);
-    for transfer in transfers {
-        // The reader's job comes before the holder's.
-        let (Some(reader), Some(holder)) = (finished.next(), finished.next()) else { break };
-        let mut scheduler = reader.scheduler;
-        scheduler.add(&holder.scheduler);
-        let Some((samples, ring)) = reader.value else { continue };
-        if let Some((_, goes_on_at)) = memory.get_mut(&(transfer.plan.reader, transfer.home)) {
+    let (done, steal) = run_at_once(session, &rings, run)?;
+    for (transfer, TransferRun { samples, ring, scheduler }) in transfers.iter_mut().zip(done) {
+        if let Some(((_, goes_on_at), ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             *goes_on_at = ring;
         }
         let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, steal, None);
-        transfer.samples.add(0, vec![without_cold_windows(samples)], conditions);
+        transfer.samples.add(0, vec![samples], conditions);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
 use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
 use memgauge_core::result::{Coordinates, Evidence, Experiment as ExperimentKind, Metric, PageEvidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
 
 use super::turns::{Baton, Party, RUN_TIMEOUT};
@@ -38,34 +39,13 @@ impl Sampler for PairSampler<'_> {
         self.pages.push(buffer.pages().clone());
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
         let ring = session.ring(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(round))?;
-        let parties = parties(plan);
-        let (pushed_by_reader, pushed_by_holder) = pushed_buffers(session, plan)?;
-        // Set once everything is allocated, so that none of the run is lost to it.
-        let end = session.clock().now() + session.clock().ticks_of(self.run);
-        let party = party(session, plan, ring, end);
-        let mut jobs = reader_and_holder(plan, party.clone(), pushed_by_reader, pushed_by_holder);
-        if let Some(cpu) = plan.sharer {
-            jobs.push((
-                cpu,
-                Box::new(move || {
-                    party.share();
-                    None
-                }),
-            ));
-        }
-        let (mut samples, mut scheduler) = (Vec::new(), SchedulerNoise::default());
-        let before = session.runner.stolen(&parties);
-        for Finished { value, scheduler: seen } in session.runner.workers.run(jobs, self.run + RUN_TIMEOUT)? {
-            scheduler.add(&seen);
-            samples.extend(value.into_iter().flat_map(|(samples, _)| samples));
-        }
-        let steal = session.runner.steal_since(before, &parties, self.run);
+        let (done, steal) = run_at_once(session, &[(plan, ring)], self.run)?;
         let ghz = session.runner.ghz(plan.reader);
-        let conditions = BurstConditions::judge(parties.len(), Conditions { scheduler, coverage: None }, steal, ghz);
         self.placements.push(buffer.placement_now());
-        self.samples.add(round, vec![without_cold_windows(samples)], conditions);
-        session.add_measuring(self.run);
-        session.runner.worked(&parties);
+        for TransferRun { samples, scheduler, .. } in done {
+            let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
+            self.samples.add(round, vec![samples], conditions);
+        }
         Ok(self.run)
     }
 
@@ -112,43 +92,77 @@ fn parties(plan: &Handoff) -> IdSet {
     [plan.reader, plan.holder].into_iter().chain(plan.sharer).collect()
 }
 
-/// What all parties have in common; each pushes what `party` says.
-pub(crate) fn party(session: &Session<'_>, plan: &Handoff, ring: Ring, end: u64) -> Party {
-    Party {
-        parties: parties(plan).len() as u64,
-        pushed: None,
-        ring,
-        hops: (plan.window.0 / plan.stride.0) as usize,
-        clock: session.clock(),
-        end,
-        baton: Baton::new(),
+/// What a run of a transfer left.
+pub(crate) struct TransferRun {
+    /// Nanoseconds per line, by window, without the first windows.
+    pub(crate) samples: Vec<f64>,
+    /// The ring to go on with.
+    pub(crate) ring: Option<Ring>,
+    pub(crate) scheduler: SchedulerNoise,
+}
+
+/// Runs transfers at once, each over its ring. Returns what each left, and the share of the CPUs' time that the hypervisor gave to others.
+pub(crate) fn run_at_once(
+    session: &mut Session<'_>,
+    transfers: &[(&Handoff, Ring)],
+    run: Duration,
+) -> Result<(Vec<TransferRun>, Option<f64>), CellError> {
+    let mut prepared = Vec::with_capacity(transfers.len());
+    for (plan, ring) in transfers {
+        prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));
     }
+    // Set once everything is allocated, so that none of the run is lost to it and all end together.
+    let end = session.clock().now() + session.clock().ticks_of(run);
+    let mut jobs = Vec::with_capacity(3 * transfers.len());
+    for (plan, ring, pushed) in prepared {
+        jobs.extend(party_jobs(session.clock(), plan, ring, pushed, end));
+    }
+    let cpus = transfers.iter().fold(IdSet::new(), |all, (plan, _)| all.union(&parties(plan)));
+    let (finished, steal) = session.runner.run_jobs(jobs, &cpus, run, run + RUN_TIMEOUT)?;
+    session.progress.report();
+    let mut finished = finished.into_iter();
+    let collect = |(plan, _): &(&Handoff, Ring)| {
+        let mut done = TransferRun { samples: Vec::new(), ring: None, scheduler: SchedulerNoise::default() };
+        for Finished { value, scheduler } in finished.by_ref().take(parties(plan).len()) {
+            done.scheduler.add(&scheduler);
+            if let Some((samples, ring)) = value {
+                (done.samples, done.ring) = (without_cold_windows(samples), Some(ring));
+            }
+        }
+        done
+    };
+    Ok((transfers.iter().map(collect).collect(), steal))
 }
 
 /// What a reader returns: a sample for each of its turns, and the ring to go on with. Others return nothing.
-pub(crate) type ReadWindows = Option<(Vec<f64>, Ring)>;
+type ReadWindows = Option<(Vec<f64>, Ring)>;
 
 /// A buffer to read besides the window, and how many bytes of it.
-pub(crate) type PushedBuffer = Option<(Arc<Buffer>, usize)>;
+type PushedBuffer = Option<(Arc<Buffer>, usize)>;
 
-/// The jobs of the reader and of the holder, in this order.
-pub(crate) fn reader_and_holder(
-    plan: &Handoff,
-    party: Party,
-    pushed_by_reader: PushedBuffer,
-    pushed_by_holder: PushedBuffer,
-) -> Vec<(u32, Job<ReadWindows>)> {
-    let reader = Party { pushed: pushed_by_reader, ..party.clone() };
-    let (holder, state) = (Party { pushed: pushed_by_holder, ..party }, plan.state);
+/// The jobs of a transfer's parties. The reader and the holder push the two buffers of `pushed`.
+fn party_jobs(clock: Clock, plan: &Handoff, ring: Ring, pushed: (PushedBuffer, PushedBuffer), end: u64) -> Vec<(u32, Job<ReadWindows>)> {
+    let (hops, baton, state) = ((plan.window.0 / plan.stride.0) as usize, Baton::new(), plan.state);
+    let party = Party { parties: parties(plan).len() as u64, pushed: None, ring, hops, clock, end, baton };
+    let reader = Party { pushed: pushed.0, ..party.clone() };
+    let holder = Party { pushed: pushed.1, ..party.clone() };
     let hold = move || {
         holder.hold(state);
         None
     };
-    vec![(plan.reader, Box::new(move || Some(reader.read()))), (plan.holder, Box::new(hold))]
+    let mut jobs: Vec<(u32, Job<ReadWindows>)> = vec![(plan.reader, Box::new(move || Some(reader.read()))), (plan.holder, Box::new(hold))];
+    if let Some(cpu) = plan.sharer {
+        let share = move || {
+            party.share();
+            None
+        };
+        jobs.push((cpu, Box::new(share)));
+    }
+    jobs
 }
 
 /// The buffers that the reader and the holder push, like the transfer's.
-pub(crate) fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer), CellError> {
+fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer), CellError> {
     let mut allocate = |bytes: Bytes| {
         if bytes.is_zero() {
             return Ok(None);
@@ -161,7 +175,7 @@ pub(crate) fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Resul
 }
 
 /// The samples of a run without its first windows. Where CPUs are shared there may be few at all.
-pub(crate) fn without_cold_windows(mut samples: Vec<f64>) -> Vec<f64> {
+fn without_cold_windows(mut samples: Vec<f64>) -> Vec<f64> {
     let cold = (samples.len() / 2).min(COLD_WINDOWS);
     samples.split_off(cold)
 }
