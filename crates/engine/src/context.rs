@@ -1,4 +1,4 @@
-//! Where a run takes place, and who is told how far it is.
+//! Where a run takes place, and who watches its progress.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +31,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Is told how far the run is. Called between bursts only, never while something is being measured.
+/// Watches the progress of a run. Called between bursts only, never while something is being measured.
 pub trait Observer {
     /// `cell` of `step` begins.
     fn cell(&mut self, step: &Step, cell: &Cell);

@@ -36,7 +36,7 @@ pub(crate) enum ChainError {
 pub(crate) enum LoadError {
     #[error("a random window of {window} bytes has less than {min_lines} lines")]
     WindowTooSmall { window: usize, min_lines: usize },
-    #[error("{bytes} bytes are less than one step of {kernel} takes: {step}")]
+    #[error("{bytes} bytes are less than the {step} that one step of {kernel} takes")]
     BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
 }
 

@@ -7,10 +7,10 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::loops::{self, LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table, Unit};
+use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table};
+use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::{judge, stats};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_linux::{cpu, noise};
@@ -20,6 +20,7 @@ use crate::burst::chase::Chase;
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::context::RunContext;
 use crate::error::ChainError;
+use crate::recorder::NewResult;
 
 /// What a stream is summed up in; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
@@ -87,11 +88,20 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     evidence.proof = Some(proof);
     // As many passes as were asked for: no interval is too wide.
     let estimate = stats::estimate(&[samples], f64::INFINITY);
-    let (experiment, metric, unit) = match spec.kind {
-        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, Unit::GigabytesPerSecond),
-        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, Unit::Nanoseconds),
+    let (experiment, metric, work) = match spec.kind {
+        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, WorkUnit::Line),
+        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, WorkUnit::Hop),
     };
-    let at = Coordinates {
+    let certain = certain(context.machine, here, spec.bytes, true);
+    let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
+    let result = NewResult { counters, ..NewResult::new(coordinates(spec), metric, estimate, evidence) };
+    let measured = result.judge(&context.machine.topology, experiment);
+    Ok((measured, note.flatten()))
+}
+
+/// Where a loop's result stands.
+fn coordinates(spec: &LoopSpec) -> Coordinates {
+    Coordinates {
         table: Some(Table::Loop),
         cpu: spec.cpu,
         memory_node: spec.node,
@@ -99,26 +109,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
         mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
         ..Default::default()
-    };
-    let unit_of_work = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
-    let counted = counters.map(|s| s.finish(&context.clock, unit_of_work, certain(context.machine, here, spec.bytes, true)));
-    let (counters, note) = counted.map_or((None, None), |(counters, note)| (Some(Box::new(counters)), note));
-    let (quality, verdict) = (judge::quality(&estimate, &evidence), judge::unjudged(metric, &estimate));
-    let measured = Measurement {
-        experiment,
-        at,
-        metric,
-        unit,
-        firmware: None,
-        estimate,
-        distribution: None,
-        evidence,
-        quality,
-        verdict,
-        counters,
-        lines_in_flight: None,
-    };
-    Ok((measured, note))
+    }
 }
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.

@@ -49,27 +49,14 @@ impl NewResult {
     pub(crate) const fn new(at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) -> Self {
         Self { at, metric, estimate, evidence, distribution: None, counters: None, lines_in_flight: None }
     }
-}
 
-/// Collects results, curves and notes.
-#[derive(Default)]
-pub(crate) struct Recorder {
-    pub(crate) results: Vec<Measurement>,
-    pub(crate) curves: Vec<CurveSummary>,
-    pub(crate) notes: Vec<Note>,
-    /// A cell was cut short, and has results nevertheless.
-    pub(crate) cut_short: bool,
-}
-
-impl Recorder {
-    /// Records a measurement.
-    pub(crate) fn record(&mut self, topology: &Topology, experiment: Experiment, result: NewResult) {
-        let NewResult { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight } = result;
+    /// The measurement, with its judgement and what firmware claims.
+    pub(crate) fn judge(self, topology: &Topology, experiment: Experiment) -> Measurement {
+        let Self { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight } = self;
         if metric == Metric::Bandwidth {
             evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
         }
-        self.note_corruption(&evidence, &at);
-        self.results.push(Measurement {
+        Measurement {
             experiment,
             metric,
             unit: match metric {
@@ -85,7 +72,25 @@ impl Recorder {
             evidence,
             counters: counters.map(Box::new),
             lines_in_flight,
-        });
+        }
+    }
+}
+
+/// Collects results, curves and notes.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) results: Vec<Measurement>,
+    pub(crate) curves: Vec<CurveSummary>,
+    pub(crate) notes: Vec<Note>,
+    /// A cell was cut short, and has results nevertheless.
+    pub(crate) cut_short: bool,
+}
+
+impl Recorder {
+    /// Records a measurement.
+    pub(crate) fn record(&mut self, topology: &Topology, experiment: Experiment, result: NewResult) {
+        self.note_corruption(&result.evidence, &result.at);
+        self.results.push(result.judge(topology, experiment));
     }
 
     /// Records a result without value for a cell that failed, so that no cell goes missing silently.

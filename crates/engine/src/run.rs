@@ -14,7 +14,7 @@ use crate::context::{Observer, RunContext};
 use crate::error::CellError;
 use crate::experiment::{bandwidth, latency, loaded, working_set};
 use crate::recorder::Outcome;
-use crate::scan;
+use crate::scan::passes;
 use crate::session::Session;
 use crate::transfer::{all_pairs, pair};
 
@@ -125,7 +125,7 @@ fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Re
         }
         Work::Handoff(handoff) => pair::measure(session, experiment, &cell.at, handoff),
         Work::Transfers(transfers) => all_pairs::measure(session, experiment, transfers),
-        Work::Scan(plan) => scan::cell::measure(session, experiment, &cell.at, plan),
+        Work::Scan(plan) => passes::measure(session, experiment, &cell.at, plan),
         Work::LatencySweep(sweep) => working_set::measure_latency(session, experiment, &cell.at, sweep),
         Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, experiment, &cell.at, sweep),
     }

@@ -1,5 +1,5 @@
 //! Scans of a node's free memory, region by region.
 
-pub(crate) mod cell;
 mod integrity;
+pub(crate) mod passes;
 mod reading;

@@ -101,16 +101,16 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
     trace.began = now;
     // When the next window begins. Until then a block costs one comparison.
     let mut until = 0;
-    let place = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
+    let window_at = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
     loop {
         if now >= until {
-            let mut current = place(now);
+            let mut current = window_at(now);
             if waiting && current >= SETTLE_WINDOWS {
                 waiting = false;
                 schedule.counters.iter().for_each(CounterSwitches::on);
                 // Switching belongs to the window before, which does not count.
                 now = clock.now();
-                current = place(now);
+                current = window_at(now);
                 counting = Some((now, work));
             }
             trace.marks[current] = Some((now, work));
