@@ -45,7 +45,7 @@ pub(crate) enum LoadError {
 pub(crate) enum CellError {
     #[error("interrupted before it was measured")]
     Interrupted,
-    #[error("{}", memgauge_core::findings::LEFT_OUT)]
+    #[error("{}", memgauge_core::conclusions::findings::LEFT_OUT)]
     OutOfTime,
     #[error(transparent)]
     Memory(#[from] MemoryError),

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::loops::{self, LoopKind, LoopProof, LoopSpec};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table};
+use memgauge_core::microbench::{self, LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table};
+use memgauge_core::result::{Evidence, Measurement, Noise};
 use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
@@ -140,7 +141,7 @@ fn stream(
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
     for index in 0..bytes / 8 {
-        let word = loops::word(spec.seed, index as u64);
+        let word = memgauge_core::microbench::word(spec.seed, index as u64);
         expected ^= word;
         // SAFETY: within the buffer, whose begin is aligned to a page; no other thread uses it.
         unsafe { words.add(index).write(word) };
@@ -148,7 +149,7 @@ fn stream(
     let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
     // A buffer of less than a step has no use for it.
     let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
-    let laps = loops::stream_laps(Bytes(bytes as u64));
+    let laps = memgauge_core::microbench::stream_laps(Bytes(bytes as u64));
     let mut samples = Vec::new();
     let (mut sum, mut mismatches) = (0, 0);
     // The pass before the first warms up: caches, TLBs, the core's clock.
@@ -209,7 +210,7 @@ fn chase(
     let layout = chain::layout(buffer, &chain)?;
     let ring = chain::write(buffer, &chain, &IdSet::new())?;
     let clock = context.clock;
-    let laps = loops::chase_laps(layout.slots() as u64);
+    let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
     let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock);
@@ -244,8 +245,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
 
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::PageRequest;
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
     use memgauge_linux::clock::Clock;
 
     use super::*;
@@ -295,7 +295,7 @@ mod tests {
             let m = run(LoopKind::Stream, Bytes(bytes), 3);
             assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.001), "{bytes} bytes: {:?}", m.estimate);
             let proof = m.evidence.proof.unwrap();
-            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", loops::checksum(3, bytes)), "{bytes} bytes");
+            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", memgauge_core::microbench::checksum(3, bytes)), "{bytes} bytes");
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::conclusions::judge;
 use memgauge_core::counters::Counters;
-use memgauge_core::judge;
+use memgauge_core::distribution::Distribution;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{
-    Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, RfoEvidence, Timing, Unit,
-};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_linux::memory::MemoryError;
@@ -125,7 +126,7 @@ impl Recorder {
         let Some(Checksums { passes, mismatches }) = evidence.checksums.filter(|c| c.mismatches > 0) else { return };
         self.note(
             Note::error(
-                memgauge_core::scan::CORRUPTED,
+                memgauge_core::conclusions::scan::CORRUPTED,
                 format!("{}: {mismatches} of {passes} passes read other data than was written", describe(at)),
             )
             .advise("take the machine out of service, look at its log for memory errors, and test its memory"),

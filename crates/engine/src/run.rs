@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use memgauge_core::judge;
+use memgauge_core::conclusions::judge;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::result::{Experiment, SetUp, Timing};
+use memgauge_core::result::{SetUp, Timing};
 use memgauge_core::units::IdSet;
 use memgauge_linux::cpu;
 use memgauge_linux::start_signal::StartSignal;
@@ -163,7 +164,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use memgauge_core::findings::LEFT_OUT;
+    use memgauge_core::conclusions::findings::LEFT_OUT;
     use memgauge_core::plan::Step;
     use memgauge_core::spec::{LatencyShape, Spec, Task};
     use memgauge_linux::clock::Clock;
@@ -182,7 +183,7 @@ mod tests {
             eprintln!("skipped: no sysfs");
             return;
         };
-        let mut plan = memgauge_core::plan::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };

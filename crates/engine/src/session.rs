@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::counters::{Certain, Counters, WorkUnit};
+use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
-use memgauge_core::result::{ChaseOrder, Experiment, Noise, Plateau, RfoEvidence};
+use memgauge_core::result::{Noise, Plateau, RfoEvidence};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::clock::Clock;

@@ -1,8 +1,8 @@
 //! Bandwidth: loaders alone, with the kernels that short trials found fastest.
 
 use memgauge_core::counters::WorkUnit;
+use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, Metric};
 use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Coordinates, Experiment as ExperimentKind, Metric};
 
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Vary};

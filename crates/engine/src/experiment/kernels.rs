@@ -1,8 +1,8 @@
 //! Which kernel is the fastest for a traffic: what trials depend on, and who wins.
 
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::Trial;
-use memgauge_core::spec::PageRequest;
 use memgauge_core::stats;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::advise;
+use memgauge_core::conclusions::advise;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::MAX_REPEATS;
-use memgauge_core::result::{
-    ChaseOrder, Coordinates, Estimate, Evidence, Experiment as ExperimentKind, Metric, Noise, PageEvidence, Placement, Plateau,
-    PrefetchEvidence,
-};
-use memgauge_core::spec::Hops;
+use memgauge_core::result::{Evidence, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::units::Bytes;
 use memgauge_linux::memory::Buffer;
 

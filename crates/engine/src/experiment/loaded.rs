@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::sync::Arc;
 
+use memgauge_core::conclusions::curve;
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::curve;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{
-    ChaseOrder, Coordinates, CurvePoint, CurveSummary, Estimate, Evidence, Experiment as ExperimentKind, Metric, Placement,
-};
-use memgauge_core::spec::Hops;
+use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
 use memgauge_core::units::Bytes;
 use memgauge_linux::memory::Buffer;
 

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use memgauge_core::conclusions::limit;
 use memgauge_core::counters::Certain;
 use memgauge_core::directory::FileEvidence;
-use memgauge_core::limit;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, PageEvidence, Placement, TrafficRates};
-use memgauge_core::spec::LineContent;
 use memgauge_core::topology::Machine;
-use memgauge_core::traffic::{LineUse, Mix, Rfo, Width};
+use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
 use memgauge_linux::memory::Buffer;
@@ -307,8 +306,8 @@ fn stores_read(kernel: &Kernel, plain: Rfo) -> Rfo {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::spec::PageRequest;
     use memgauge_kernels as kernels;
 
     use super::*;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS};
-use memgauge_core::result::{ChaseOrder, Plateau};
+use memgauge_core::result::Plateau;
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_linux::memory::Buffer;

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use memgauge_core::conclusions::trend;
+use memgauge_core::estimate::Estimate;
 use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
-use memgauge_core::result::{Estimate, Noise};
-use memgauge_core::{stats, trend};
+use memgauge_core::result::Noise;
+use memgauge_core::stats;
 
 use crate::burst::runner::BurstResult;
 use crate::burst::workers::SchedulerNoise;

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use memgauge_core::distribution::Recorder;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{MIN_BURSTS, MIN_SWEEP_BURSTS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS};
-use memgauge_core::result::{ChaseOrder, Coordinates, Evidence};
-use memgauge_core::spec::Hops;
+use memgauge_core::result::Evidence;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::CHASE_UNROLL;

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use memgauge_core::conclusions::{levels, limit};
 use memgauge_core::counters::{Certain, WorkUnit};
-use memgauge_core::levels;
-use memgauge_core::limit;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experiment as ExperimentKind, Metric, Noise};
+use memgauge_core::result::{Evidence, Noise};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_linux::memory::Buffer;

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::MemoryDir;
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe, Work};
 use memgauge_core::protocol::KEPT_ALLOCATIONS;
-use memgauge_core::result::{ChaseOrder, PageKind};
+use memgauge_core::result::PageKind;
 use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
 use memgauge_linux::memory::{Buffer, MemoryErrorKind};

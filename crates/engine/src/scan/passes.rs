@@ -5,12 +5,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memgauge_core::conclusions::scan;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Scan, Traffic};
-use memgauge_core::result::{Coordinates, Estimate, Evidence, Experiment as ExperimentKind, Integrity, Metric, Noise, TrafficRates, Trial};
+use memgauge_core::result::{Evidence, Integrity, Noise, TrafficRates, Trial};
+use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
-use memgauge_core::{scan, stats};
 use memgauge_kernels::Kernel;
 use memgauge_linux::memory::{Buffer, Scarcity};
 
@@ -139,8 +142,8 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) ->
 fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result<(), CellError> {
     let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
     let mut done = 0u64;
-    for pass_number in 0..plan.passes.saturating_add(scan::more_passes(plan.passes)) {
-        for index in scan::pass_order(regions.len(), pass_number, session.plan.seed) {
+    for pass_number in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
+        for index in memgauge_core::plan::pass_order(regions.len(), pass_number, session.plan.seed) {
             if session.interrupted() {
                 return Err(CellError::Interrupted);
             }

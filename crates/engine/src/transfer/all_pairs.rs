@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, LineState, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Handoff, LineState, Probe, Transfers};
+use memgauge_core::pairing::Rounds as PairRounds;
+use memgauge_core::plan::{Handoff, Probe, Transfers};
 use memgauge_core::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experiment as ExperimentKind, Metric};
-use memgauge_core::rounds::Rounds as PairRounds;
+use memgauge_core::result::Evidence;
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
 use memgauge_linux::memory::Buffer;
@@ -314,7 +316,7 @@ mod tests {
         spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
         spec.size = Some(Bytes::mib(4));
         spec.time = Some(Duration::from_millis(150));
-        let Ok(plan) = memgauge_core::plan::plan(&spec, &machine, &[]) else {
+        let Ok(plan) = memgauge_core::planner::plan(&spec, &machine, &[]) else {
             eprintln!("skipped: fewer than two cores");
             return;
         };

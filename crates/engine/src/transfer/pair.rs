@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
+use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, LineState, Metric};
+use memgauge_core::plan::{BufferPlan, Handoff, Probe};
 use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
-use memgauge_core::result::{Coordinates, Evidence, Experiment as ExperimentKind, Metric, PageEvidence, Placement, Pushes};
+use memgauge_core::result::{Evidence, PageEvidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
@@ -206,8 +207,7 @@ fn protocol_name(plan: &Handoff) -> String {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::PageRequest;
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
 
     use super::*;
 

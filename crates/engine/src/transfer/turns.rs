@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use memgauge_core::plan::LineState;
+use memgauge_core::experiment::LineState;
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
 use memgauge_linux::memory::Buffer;
@@ -141,9 +141,8 @@ impl Party {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::PageRequest;
     use memgauge_core::units::Bytes;
 
     use super::*;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{Coordinates, CurveSummary, Measurement, Metric};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::{CurveSummary, Measurement};
 
 use super::axis::Axis;
 use super::chart::{Chart, Mark, Rule, Sample, Series};

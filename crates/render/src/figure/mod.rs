@@ -32,7 +32,8 @@ mod working_set;
 
 use std::collections::BTreeMap;
 
-use memgauge_core::result::{Measurement, Report, Table};
+use memgauge_core::experiment::Table;
+use memgauge_core::result::{Measurement, Report};
 
 use crate::text::Section;
 use crate::text::number::count;

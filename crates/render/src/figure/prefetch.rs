@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::prefetchers::{self, PrefetchRequest};
-use memgauge_core::result::{ChaseOrder, Experiment, Measurement};
+use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::prefetchers;
+use memgauge_core::result::Measurement;
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::{Panel, Words};
@@ -54,7 +55,7 @@ fn bars(all: &Set<'_>, experiment: Experiment) -> Option<Bars> {
     words.key =
         states.iter().enumerate().map(|(i, s)| (series(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name)))).collect();
     notes(&mut words, std::slice::from_ref(&set), false);
-    if set.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
+    if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
         words.notes.push("Off is what the registers say; latencies contradict them (see the notes of the result).".to_owned());
     }
     Some(Bars { words, unit: if latency { "ns" } else { "GB/s" }, rows, limit_name: None })

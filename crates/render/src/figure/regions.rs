@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::result::Measurement;
-use memgauge_core::{scan, stats};
+use memgauge_core::stats;
 
 use super::axis::Axis;
 use super::chart::{Chart, Mark, Rule, Sample, Series};

@@ -1,6 +1,7 @@
 //! Histograms of results that have a distribution, with percentiles.
 
-use memgauge_core::result::{Distribution, Measurement};
+use memgauge_core::distribution::Distribution;
+use memgauge_core::result::Measurement;
 
 use super::frame::{Panel, Words};
 use super::histogram::Histogram;

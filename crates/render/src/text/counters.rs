@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric, Table};
 use memgauge_core::metrics::{CounterMetric, MetricUnit};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Measurement, Metric, Report, Table};
+use memgauge_core::result::{Measurement, Report};
 
 use super::grid::{Cell, Column, blocks, grid};
 use super::number::{count, half_width, number, percent, seconds, size, value_of};

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{Coordinates, CurveShare, CurveSummary, Estimate, Measurement, Metric};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
 use memgauge_core::units::IdSet;
 
 use super::distribution::distributions;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::result::{Experiment, Measurement, PageKind, PlacementStatus};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
 

@@ -23,7 +23,8 @@ mod sweep;
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Coordinates, Experiment, Measurement, QualityReason, Report, Table};
+use memgauge_core::experiment::{Coordinates, Experiment, Table};
+use memgauge_core::result::{Measurement, QualityReason, Report};
 use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::plan::LineState;
+use memgauge_core::experiment::LineState;
 use memgauge_core::result::Measurement;
 
 use super::c2c::{explain, list, pairs_of};

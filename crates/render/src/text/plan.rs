@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, LineState, Loader, OwnTraffic, Plan, Step, Traffic, Work};
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::Hops;
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Loader, OwnTraffic, Plan, Step, Traffic, Work};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{Access, LineUse};
 use memgauge_core::units::{Bytes, IdSet};

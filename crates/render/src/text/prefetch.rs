@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::prefetchers::{self, PrefetchGroup, PrefetchRequest, PrefetchState, PrefetchStatus};
-use memgauge_core::result::{ChaseOrder, Experiment, Measurement, Report};
+use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::prefetchers::{self, PrefetchGroup, PrefetchState, PrefetchStatus};
+use memgauge_core::result::{Measurement, Report};
 
 use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};
@@ -109,7 +110,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
             items.push(format!("random : sequential {}", orders.join(", ")));
         }
     }
-    if context.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
+    if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
         let text = "off is what the registers say; latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }

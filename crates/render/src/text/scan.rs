@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, VerdictStatus};
-use memgauge_core::{scan, stats};
+use memgauge_core::stats;
 
 use super::evidence::evidence;
 use super::grid::{Cell, Column, grid};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::levels::{Level, LevelSummary};
-use memgauge_core::result::{Coordinates, Measurement, Metric, Report};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::{Level, LevelSummary, Measurement, Report};
 use memgauge_core::units::Bytes;
 
 use super::evidence::evidence;
