@@ -1,21 +1,21 @@
-//! One region gone over once by several threads together. They take portions of it from a common counter until none is left: what counts
-//! is how fast the region is read, and a thread that gets less of its CPU or of the memory takes fewer portions instead of making the
-//! others wait. No portion is read twice, so a pass finds in the caches only what fits there between two passes.
+//! One pass of several threads over one region. They take portions of it from a common counter until none is left: what counts is how
+//! fast the region is read, and a thread that gets less of its CPU or of the memory takes fewer portions instead of making the others wait.
+//! No portion is read twice, so a pass finds in the caches only what fits there between two passes.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_kernels::{self as kernels, Kernel, MAX_STREAMS};
-use memgauge_os::clock::Clock;
-use memgauge_os::memory::Buffer;
+use memgauge_linux::clock::Clock;
+use memgauge_linux::memory::Buffer;
 
-/// Portions that each thread takes, about: the last ones end apart by one in so many of the whole time.
+/// About how many portions each thread takes: threads end apart by one portion at most, a 32nd of the time.
 const PORTIONS_PER_THREAD: usize = 32;
 /// A portion is no larger: some 100 us of one thread's reading, so that all end about together.
-const MOST: usize = 2 << 20;
+const MAX_PORTION: usize = 2 << 20;
 /// And no smaller: taking one costs a miss to a contended line, some 100 ns, against 5 us of reading.
-const LEAST: usize = 64 << 10;
+const MIN_PORTION: usize = 64 << 10;
 
 /// Parts of a region that threads take until none is left.
 pub(super) struct Portions {
@@ -27,7 +27,7 @@ pub(super) struct Portions {
 impl Portions {
     /// `len` bytes for so many threads, in portions of whole multiples of `unit` bytes.
     pub(super) fn new(len: usize, threads: usize, unit: usize) -> Self {
-        let portion = (len / (threads.max(1) * PORTIONS_PER_THREAD)).clamp(LEAST, MOST);
+        let portion = (len / (threads.max(1) * PORTIONS_PER_THREAD)).clamp(MIN_PORTION, MAX_PORTION);
         Self { len, portion: portion.next_multiple_of(unit), next: AtomicUsize::new(0) }
     }
 
@@ -39,14 +39,14 @@ impl Portions {
 }
 
 /// A region to be read once.
-pub(super) struct Sweep {
+pub(super) struct RegionPass {
     kernel: &'static Kernel,
     region: Arc<Buffer>,
     portions: Portions,
 }
 
-impl Sweep {
-    /// `region` to be read by `kernel` on so many threads. What is less than a step at the end is left out.
+impl RegionPass {
+    /// `region`, read by `kernel` on so many threads. What is less than a step at the end is left out.
     pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, threads: usize) -> Self {
         let step = step_bytes(kernel);
         let portions = Portions::new(region.len() / step * step, threads, step);
@@ -58,8 +58,8 @@ impl Sweep {
         self.portions.len as u64
     }
 
-    /// Waits for `start` and reads portions until none is left; when it began and ended.
-    pub(super) fn join(&self, clock: &Clock, start: u64) -> (u64, u64) {
+    /// Waits for `start` and reads portions until none is left. Returns when it began and ended.
+    pub(super) fn run(&self, clock: &Clock, start: u64) -> (u64, u64) {
         while clock.now() < start {
             kernels::spin_hint();
         }
@@ -72,8 +72,8 @@ impl Sweep {
                 *pointer = base as *mut u8;
                 base += steps * stream.advance();
             }
-            // SAFETY: the streams lie one after the other in the portion, which is whole steps of all of them and lies in the region, which
-            // lives as long as `self`. The kernel is one of those available on this CPU and only reads (`Session::readers`), and
+            // SAFETY: the streams are one after the other in the portion, which is whole steps of all of them and inside the region, which
+            // lives as long as `self`. The kernel is one of those available on this CPU and only reads (`readers` in the scan), and
             // nobody writes to the region meanwhile.
             unsafe { self.kernel.run(&at, steps) };
         }
@@ -107,6 +107,6 @@ mod tests {
     #[test]
     fn threads_of_a_large_machine_all_get_portions() {
         assert!((1 << 30) / Portions::new(1 << 30, 512, 4096).portion >= 512);
-        assert_eq!(Portions::new(1 << 30, 2, 4096).portion, MOST);
+        assert_eq!(Portions::new(1 << 30, 2, 4096).portion, MAX_PORTION);
     }
 }

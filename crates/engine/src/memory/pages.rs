@@ -17,9 +17,9 @@ pub(crate) fn combined_pages<'a>(buffers: impl IntoIterator<Item = (&'a PageEvid
     let mut kinds: BTreeMap<(PageKind, Option<Bytes>), (f64, usize)> = BTreeMap::new();
     for (pages, bytes) in &buffers {
         let Some(kind) = pages.obtained else { continue };
-        let of_kind = kinds.entry((kind, pages.page)).or_default();
-        of_kind.0 += pages.share.unwrap_or(1.0) * bytes.0 as f64;
-        of_kind.1 += 1;
+        let total_of_kind = kinds.entry((kind, pages.page)).or_default();
+        total_of_kind.0 += pages.share.unwrap_or(1.0) * bytes.0 as f64;
+        total_of_kind.1 += 1;
     }
     let most = kinds.iter().max_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b));
     let Some((&(kind, page), &(backed, _))) = most else { return PageEvidence::default() };
@@ -57,20 +57,20 @@ fn name(kind: PageKind) -> &'static str {
 mod tests {
     use super::*;
 
-    fn of(kind: PageKind, share: f64) -> PageEvidence {
+    fn pages(kind: PageKind, share: f64) -> PageEvidence {
         PageEvidence { obtained: Some(kind), share: Some(share), page: Some(Bytes::mib(2)), ..PageEvidence::default() }
     }
 
     #[test]
     fn alike_stays_as_it_is() {
-        let pool = of(PageKind::Pool, 1.0);
+        let pool = pages(PageKind::Pool, 1.0);
         assert_eq!(combined_pages([(&pool, Bytes::mib(4)), (&pool, Bytes::mib(2))]), pool);
         assert_eq!(combined_pages([]), PageEvidence::default());
     }
 
     #[test]
     fn a_pool_that_served_some_is_not_claimed_for_all() {
-        let (pool, thp) = (of(PageKind::Pool, 1.0), of(PageKind::Thp, 0.9));
+        let (pool, thp) = (pages(PageKind::Pool, 1.0), pages(PageKind::Thp, 0.9));
         let mixed = combined_pages([(&pool, Bytes::mib(4)), (&thp, Bytes::mib(4)), (&thp, Bytes::mib(4))]);
         assert_eq!(mixed.obtained, Some(PageKind::Thp));
         assert!((mixed.share.unwrap() - 0.6).abs() < 1e-9, "{mixed:?}");
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn sizes_weigh() {
-        let (pool, thp) = (of(PageKind::Pool, 1.0), of(PageKind::Thp, 1.0));
+        let (pool, thp) = (pages(PageKind::Pool, 1.0), pages(PageKind::Thp, 1.0));
         let mixed = combined_pages([(&pool, Bytes::mib(6)), (&thp, Bytes::mib(2))]);
         assert_eq!((mixed.obtained, mixed.share), (Some(PageKind::Pool), Some(0.75)));
     }
@@ -93,6 +93,6 @@ mod tests {
     #[test]
     fn what_was_not_read_back_is_not_known() {
         let unknown = PageEvidence { reason: Some("smaps cannot be read".into()), ..PageEvidence::default() };
-        assert_eq!(combined_pages([(&of(PageKind::Thp, 1.0), Bytes(1)), (&unknown, Bytes(1))]), unknown);
+        assert_eq!(combined_pages([(&pages(PageKind::Thp, 1.0), Bytes(1)), (&unknown, Bytes(1))]), unknown);
     }
 }

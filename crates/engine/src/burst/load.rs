@@ -5,9 +5,10 @@ use std::sync::Arc;
 use memgauge_core::plan::Traffic;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
-use memgauge_os::memory::Buffer;
+use memgauge_linux::memory::Buffer;
 
-use crate::burst::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, keep_count};
+use super::windows::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
+use crate::error::LoadError;
 
 /// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
 /// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
@@ -19,21 +20,21 @@ const STEPS_A_TURN: usize = 8;
 /// The same for kernels that wait for their stores at the end of every run: that takes as long as some ten steps.
 const FENCED_STEPS_A_TURN: usize = 64;
 
-/// What one CPU does in bursts; goes on where it stopped.
+/// The traffic of one CPU in bursts; goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Load {
-    lane: Lane,
+    traversal: Traversal,
     /// A second buffer, and the percent of turns that it gets.
-    second: Option<(Box<Lane>, u32)>,
+    second: Option<(Box<Traversal>, u32)>,
     /// Core cycles between bursts of four lines.
     delay: u32,
-    /// Percent of a turn of the second buffer that are due.
+    /// How much of a turn of the second buffer is due, in percent.
     due: u32,
 }
 
-/// A kernel's way through one buffer.
+/// How a kernel goes through one buffer, and where it goes on.
 #[derive(Clone)]
-struct Lane {
+struct Traversal {
     kernel: &'static Kernel,
     /// Where each stream begins.
     bases: [usize; MAX_STREAMS],
@@ -48,14 +49,14 @@ struct Lane {
     /// The step to go on with, of all windows.
     next: usize,
     stored: Line,
-    check: Option<Check>,
+    check: Option<PassChecksum>,
     /// Keeps the memory that `bases` point to.
     buffer: Arc<Buffer>,
 }
 
 /// The checksum of what a pass loads.
 #[derive(Clone)]
-struct Check {
+struct PassChecksum {
     expected: u64,
     sum: Line,
     /// Steps since the sum was begun.
@@ -66,17 +67,17 @@ struct Check {
 
 /// Completed passes whose checksum was compared, and how many were wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Checked {
+pub(crate) struct ChecksumCounts {
     pub(crate) passes: u64,
     pub(crate) mismatches: u64,
 }
 
 impl Load {
-    /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its team. Stores write `stored`, or
-    /// what kernels store unless told otherwise.
+    /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its group. Stores write
+    /// `stored`, or the kernels' default.
     ///
     /// # Errors
-    /// In words, when the buffer is too small for the traffic.
+    /// When the buffer is too small for the traffic.
     pub(crate) fn new(
         kernel: &'static Kernel,
         traffic: &Traffic,
@@ -84,13 +85,13 @@ impl Load {
         bytes: usize,
         index: usize,
         stored: Option<&LineContent>,
-    ) -> Result<Self, String> {
-        Ok(Self { lane: Lane::new(kernel, traffic, buffer, bytes, index, stored)?, second: None, delay: 0, due: 0 })
+    ) -> Result<Self, LoadError> {
+        Ok(Self { traversal: Traversal::new(kernel, traffic, buffer, bytes, index, stored)?, second: None, delay: 0, due: 0 })
     }
 
     /// The same, with `percent` of the accesses to a second buffer of the same size.
     pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
-        self.second = Some((Box::new(self.lane.over(buffer)), percent));
+        self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
         self
     }
 
@@ -101,14 +102,15 @@ impl Load {
     }
 
     pub(crate) fn kernel(&self) -> &'static Kernel {
-        self.lane.kernel
+        self.traversal.kernel
     }
 
     /// What became of the checksums; `None` for kernels that keep none.
-    pub(crate) fn checked(&self) -> Option<Checked> {
-        let of = |lane: &Lane| lane.check.as_ref().map(|c| Checked { passes: c.passes, mismatches: c.mismatches });
-        let mut all = of(&self.lane)?;
-        if let Some(second) = self.second.as_ref().and_then(|(lane, _)| of(lane)) {
+    pub(crate) fn checked(&self) -> Option<ChecksumCounts> {
+        let checked =
+            |traversal: &Traversal| traversal.check.as_ref().map(|c| ChecksumCounts { passes: c.passes, mismatches: c.mismatches });
+        let mut all = checked(&self.traversal)?;
+        if let Some(second) = self.second.as_ref().and_then(|(traversal, _)| checked(traversal)) {
             all.passes += second.passes;
             all.mismatches += second.mismatches;
         }
@@ -117,23 +119,23 @@ impl Load {
 
     /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
     pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
-        let kernel = self.lane.kernel;
+        let kernel = self.traversal.kernel;
         let delay = self.burst_delay();
         let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
-        let trace = keep_count(schedule, block_ns, |units| self.turns(units, delay));
+        let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
         (trace, self)
     }
 
     /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
     fn burst_delay(&self) -> Option<u32> {
-        let cycles = u64::from(self.delay) * u64::from(self.lane.kernel.burst_lines) / 4;
+        let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
         (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
     }
 
     /// So many steps, some of them on the second buffer.
-    fn turns(&mut self, units: usize, delay: Option<u32>) {
-        let Some((second, percent)) = &mut self.second else { return self.lane.run(units, delay) };
-        let turn = if self.lane.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
+    fn run_steps(&mut self, units: usize, delay: Option<u32>) {
+        let Some((second, percent)) = &mut self.second else { return self.traversal.run(units, delay) };
+        let turn = if self.traversal.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
         let mut left = units;
         while left > 0 {
             let steps = left.min(turn);
@@ -142,14 +144,14 @@ impl Load {
                 self.due -= 100;
                 second.run(steps, delay);
             } else {
-                self.lane.run(steps, delay);
+                self.traversal.run(steps, delay);
             }
             left -= steps;
         }
     }
 }
 
-impl Lane {
+impl Traversal {
     fn new(
         kernel: &'static Kernel,
         traffic: &Traffic,
@@ -157,7 +159,7 @@ impl Lane {
         bytes: usize,
         index: usize,
         stored: Option<&LineContent>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, LoadError> {
         let stored = stored.map_or(Line::STORED, |line| Line(line.0));
         let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
         let (mut advance, mut order, mut windows) = ([0; MAX_STREAMS], None, 1);
@@ -170,14 +172,14 @@ impl Lane {
         }
         let per_step: usize = advance.iter().sum();
         let small = bytes < 4 * MAX_STREAMS * PAGE;
-        // In a small buffer, meant to sit in a cache, the gaps would cost a good part of it.
+        // In a small buffer, which is meant for a cache, gaps would take a large part.
         let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
         let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
         let steps = if kernel.form.access == Access::Random {
             let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
-            // Every thread's order is its own, so that threads that share a buffer do not follow one another.
+            // Each thread has its own order, so that threads that share a buffer do not follow one another.
             let made = Order::new(window / LINE as usize, index as u64);
-            let made = made.ok_or_else(|| format!("a random window of {window} bytes has less than {} lines", Order::MIN_LINES))?;
+            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::FEWEST_LINES })?;
             windows = (bytes / LINE as usize / made.lines()).max(1);
             let steps = made.lines() * LINE as usize / per_step;
             order = Some(Arc::new(made));
@@ -187,7 +189,7 @@ impl Lane {
             bytes.saturating_sub(slack) / per_step
         };
         if steps == 0 {
-            return Err(format!("{bytes} bytes are less than one step of {} takes: {}", kernel.name, per_step + slack));
+            return Err(LoadError::BufferTooSmall { bytes, kernel: kernel.name, step: per_step + slack });
         }
         let mut bases = [0; MAX_STREAMS];
         let mut at = buffer.as_ptr() as usize;
@@ -198,7 +200,7 @@ impl Lane {
         assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
         // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
         let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
-        let check = (kernel.form.line == LineUse::Checked).then(|| Check::new(bases[0], steps * advance[0]));
+        let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
         let next = next as usize % (steps * windows);
         Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
     }
@@ -208,25 +210,25 @@ impl Lane {
         self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack
     }
 
-    /// The same way through another buffer of the same size.
-    fn over(&self, buffer: &Arc<Buffer>) -> Self {
+    /// The same traversal of another buffer of the same size.
+    fn on_buffer(&self, buffer: &Arc<Buffer>) -> Self {
         let (from, to) = (self.buffer.as_ptr() as usize, buffer.as_ptr() as usize);
         assert!(buffer.len() >= self.buffer.len(), "the buffer holds the streams");
-        let mut lane = Self { buffer: buffer.clone(), ..self.clone() };
-        for base in lane.bases.iter_mut().take(self.kernel.streams.len()) {
+        let mut traversal = Self { buffer: buffer.clone(), ..self.clone() };
+        for base in traversal.bases.iter_mut().take(self.kernel.streams.len()) {
             *base = *base - from + to;
         }
-        lane.check = lane.check.map(|_| Check::new(lane.bases[0], lane.steps * lane.advance[0]));
-        lane
+        traversal.check = traversal.check.map(|_| PassChecksum::new(traversal.bases[0], traversal.steps * traversal.advance[0]));
+        traversal
     }
 
     fn run(&mut self, units: usize, delay: Option<u32>) {
         let mut left = units;
-        // One walk for all runs of a block: what it says is in memory, and a copy of it costs as much as a burst.
+        // One walk for all runs of a block: it is in memory, and a copy of it costs as much as a burst.
         let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
         (walk.stride, walk.stored) = (self.stride, &self.stored);
         while left > 0 {
-            // A division takes as long as a burst, and a pass over a first-level cache has few of them.
+            // A division takes as long as a burst of lines, and a pass over a first-level cache has few bursts.
             let (window, step) = if self.windows == 1 { (0, self.next) } else { (self.next / self.steps, self.next % self.steps) };
             let mut run = left.min(self.steps - step);
             for (pointer, (base, advance)) in walk.streams.iter_mut().zip(self.bases.iter().zip(&self.advance)) {
@@ -259,7 +261,7 @@ impl Lane {
     }
 }
 
-impl Check {
+impl PassChecksum {
     /// The sum that every pass over these bytes must have.
     fn new(start: usize, bytes: usize) -> Self {
         // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
@@ -267,7 +269,7 @@ impl Check {
         Self { expected, sum: Line::ZERO, done: 0, passes: 0, mismatches: 0 }
     }
 
-    /// Steps may begin anywhere: so many of them in a row, around the end, are one pass.
+    /// A pass may begin at any step: `steps` of them in a row, around the end, are one pass.
     fn compare(&mut self, steps: usize) {
         if self.done < steps {
             return;
@@ -305,9 +307,9 @@ mod tests {
         kernels::available().find(|k| k.mix == mix && k.form == form).unwrap()
     }
 
-    fn lane(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Lane {
+    fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
         let content = LineContent([7; 64]);
-        Lane::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap()
+        Traversal::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap()
     }
 
     /// Lines of `buffer` that were stored.
@@ -321,10 +323,10 @@ mod tests {
     fn a_pass_in_windows_of_random_order_visits_nearly_every_line_once() {
         let buffer = buffer(1 << 20);
         let traffic = Traffic { window: Some(Bytes::kib(64)), ..Traffic::default() };
-        let mut lane = lane(kernel(Mix::R1W1, Access::Random, LineUse::Whole), &traffic, &buffer, 3);
-        assert!(lane.windows >= 15, "{}", lane.windows);
-        lane.run(lane.steps * lane.windows, None);
-        assert_eq!(stored(&buffer), lane.windows * lane.order.as_ref().unwrap().lines());
+        let mut traversal = traversal(kernel(Mix::R1W1, Access::Random, LineUse::Whole), &traffic, &buffer, 3);
+        assert!(traversal.windows >= 15, "{}", traversal.windows);
+        traversal.run(traversal.steps * traversal.windows, None);
+        assert_eq!(stored(&buffer), traversal.windows * traversal.order.as_ref().unwrap().lines());
         assert!(stored(&buffer) > 15 * 1024 * 15 / 16, "{}", stored(&buffer));
     }
 
@@ -332,8 +334,8 @@ mod tests {
     fn strides_leave_lines_out() {
         let buffer = buffer(1 << 20);
         let traffic = Traffic { stride: Some(Bytes(256)), ..Traffic::default() };
-        let mut lane = lane(kernel(Mix::R1W1, Access::Strided, LineUse::Whole), &traffic, &buffer, 0);
-        lane.run(lane.steps, None);
+        let mut traversal = traversal(kernel(Mix::R1W1, Access::Strided, LineUse::Whole), &traffic, &buffer, 0);
+        traversal.run(traversal.steps, None);
         assert_eq!(stored(&buffer), (1 << 20) / 256);
     }
 
@@ -342,16 +344,16 @@ mod tests {
         let buffer = buffer(1 << 18);
         let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
         let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None).unwrap();
-        let steps = load.lane.steps;
+        let steps = load.traversal.steps;
         // In pieces that do not divide a pass, beginning in the middle.
         for _ in 0..7 {
-            load.lane.run(steps * 3 / 7 + 1, None);
+            load.traversal.run(steps * 3 / 7 + 1, None);
         }
-        assert_eq!(load.checked(), Some(Checked { passes: 3, mismatches: 0 }));
+        assert_eq!(load.checked(), Some(ChecksumCounts { passes: 3, mismatches: 0 }));
         // SAFETY: within the buffer, which no thread uses now.
         unsafe { *buffer.as_ptr().add(12345) ^= 0x10 };
-        load.lane.run(2 * steps, None);
-        let Checked { passes, mismatches } = load.checked().unwrap();
+        load.traversal.run(2 * steps, None);
+        let ChecksumCounts { passes, mismatches } = load.checked().unwrap();
         assert!(passes == 5 && mismatches >= 1, "{passes} {mismatches}");
     }
 
@@ -363,9 +365,9 @@ mod tests {
             let buffers = [buffer(1 << 20), buffer(1 << 20)];
             let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
             let mut load = load.with_second(&buffers[1], 25);
-            assert_eq!(load.lane.fences(), mix == Mix::NtWrite);
+            assert_eq!(load.traversal.fences(), mix == Mix::NtWrite);
             // In blocks, as a burst does it.
-            (0..load.lane.steps / 64).for_each(|_| load.turns(64, None));
+            (0..load.traversal.steps / 64).for_each(|_| load.run_steps(64, None));
             let [first, second] = [stored(&buffers[0]), stored(&buffers[1])];
             let share = second as f64 / (first + second) as f64;
             assert!((0.23..0.27).contains(&share), "{mix}: {first} {second}");
@@ -389,7 +391,7 @@ mod tests {
         for access in [Access::Sequential, Access::Random] {
             let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
             let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None).err().unwrap();
-            assert!(error.contains("less than"), "{error}");
+            assert!(error.to_string().contains("less than"), "{error}");
         }
     }
 }

@@ -1,31 +1,30 @@
-//! The two loops of `memgauge stream` and `memgauge chase`, in the calling thread: it runs where it may, unless it is told otherwise, and so
-//! what is started under `perf stat`, `taskset` or `numactl` measures what those say.
+//! The two loops of `memgauge stream` and `memgauge chase`. They run in the calling thread, on whichever CPU it may use unless one is named, so
+//! `perf stat`, `taskset` and `numactl` apply to what is measured.
 
 use std::sync::Arc;
 
-use memgauge_core::conclusions::judge;
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table, Unit};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table};
 use memgauge_core::microbench::{self, LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
-use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Evidence, Measurement, Noise};
 use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
-use memgauge_os::{cpu, noise};
+use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_linux::{cpu, noise};
 
-use crate::Setting;
-use crate::burst::Chase;
-use crate::chain::{self, Order};
-use crate::counting::{Stretch, certain};
-use crate::session::CellError;
+use crate::burst::chain::{self, ChainSpec};
+use crate::burst::chase::Chase;
+use crate::burst::counters::{ThreadCounters, certain};
+use crate::context::RunContext;
+use crate::error::ChainError;
+use crate::recorder::NewResult;
 
 /// What a stream is summed up in; less cannot be read.
-const LEAST_STREAM: Bytes = Bytes(8);
+const MIN_STREAM: Bytes = Bytes(8);
 
 /// Why a loop could not run.
 #[derive(Debug, thiserror::Error)]
@@ -40,13 +39,13 @@ pub enum LoopError {
 
 impl From<MemoryError> for LoopError {
     fn from(error: MemoryError) -> Self {
-        let told = format!("{error}; {}", error.advice);
-        if error.kind == MemoryErrorKind::Size { Self::Request(told) } else { Self::Memory(told) }
+        let text = format!("{error}; {}", error.advice);
+        if error.kind == MemoryErrorKind::Size { Self::Request(text) } else { Self::Memory(text) }
     }
 }
 
-impl From<CellError> for LoopError {
-    fn from(error: CellError) -> Self {
+impl From<ChainError> for LoopError {
+    fn from(error: ChainError) -> Self {
         Self::Request(error.to_string())
     }
 }
@@ -58,25 +57,25 @@ impl From<CellError> for LoopError {
 ///
 /// # Errors
 /// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
-pub fn run_loop(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
+pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
             LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
         })?;
     }
-    if spec.kind == LoopKind::Stream && spec.bytes < LEAST_STREAM {
-        return Err(LoopError::Request(format!("a stream of {} is less than a word of {LEAST_STREAM}; give a larger size", spec.bytes)));
+    if spec.kind == LoopKind::Stream && spec.bytes < MIN_STREAM {
+        return Err(LoopError::Request(format!("a stream of {} is less than a word of {MIN_STREAM}; give a larger size", spec.bytes)));
     }
-    let buffer = Arc::new(memory(spec, setting)?);
-    let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), setting.clock.now());
+    let buffer = Arc::new(memory(spec, context)?);
+    let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), context.clock.now());
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
-    let mut stretch = spec.counters.then(|| Stretch::open(setting, here));
+    let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
     let (samples, proof, mut evidence) = match spec.kind {
-        LoopKind::Stream => stream(spec, setting, &buffer, &mut stretch),
-        LoopKind::Chase { .. } => chase(spec, setting, &buffer, &mut stretch)?,
+        LoopKind::Stream => stream(spec, context, &buffer, &mut counters),
+        LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters)?,
     };
     let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-    let elapsed = setting.clock.ns(setting.clock.now() - before.2);
+    let elapsed = context.clock.ns(context.clock.now() - before.2);
     evidence.noise = Noise {
         involuntary_switches: since(noise::thread_involuntary_switches(), before.0),
         waited: since(noise::thread_waited_ns(), before.1).map(|ns| ns as f64 / elapsed),
@@ -90,11 +89,20 @@ pub fn run_loop(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<(Measuremen
     evidence.proof = Some(proof);
     // As many passes as were asked for: no interval is too wide.
     let estimate = stats::estimate(&[samples], f64::INFINITY);
-    let (experiment, metric, unit) = match spec.kind {
-        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, Unit::GigabytesPerSecond),
-        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, Unit::Nanoseconds),
+    let (experiment, metric, work) = match spec.kind {
+        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, WorkUnit::Line),
+        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, WorkUnit::Hop),
     };
-    let at = Coordinates {
+    let certain = certain(context.machine, here, spec.bytes, true);
+    let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
+    let result = NewResult { counters, ..NewResult::new(coordinates(spec), metric, estimate, evidence) };
+    let measured = result.judge(&context.machine.topology, experiment);
+    Ok((measured, note.flatten()))
+}
+
+/// Where a loop's result stands.
+fn coordinates(spec: &LoopSpec) -> Coordinates {
+    Coordinates {
         table: Some(Table::Loop),
         cpu: spec.cpu,
         memory_node: spec.node,
@@ -102,30 +110,11 @@ pub fn run_loop(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<(Measuremen
         order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
         mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
         ..Default::default()
-    };
-    let unit_of_work = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
-    let counted = stretch.map(|s| s.conclude(&setting.clock, unit_of_work, certain(setting.machine, here, spec.bytes, true)));
-    let (counters, note) = counted.map_or((None, None), |(counters, note)| (Some(Box::new(counters)), note));
-    let (quality, verdict) = (judge::quality(&estimate, &evidence), judge::unjudged(metric, &estimate));
-    let measured = Measurement {
-        experiment,
-        at,
-        metric,
-        unit,
-        firmware: None,
-        estimate,
-        distribution: None,
-        evidence,
-        quality,
-        verdict,
-        counters,
-        lines_in_flight: None,
-    };
-    Ok((measured, note))
+    }
 }
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
-fn memory(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<Buffer, MemoryError> {
+fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
     let plan = |node| BufferPlan {
         bytes: spec.bytes,
         node,
@@ -136,14 +125,19 @@ fn memory(spec: &LoopSpec, setting: &RunContext<'_>) -> Result<Buffer, MemoryErr
         shared: false,
     };
     match spec.node {
-        Some(node) => Buffer::allocate(&plan(node), &setting.root),
-        None => Buffer::allocate_unbound(&plan(setting.machine.allowed.nodes.first().unwrap_or(0)), &setting.root),
+        Some(node) => Buffer::allocate(&plan(node), &context.root),
+        None => Buffer::allocate_as_given(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
     }
 }
 
 /// Bandwidth of each pass in GB/s.
-fn stream(spec: &LoopSpec, setting: &RunContext<'_>, buffer: &Buffer, counted: &mut Option<Stretch>) -> (Vec<f64>, LoopProof, Evidence) {
-    let (clock, bytes) = (setting.clock, spec.bytes.0 as usize / 8 * 8);
+fn stream(
+    spec: &LoopSpec,
+    context: &RunContext<'_>,
+    buffer: &Buffer,
+    counted: &mut Option<ThreadCounters>,
+) -> (Vec<f64>, LoopProof, Evidence) {
+    let (clock, bytes) = (context.clock, spec.bytes.0 as usize / 8 * 8);
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
     for index in 0..bytes / 8 {
@@ -161,7 +155,7 @@ fn stream(spec: &LoopSpec, setting: &RunContext<'_>, buffer: &Buffer, counted: &
     // The pass before the first warms up: caches, TLBs, the core's clock.
     for pass in 0..=spec.passes {
         if let Some(counted) = counted.as_mut().filter(|_| pass == 1) {
-            counted.begin(&clock);
+            counted.start(&clock);
         }
         let from = clock.stamp();
         sum = read(widest, buffer, bytes, laps);
@@ -172,7 +166,7 @@ fn stream(spec: &LoopSpec, setting: &RunContext<'_>, buffer: &Buffer, counted: &
         }
     }
     if let Some(counted) = counted {
-        counted.end(&clock, bytes as u64 * laps * u64::from(spec.passes) / u64::from(LINE));
+        counted.stop(&clock, bytes as u64 * laps * u64::from(spec.passes) / u64::from(LINE));
     }
     let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
     let kernel = widest.map_or("scalar", |k| k.name).to_owned();
@@ -206,24 +200,23 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
 /// Nanoseconds per hop of each pass.
 fn chase(
     spec: &LoopSpec,
-    setting: &RunContext<'_>,
+    context: &RunContext<'_>,
     buffer: &Arc<Buffer>,
-    counted: &mut Option<Stretch>,
+    counted: &mut Option<ThreadCounters>,
 ) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
     let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
-    let lines = setting.machine.topology.caches.iter().filter_map(|c| c.line);
-    let line = Bytes(lines.max().map_or(u64::from(LINE), u64::from));
-    let laid = Order { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, within: 0 };
-    let layout = ChaseLayout::new(order, spec.bytes, window, stride, line, spec.seed).map_err(|e| LoopError::Request(e.to_string()))?;
-    let start = chain::write(buffer, &laid, &IdSet::new())?;
-    let clock = setting.clock;
+    let line = context.line();
+    let chain = ChainSpec { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
+    let layout = chain::layout(buffer, &chain)?;
+    let ring = chain::write(buffer, &chain, &IdSet::new())?;
+    let clock = context.clock;
     let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
-    let (_, mut chase) = Chase::new(buffer.clone(), start).exactly(laps * layout.slots() as u64, &clock);
+    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock);
     let mut samples = Vec::new();
     if let Some(counted) = counted {
-        counted.begin(&clock);
+        counted.start(&clock);
     }
     for _ in 0..spec.passes {
         let (ticks, moved_on) = chase.exactly(hops, &clock);
@@ -231,7 +224,7 @@ fn chase(
         chase = moved_on;
     }
     if let Some(counted) = counted {
-        counted.end(&clock, hops * u64::from(spec.passes));
+        counted.stop(&clock, hops * u64::from(spec.passes));
     }
     let offset = chase.position() as usize - buffer.as_ptr() as usize;
     let proof = LoopProof {
@@ -253,8 +246,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_os::clock::Clock;
-    use memgauge_os::clock::Clock;
+    use memgauge_linux::clock::Clock;
 
     use super::*;
 
@@ -267,12 +259,12 @@ mod tests {
     }
 
     fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
-        let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
+        let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
-        let setting = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
         let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
-        let done = run_loop(&spec, &setting)?;
+        let done = run_loop(&spec, &context)?;
         assert_eq!(done.0.counters.is_some(), spec.counters);
         Ok(done)
     }
