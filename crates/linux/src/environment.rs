@@ -50,7 +50,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     };
     let drivers = frequency.drivers;
     environment.limits = [
-        allowed_notes(tree, machine),
+        allowed_notes(machine),
+        cpu_notes(tree, machine),
         memory_notes(tree, machine),
         page_notes(machine, &environment),
         frequency_notes(&environment, &drivers),
@@ -114,7 +115,7 @@ fn and_so_on(ids: &IdSet) -> &'static str {
     if ids.len() == 1 { "" } else { " (and so on)" }
 }
 
-fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
     let mut notes = Vec::new();
     let excluded = topology.online().difference(&allowed.cpus);
@@ -153,6 +154,12 @@ fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
             format!("in no online node, so that no memory is local to them: {}", named("CPU", &homeless)),
         ));
     }
+    notes
+}
+
+fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    let mut notes = Vec::new();
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
         let first = topology.offline.first().unwrap_or(0);

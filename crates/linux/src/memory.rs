@@ -13,12 +13,12 @@ mod buffer;
 mod error;
 mod file;
 mod map;
+mod node_state;
 mod oom;
 mod page_scan;
 mod physical;
 mod place;
 mod readback;
-mod system;
 mod touch;
 mod watch;
 

@@ -11,6 +11,8 @@ use memgauge_core::units::IdSet;
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
 /// Where memory nodes are, below the root.
 pub(crate) const NODE_DIR: &str = "sys/devices/system/node";
+/// Where the huge-page pools of the whole machine are, below the root.
+pub(crate) const POOLS_DIR: &str = "sys/kernel/mm/hugepages";
 /// The most that is read of a file. Only `/proc/cpuinfo` may be larger, but a recorded folder may contain anything.
 const MAX_BYTES: u64 = 1 << 20;
 

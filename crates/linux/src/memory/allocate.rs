@@ -11,9 +11,9 @@ use super::backing::Backing;
 use super::buffer::Buffer;
 use super::error::{self, MemoryError, MemoryErrorKind};
 use super::map::Mapping;
+use super::node_state::NodeState;
 use super::place::{self, Policy};
 use super::readback::PageCounts;
-use super::system::System;
 use super::{file, touch};
 
 /// The share of a buffer that the pages asked for by name must back. Fragmentation may take the rest.
@@ -46,40 +46,40 @@ impl Buffer {
     /// # Errors
     /// When the size is zero, when the pages asked for by name are not available, or when there is not enough memory.
     pub fn allocate_unbound(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
-        let system = System::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
+        let state = NodeState::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
         let len = checked_len(plan)?;
-        let (backing, reasons) = match (plan.pages, system.thp_backing()) {
-            (PageRequest::Base, _) => (Backing::Base(system.base_page), Vec::new()),
+        let (backing, reasons) = match (plan.pages, state.thp_backing()) {
+            (PageRequest::Base, _) => (Backing::Base(state.base_page), Vec::new()),
             (PageRequest::Huge2M, _) => (Backing::Pool(2 << 20), Vec::new()),
             (PageRequest::Huge1G, _) => (Backing::Pool(1 << 30), Vec::new()),
             (PageRequest::Thp, thp) => (thp.map_err(|why| error::thp_off(plan, why))?, Vec::new()),
             (PageRequest::Auto, thp) => match thp.and_then(|backing| worth_rounding(backing, len)) {
                 Ok(backing) => (backing, Vec::new()),
-                Err(why) => (Backing::Base(system.base_page), vec![why]),
+                Err(why) => (Backing::Base(state.base_page), vec![why]),
             },
         };
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &system, &e))?;
-        let pages = read_pages(plan, &mapping, backing, &system, &reasons)?;
-        let mut placement = place::read_back(&mapping, backing, plan.node, system.only_node, &place::PROCESS);
+        touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
+        let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
+        let mut placement = place::read_back(&mapping, backing, plan.node, state.only_node, &place::PROCESS);
         placement.method = "as-given".to_owned();
         if !placement.pages_by_node.is_empty() {
             // No node was asked for, so none is wrong.
             (placement.status, placement.reason) = (PlacementStatus::Verified, None);
         }
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: system.only_node })
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
     }
 
     pub(super) fn allocate_under(plan: &BufferPlan, root: &Path, policy: &Policy) -> Result<Self, MemoryError> {
-        let system = System::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
+        let state = NodeState::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
         let len = checked_len(plan)?;
         if let Some(directory) = &plan.directory {
-            return file::allocate(plan, len, directory, &system, policy);
+            return file::allocate(plan, len, directory, &state, policy);
         }
-        let (backings, mut reasons) = choose_backings(plan, len, &system)?;
+        let (backings, mut reasons) = choose_backings(plan, len, &state)?;
         let last = backings.len() - 1;
         for (i, backing) in backings.into_iter().enumerate() {
-            match Self::allocate_backed(plan, len, backing, &system, policy, &reasons) {
+            match Self::allocate_backed(plan, len, backing, &state, policy, &reasons) {
                 // Another process may have taken the pool's pages meanwhile; with auto there are other kinds.
                 Err(e) if i < last && matches!(e.kind, MemoryErrorKind::Pages) => reasons.push(e.why),
                 outcome => return outcome,
@@ -92,20 +92,20 @@ impl Buffer {
         plan: &BufferPlan,
         len: usize,
         backing: Backing,
-        system: &System,
+        state: &NodeState,
         policy: &Policy,
         reasons: &[String],
     ) -> Result<Self, MemoryError> {
         if !matches!(backing, Backing::Pool(_)) {
-            error::check_room(plan, system, len)?;
+            error::check_room(plan, state, len)?;
         }
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        let bound = policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, system, &e))?;
-        let (cpus, strict) = touch::choose_cpus(plan, system, bound.is_ok());
-        touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, system, &e))?;
-        let pages = read_pages(plan, &mapping, backing, system, reasons)?;
-        let placement = place::read_back_bound(&mapping, backing, plan, system, policy, bound)?;
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: system.only_node })
+        let bound = policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, state, &e))?;
+        let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
+        touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
+        let pages = read_pages(plan, &mapping, backing, state, reasons)?;
+        let placement = place::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
     }
 }
 
@@ -116,17 +116,17 @@ fn checked_len(plan: &BufferPlan) -> Result<usize, MemoryError> {
 }
 
 /// What to try for this request, in order, and why better kinds are not among it.
-fn choose_backings(plan: &BufferPlan, len: usize, system: &System) -> Result<(Vec<Backing>, Vec<String>), MemoryError> {
-    let pool = |page: u64| system.pool_for(plan.node, page, len).map(|()| Backing::Pool(page as usize));
-    let base = Backing::Base(system.base_page);
+fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(Vec<Backing>, Vec<String>), MemoryError> {
+    let pool = |page: u64| state.pool_for(plan.node, page, len).map(|()| Backing::Pool(page as usize));
+    let base = Backing::Base(state.base_page);
     let only = match plan.pages {
         PageRequest::Base => base,
-        PageRequest::Thp => system.thp_backing().map_err(|why| error::thp_off(plan, why))?,
-        PageRequest::Huge2M => pool(2 << 20).map_err(|why| error::pool(plan, system, 2 << 20, len, why))?,
-        PageRequest::Huge1G => pool(1 << 30).map_err(|why| error::pool(plan, system, 1 << 30, len, why))?,
+        PageRequest::Thp => state.thp_backing().map_err(|why| error::thp_off(plan, why))?,
+        PageRequest::Huge2M => pool(2 << 20).map_err(|why| error::pool(plan, state, 2 << 20, len, why))?,
+        PageRequest::Huge1G => pool(1 << 30).map_err(|why| error::pool(plan, state, 1 << 30, len, why))?,
         PageRequest::Auto => {
             let (mut backings, mut reasons) = (Vec::new(), Vec::new());
-            for candidate in [pool(2 << 20), system.thp_backing().and_then(|b| worth_rounding(b, len))] {
+            for candidate in [pool(2 << 20), state.thp_backing().and_then(|b| worth_rounding(b, len))] {
                 match candidate {
                     Ok(backing) => backings.push(backing),
                     Err(why) => reasons.push(why),
@@ -155,7 +155,7 @@ fn read_pages(
     plan: &BufferPlan,
     mapping: &Mapping,
     backing: Backing,
-    system: &System,
+    state: &NodeState,
     reasons: &[String],
 ) -> Result<PageEvidence, MemoryError> {
     let mut counts = mapping.read_pages();
@@ -166,7 +166,7 @@ fn read_pages(
         counts = mapping.read_pages();
     }
     let pages = evidence(plan.pages, backing, counts, reasons);
-    check_kind(plan, backing, &pages, system)?;
+    check_kind(plan, backing, &pages, state)?;
     Ok(pages)
 }
 
@@ -193,7 +193,7 @@ fn evidence(requested: PageRequest, backing: Backing, counts: Result<PageCounts,
 }
 
 /// Pages asked for by name must be what was obtained, where that could be read back.
-fn check_kind(plan: &BufferPlan, backing: Backing, pages: &PageEvidence, system: &System) -> Result<(), MemoryError> {
+fn check_kind(plan: &BufferPlan, backing: Backing, pages: &PageEvidence, state: &NodeState) -> Result<(), MemoryError> {
     let wanted = match backing {
         Backing::Pool(_) => PageKind::Pool,
         Backing::Thp(_) => PageKind::Thp,
@@ -204,7 +204,7 @@ fn check_kind(plan: &BufferPlan, backing: Backing, pages: &PageEvidence, system:
     if plan.pages == PageRequest::Auto || (obtained == wanted && share >= LARGE_MAJORITY) {
         return Ok(());
     }
-    Err(error::not_obtained(plan, obtained, share, system))
+    Err(error::not_obtained(plan, obtained, share, state))
 }
 
 #[cfg(test)]

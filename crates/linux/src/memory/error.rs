@@ -7,7 +7,7 @@ use memgauge_core::result::PageKind;
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::backing::Backing;
-use super::system::System;
+use super::node_state::NodeState;
 
 /// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,8 +68,8 @@ pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
 }
 
 /// Checks that the node can hold the buffer now. The kernel does not refuse a bound allocation beyond that: it kills the process.
-pub(super) fn check_room(plan: &BufferPlan, system: &System, len: usize) -> Result<(), MemoryError> {
-    let Some(room) = system.room.filter(|room| *room < len as u64) else { return Ok(()) };
+pub(super) fn check_room(plan: &BufferPlan, state: &NodeState, len: usize) -> Result<(), MemoryError> {
+    let Some(room) = state.room.filter(|room| *room < len as u64) else { return Ok(()) };
     let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
     Err(MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node"))
 }
@@ -79,14 +79,14 @@ pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 
-pub(super) fn pool(plan: &BufferPlan, system: &System, page: u64, len: usize, why: String) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, system, page, len))
+pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, why: String) -> MemoryError {
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, state, page, len))
 }
 
 /// The command that makes the pool large enough.
-fn pool_advice(plan: &BufferPlan, system: &System, page: u64, len: usize) -> String {
-    let Some(pool) = system.pools.iter().find(|p| p.page.0 == page) else {
-        let have: Vec<String> = system.pools.iter().map(|p| p.page.to_string()).collect();
+fn pool_advice(plan: &BufferPlan, state: &NodeState, page: u64, len: usize) -> String {
+    let Some(pool) = state.pools.iter().find(|p| p.page.0 == page) else {
+        let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
         let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
         return format!(
             "this kernel offers pools of {have}; for pages of {} it must boot with hugepagesz= and nr_hugepages, or use --pages auto",
@@ -94,8 +94,8 @@ fn pool_advice(plan: &BufferPlan, system: &System, page: u64, len: usize) -> Str
         );
     };
     let needed = (len as u64).div_ceil(page);
-    let total = pool.total + needed.saturating_sub(system.usable(pool));
-    let file = system.pool_file(plan.node, page);
+    let total = pool.total + needed.saturating_sub(state.usable(pool));
+    let file = state.pool_file(plan.node, page);
     let boot = if page == 1 << 30 {
         format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
     } else {
@@ -119,16 +119,16 @@ pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> Mem
     MemoryError::new(kind, plan, format!("the kernel refused the mapping: {e}"), advice)
 }
 
-pub(super) fn bind(plan: &BufferPlan, system: &System, e: &io::Error) -> MemoryError {
+pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> MemoryError {
     if e.raw_os_error() == Some(libc::EINVAL) {
-        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, system.mems_allowed);
+        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, state.mems_allowed);
         let advice = "choose an allowed node with --node, or widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
         return MemoryError::new(MemoryErrorKind::Node, plan, why, advice);
     }
     MemoryError::new(MemoryErrorKind::System, plan, format!("binding to node {} failed: {e}", plan.node), UNCONFINED)
 }
 
-pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io::Error) -> MemoryError {
+pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &io::Error) -> MemoryError {
     /// `EHWPOISON` of asm-generic/errno.h.
     const EHWPOISON: i32 = 133;
     match (backing, e.raw_os_error()) {
@@ -148,7 +148,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
                 Bytes(page as u64),
                 plan.node
             ),
-            pool_advice(plan, system, page as u64, plan.bytes.0 as usize),
+            pool_advice(plan, state, page as u64, plan.bytes.0 as usize),
         ),
         // EFAULT: a store would have raised SIGBUS, because the file system or its device could not serve the page.
         (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => MemoryError::new(
@@ -169,7 +169,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
     }
 }
 
-pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, system: &System) -> MemoryError {
+pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, state: &NodeState) -> MemoryError {
     let kind = match obtained {
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
@@ -178,7 +178,7 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, sy
         PageKind::Dax => "pages of a device",
     };
     let why =
-        format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, system.thp_setting);
+        format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, state.thp_setting);
     let advice =
         "free memory is fragmented or short: echo 1 | sudo tee /proc/sys/vm/compact_memory, give a smaller --size, or use --pages auto";
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)

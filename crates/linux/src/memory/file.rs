@@ -20,8 +20,8 @@ use super::backing::Backing;
 use super::buffer::Buffer;
 use super::error::{self, MemoryError};
 use super::map::Mapping;
+use super::node_state::NodeState;
 use super::place::{self, Policy};
-use super::system::System;
 use super::{page_scan, touch};
 use crate::{cpu, directory};
 
@@ -33,37 +33,37 @@ const ZEROS: usize = 1 << 20;
 /// # Errors
 /// When a file cannot be created or mapped there, when the file system or the node has too little room, or when the pages cannot be put on
 /// the node.
-pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, system: &System, policy: &Policy) -> Result<Buffer, MemoryError> {
+pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &NodeState, policy: &Policy) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
     let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
-    let evidence = directory::describe(&file, directory, &system.root).map_err(failed)?.file;
-    let backing = Backing::File(system.base_page);
+    let evidence = directory::describe(&file, directory, &state.root).map_err(failed)?.file;
+    let backing = Backing::File(state.base_page);
     let dax = evidence.backing == FileBacking::Dax;
     if !dax {
-        error::check_room(plan, system, len)?;
+        error::check_room(plan, state, len)?;
     }
-    let whole = len.next_multiple_of(system.base_page);
+    let whole = len.next_multiple_of(state.base_page);
     resize(&file, whole).map_err(|e| error::file_space(plan, &e))?;
     // Huge pages need an address with the alignment of the file's blocks, those of DAX in particular.
-    let align = if len >= system.huge_page { system.huge_page } else { system.base_page };
+    let align = if len >= state.huge_page { state.huge_page } else { state.base_page };
     let mut mapping = Mapping::map_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
     let bound = match evidence.backing {
         // Before blocks are allocated, because tmpfs takes pages for them at once.
-        FileBacking::Tmpfs => policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, system, &e))?,
+        FileBacking::Tmpfs => policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, state, &e))?,
         FileBacking::PageCache => Err("the page cache follows no memory policy".to_owned()),
         FileBacking::Dax => Ok(()),
     };
-    let (cpus, strict) = touch::choose_cpus(plan, system, bound.is_ok());
+    let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
     reserve(&file, whole, &cpus, dax).map_err(|e| error::file_space(plan, &e))?;
-    touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, system, &e))?;
+    touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
 
-    let pages = pages(plan, &mapping, dax, system);
+    let pages = pages(plan, &mapping, dax, state);
     let placement = if dax {
-        on_device(plan.node, &evidence, system.only_node)
+        on_device(plan.node, &evidence, state.only_node)
     } else {
-        place::read_back_bound(&mapping, backing, plan, system, policy, bound)?
+        place::read_back_bound(&mapping, backing, plan, state, policy, bound)?
     };
-    Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: system.only_node })
+    Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: state.only_node })
 }
 
 /// Sets the size of the file. No block is allocated yet.
@@ -144,17 +144,17 @@ fn write_blocks(file: &File, len: usize, next: &AtomicUsize) -> io::Result<()> {
 }
 
 /// What backs the file's pages, as far as the kernel shows it.
-fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, system: &System) -> PageEvidence {
+fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> PageEvidence {
     let requested = plan.pages;
     let evidence = |kind, whole: u64, huge: u64, all: u64, base: u64| {
-        let (bytes, page) = if 2 * huge >= all { (huge, system.huge_page as u64) } else { (whole - huge, base) };
+        let (bytes, page) = if 2 * huge >= all { (huge, state.huge_page as u64) } else { (whole - huge, base) };
         let share = Some(bytes as f64 / all.max(1) as f64);
         PageEvidence { requested, obtained: Some(kind), share, page: Some(Bytes(page)), reason: None }
     };
     let all = mapping.len() as u64;
     if dax {
         return match page_scan::read_present(mapping) {
-            Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, system.base_page as u64),
+            Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, state.base_page as u64),
             Err(why) => PageEvidence { requested, obtained: Some(PageKind::Dax), share: None, page: None, reason: Some(why) },
         };
     }

@@ -11,8 +11,8 @@ use memgauge_core::result::{Placement, PlacementStatus};
 use super::backing::Backing;
 use super::error::{self, MemoryError};
 use super::map::{Mapping, base_page};
+use super::node_state::NodeState;
 use super::readback;
-use super::system::System;
 
 /// `MPOL_BIND` of linux/mempolicy.h: these nodes only. NUMA balancing does not migrate pages that are bound so.
 const MPOL_BIND: libc::c_long = 2;
@@ -104,16 +104,16 @@ pub(super) fn read_back_bound(
     mapping: &Mapping,
     backing: Backing,
     plan: &BufferPlan,
-    system: &System,
+    state: &NodeState,
     policy: &Policy,
     bound: Result<(), String>,
 ) -> Result<Placement, MemoryError> {
-    let mut placement = read_back(mapping, backing, plan.node, system.only_node, policy);
+    let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy);
     placement.method = if bound.is_ok() { "mbind" } else { "first-touch" }.to_owned();
     if let Err(refusal) = bound
         && placement.status != PlacementStatus::Verified
     {
-        if plan.touch.intersection(&system.node_cpus).is_empty() {
+        if plan.touch.intersection(&state.node_cpus).is_empty() {
             return Err(error::cannot_place(plan, &refusal));
         }
         let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());

@@ -11,7 +11,7 @@ use memgauge_core::units::IdSet;
 
 use super::backing::Backing;
 use super::map::{Mapping, base_page};
-use super::system::System;
+use super::node_state::NodeState;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
@@ -36,8 +36,8 @@ struct Untouched<'a> {
 
 /// The CPUs that touch a buffer, and whether no other CPU may. Bound pages are on the right node whichever CPU touches them; other pages only
 /// when a CPU of the node does.
-pub(super) fn choose_cpus(plan: &BufferPlan, system: &System, bound: bool) -> (IdSet, bool) {
-    let local = plan.touch.intersection(&system.node_cpus);
+pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> (IdSet, bool) {
+    let local = plan.touch.intersection(&state.node_cpus);
     if bound || local.is_empty() { (plan.touch.clone(), false) } else { (local, true) }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use memgauge_core::units::Bytes;
 
-use super::system;
+use super::node_state;
 use crate::limits::{self, gib};
 use crate::tree::NODE_DIR;
 use crate::tree::{Tree, kib_field};
@@ -74,7 +74,7 @@ impl MemoryWatch {
         let meminfo = tree.text("proc/meminfo").unwrap_or_default();
         let system = kib_field(&meminfo, "MemAvailable").map(|bytes| (bytes, "the system (MemAvailable)".to_owned()));
         let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", self.node));
-        let node = own.and_then(|text| system::room(&text)).map(|bytes| (bytes, format!("node {}", self.node)));
+        let node = own.and_then(|text| node_state::room(&text)).map(|bytes| (bytes, format!("node {}", self.node)));
         system.into_iter().chain(node).collect()
     }
 }

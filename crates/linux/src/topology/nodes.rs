@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Cpu, HmatAccess, MemorySideCache, Node, PagePool};
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::tree::{CPU_DIR, NODE_DIR, Tree, kib_field};
+use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, kib_field};
 
-/// Where the pools of the whole machine are.
-const POOLS: &str = "sys/kernel/mm/hugepages";
 /// A node's distance to itself (ACPI SLIT, `LOCAL_DISTANCE`).
 const LOCAL_DISTANCE: u32 = 10;
 
@@ -29,7 +27,7 @@ pub(crate) fn read(tree: Tree<'_>, online_cpus: &IdSet) -> Vec<Node> {
     if let [only] = nodes.as_mut_slice()
         && only.pools.is_empty()
     {
-        only.pools = pools(tree, POOLS);
+        only.pools = pools(tree, POOLS_DIR);
     }
     nodes
 }
@@ -60,7 +58,7 @@ fn without_numa(tree: Tree<'_>, cpus: &IdSet) -> Node {
         memory: Bytes(kib_field(&meminfo, "MemTotal").unwrap_or(0)),
         free: kib_field(&meminfo, "MemFree").map(Bytes),
         distances: BTreeMap::from([(0, LOCAL_DISTANCE)]),
-        pools: pools(tree, POOLS),
+        pools: pools(tree, POOLS_DIR),
         ..Node::default()
     }
 }

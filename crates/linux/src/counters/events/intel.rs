@@ -29,7 +29,8 @@ const CACHES: &[Row] = &[
 const L1_PENDING: Row = row("l1d_pend_miss.pending", &[R::L1Outstanding], "event=0x48,umask=0x01");
 const L1_PENDING_CYCLES: Row = row("l1d_pend_miss.pending_cycles", &[R::L1OutstandingCycles], "event=0x48,umask=0x01,cmask=1");
 
-/// Skylake-SP, Cascade Lake, Ice Lake. Ice Lake's list leaves out `cycles_with_demand_data_rd`; it is the same event with a mask, as in the others'.
+/// Skylake-SP, Cascade Lake, Ice Lake. The vendor's list for Ice Lake lacks `cycles_with_demand_data_rd`, which is the same event with a mask
+/// as on the others.
 pub(super) const SKYLAKE_TO_ICE_LAKE: Table = Table {
     source: SOURCE,
     groups: &[

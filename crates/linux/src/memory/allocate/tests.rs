@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memgauge_core::units::IdSet;
 
 use super::*;
-use crate::memory::{map, prefer_out_of_memory_kill, readback, system};
+use crate::memory::{map, node_state, prefer_out_of_memory_kill, readback};
 
 pub(in crate::memory) fn plan(bytes: Bytes, pages: PageRequest) -> BufferPlan {
     BufferPlan { bytes, node: first_node(), pages, touch: local_cpus(), derived: false, directory: None, shared: false }
@@ -78,7 +78,7 @@ fn base_pages_are_base_pages_on_the_node() {
 
 #[test]
 fn huge_pages_are_obtained_or_refused_with_advice() {
-    let Ok(page) = system::thp(root()).0 else {
+    let Ok(page) = node_state::thp(root()).0 else {
         eprintln!("skipped: transparent huge pages are off here");
         let e = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Thp), root()).unwrap_err();
         assert!(e.advice.contains("transparent_hugepage/enabled"), "{e:?}");
@@ -101,10 +101,10 @@ fn huge_pages_are_obtained_or_refused_with_advice() {
 fn auto_takes_the_best_pages_and_says_why_none_better() {
     let buffer = Buffer::allocate(&plan(Bytes::mib(64), PageRequest::Auto), root()).unwrap();
     let pages = buffer.pages();
-    let system = System::read(root(), first_node()).unwrap();
+    let state = NodeState::read(root(), first_node()).unwrap();
     match pages.obtained.unwrap() {
-        PageKind::Pool => assert!(system.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
-        PageKind::Thp => assert!(system.thp_backing().is_ok()),
+        PageKind::Pool => assert!(state.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
+        PageKind::Thp => assert!(state.thp_backing().is_ok()),
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
         PageKind::File | PageKind::Dax => panic!("{pages:?}"),
     }
@@ -166,9 +166,9 @@ fn pools_that_are_too_small_come_with_the_command() {
 
 #[test]
 fn pages_of_a_free_pool_are_used() {
-    let system = System::read(root(), first_node()).unwrap();
+    let state = NodeState::read(root(), first_node()).unwrap();
     // Enough for the tests that run beside this one too.
-    if system.pool_for(first_node(), 2 << 20, 120 << 20).is_err() {
+    if state.pool_for(first_node(), 2 << 20, 120 << 20).is_err() {
         eprintln!("skipped: fewer than 60 free 2 MiB pages in a pool here");
         return;
     }
@@ -224,27 +224,27 @@ fn a_made_up_machine_is_read() {
             ("sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "536870912\n"),
         ],
     );
-    let system = System::read(&tree.0, 1).unwrap();
-    assert_eq!(system.node_cpus.to_string(), "4-7");
-    assert!(!system.only_node);
-    assert_eq!(system.pools, [memgauge_core::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
+    let state = NodeState::read(&tree.0, 1).unwrap();
+    assert_eq!(state.node_cpus.to_string(), "4-7");
+    assert!(!state.only_node);
+    assert_eq!(state.pools, [memgauge_core::topology::PagePool { page: Bytes::mib(2), total: 10, free: 9 }]);
     // Nine are free on the node, but 15 of the machine's 20 free ones are reserved by others.
-    assert_eq!(system.usable(&system.pools[0]), 5);
-    assert!(system.pool_for(1, 2 << 20, 10 << 20).is_ok());
+    assert_eq!(state.usable(&state.pools[0]), 5);
+    assert!(state.pool_for(1, 2 << 20, 10 << 20).is_ok());
     let auto = BufferPlan { node: 1, ..plan(Bytes::mib(12), PageRequest::Auto) };
-    let (backings, reasons) = choose_backings(&auto, 12 << 20, &system).unwrap();
+    let (backings, reasons) = choose_backings(&auto, 12 << 20, &state).unwrap();
     assert_eq!(backings, [Backing::Base(map::base_page())]);
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("512 MiB"), "{reasons:?}");
-    let (backings, _) = choose_backings(&auto, 4 << 30, &system).unwrap();
+    let (backings, _) = choose_backings(&auto, 4 << 30, &state).unwrap();
     assert_eq!(backings[0], Backing::Thp(512 << 20));
 
     let explicit = BufferPlan { pages: PageRequest::Huge2M, ..auto.clone() };
-    let e = choose_backings(&explicit, 12 << 20, &system).unwrap_err();
+    let e = choose_backings(&explicit, 12 << 20, &state).unwrap_err();
     // Ten in the pool, and one more than the five that are usable.
     assert!(e.advice.contains("echo 11 | sudo tee "), "{e:?}");
     assert!(e.advice.contains("node1/hugepages/hugepages-2048kB/nr_hugepages"), "{e:?}");
-    let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &system).unwrap_err();
+    let e = choose_backings(&BufferPlan { pages: PageRequest::Huge1G, ..auto.clone() }, 12 << 20, &state).unwrap_err();
     assert!(e.advice.contains("offers pools of 2 MiB"), "{e:?}");
 
     let e = Buffer::allocate(&BufferPlan { bytes: Bytes::mib(2), pages: PageRequest::Base, ..auto }, &tree.0).unwrap_err();
@@ -258,7 +258,7 @@ fn a_made_up_machine_is_read() {
 fn settings_of_transparent_huge_pages() {
     let enabled = "sys/kernel/mm/transparent_hugepage/enabled";
     let own = "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
-    let mode = |name: &str, files: &[(&str, &str)]| system::thp(&Tree::new(name, files).0).0;
+    let mode = |name: &str, files: &[(&str, &str)]| node_state::thp(&Tree::new(name, files).0).0;
     assert!(mode("thp-none", &[]).is_err());
     assert_eq!(mode("thp-always", &[(enabled, "[always] madvise never\n")]), Ok(2 << 20));
     assert!(mode("thp-never", &[(enabled, "always madvise [never]\n")]).is_err());
@@ -302,12 +302,12 @@ fn fragmented_memory_shows_in_the_evidence() {
     let pages = evidence(PageRequest::Thp, Backing::Thp(2 << 20), Ok(backed), &[]);
     assert_eq!((pages.obtained, pages.share), (Some(PageKind::Thp), Some(0.6)));
     assert!(pages.reason.as_deref().unwrap().contains("60 %"));
-    let system = System::read(root(), first_node()).unwrap();
+    let state = NodeState::read(root(), first_node()).unwrap();
     let thp = plan(Bytes(100), PageRequest::Thp);
-    let e = check_kind(&thp, Backing::Thp(2 << 20), &pages, &system).unwrap_err();
+    let e = check_kind(&thp, Backing::Thp(2 << 20), &pages, &state).unwrap_err();
     assert!(e.why.contains("60 %") && e.advice.contains("compact_memory"), "{e:?}");
     let auto = plan(Bytes(100), PageRequest::Auto);
-    assert!(check_kind(&auto, Backing::Thp(2 << 20), &pages, &system).is_ok());
+    assert!(check_kind(&auto, Backing::Thp(2 << 20), &pages, &state).is_ok());
 }
 
 /// Makes these system calls fail with `EPERM` in this thread and in those that it starts, as the default filter of containers does.
