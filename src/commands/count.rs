@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -82,12 +81,12 @@ impl CountedRuns {
                     break;
                 }
             };
-            let (ended, status) = ending(run.status);
-            runs.ended.push(ended);
+            runs.set_status(exit_code(&run.ended));
             runs.counts.push(run.counters);
             runs.elapsed_s.push(run.elapsed_s);
-            runs.set_status(status);
-            if run.status.signal().is_some() {
+            let killed = matches!(run.ended, ProgramRun::Killed(_));
+            runs.ended.push(run.ended);
+            if killed {
                 runs.cut_short = (number < args.runs).then_some("the program was ended by a signal before its last run");
                 break;
             }
@@ -134,7 +133,7 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
 
 /// One run of the program.
 struct CountedRun {
-    status: std::process::ExitStatus,
+    ended: ProgramRun,
     elapsed_s: f64,
     counters: Counters,
 }
@@ -147,7 +146,7 @@ impl CountedRun {
         let before = (own.read(), system.read());
         system.enable();
         let started = Instant::now();
-        let status = program::run(Command::new(program).args(arguments))?;
+        let ended = program::run(Command::new(program).args(arguments))?;
         let elapsed_s = started.elapsed().as_secs_f64();
         system.disable();
         let after = (own.read(), system.read());
@@ -164,17 +163,17 @@ impl CountedRun {
         // A program that starts is loaded from memory, so its first accesses miss the core's own caches.
         let certain = Certain { loads: true, l1_missed: true, l2_missed: true, llc_missed: false };
         let account = Account { scope, threads: 0, thread_s, wall_s: elapsed_s, work: None, certain };
-        Ok(Self { status, elapsed_s, counters: Counters::new(&account, &counters::join_counts(set.events(), &threads)) })
+        Ok(Self { ended, elapsed_s, counters: Counters::new(&account, &counters::join_counts(set.events(), &threads)) })
     }
 }
 
-/// How the program ended, and the exit status that says so.
-fn ending(status: std::process::ExitStatus) -> (ProgramRun, u8) {
-    let (ended, code) = match (status.code(), status.signal()) {
-        (Some(code), _) => (ProgramRun::Exited(code), code),
-        (None, signal) => (ProgramRun::Killed(signal.unwrap_or(0)), SIGNAL + signal.unwrap_or(0)),
+/// The exit status that says how the program ended.
+fn exit_code(ended: &ProgramRun) -> u8 {
+    let code = match ended {
+        ProgramRun::Exited(code) => *code,
+        ProgramRun::Killed(signal) => SIGNAL + signal,
     };
-    (ended, u8::try_from(code).unwrap_or(u8::MAX))
+    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
 /// Reports why the program did not start, and returns the exit status that says so.

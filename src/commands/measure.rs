@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
-use memgauge_core::plan;
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;

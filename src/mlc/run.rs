@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Severity;
-use memgauge_core::plan::{self, KernelRow, Plan};
+use memgauge_core::plan::{KernelRow, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::Spec;

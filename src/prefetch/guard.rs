@@ -12,7 +12,7 @@ use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
-use memgauge_engine::{Observer, Outcome, Setting as RunContext};
+use memgauge_engine::{Observer, Outcome, RunContext};
 use memgauge_os::prefetch::Guardian;
 use memgauge_os::prefetch::MsrError;
 use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};

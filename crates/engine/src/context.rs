@@ -7,7 +7,7 @@ use std::time::Instant;
 use memgauge_core::plan::{Cell, Step};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
-use memgauge_linux::clock::Clock;
+use memgauge_os::clock::Clock;
 
 /// The machine, the clock, and when to stop.
 pub struct RunContext<'a> {

@@ -3,7 +3,7 @@
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::memory::MemoryError;
+use memgauge_os::memory::MemoryError;
 
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]

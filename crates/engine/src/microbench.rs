@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table};
-use memgauge_core::microbench::{self, LoopKind, LoopProof, LoopSpec};
+use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Evidence, Measurement, Noise};
@@ -13,8 +13,8 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
-use memgauge_linux::{cpu, noise};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_os::{cpu, noise};
 
 use crate::burst::chain::{self, ChainSpec};
 use crate::burst::chase::Chase;
@@ -126,7 +126,7 @@ fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryErr
     };
     match spec.node {
         Some(node) => Buffer::allocate(&plan(node), &context.root),
-        None => Buffer::allocate_as_given(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
+        None => Buffer::allocate_unbound(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use memgauge_core::experiment::{ChaseOrder, PageRequest};
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use super::*;
 
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
-        let machine = memgauge_linux::sysfs::read_machine(Path::new("/")).unwrap();
+        let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
         let context = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memgauge_core::result::Noise;
 use memgauge_core::units::IdSet;
-use memgauge_linux::noise::NoiseProbe;
+use memgauge_os::noise::NoiseProbe;
 
 use crate::burst::workers::SchedulerNoise;
 
@@ -24,12 +24,12 @@ impl NoiseWatch {
 
     /// Until [`Self::resume`], what happens does not count: this process works on other CPUs as well.
     pub(crate) fn pause(&mut self) {
-        self.probe.iter_mut().for_each(NoiseProbe::set_aside);
+        self.probe.iter_mut().for_each(NoiseProbe::pause);
     }
 
     /// What happens counts again.
     pub(crate) fn resume(&mut self) {
-        self.probe.iter_mut().for_each(NoiseProbe::go_on);
+        self.probe.iter_mut().for_each(NoiseProbe::resume);
     }
 
     /// Does something that does not count.

@@ -12,7 +12,7 @@ use memgauge_core::plan::{Cell, Work};
 use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
-use memgauge_linux::memory::MemoryError;
+use memgauge_os::memory::MemoryError;
 
 use crate::error::CellError;
 

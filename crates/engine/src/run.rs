@@ -8,8 +8,8 @@ use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{SetUp, Timing};
 use memgauge_core::units::IdSet;
-use memgauge_linux::cpu;
-use memgauge_linux::start_signal::StartSignal;
+use memgauge_os::cpu;
+use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
 use crate::error::CellError;
@@ -69,7 +69,7 @@ fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Ou
 
 /// Another program that says when each cell starts, where there is one.
 struct StartGate {
-    signal: Option<std::result::Result<StartSignal, memgauge_linux::start_signal::StartSignalError>>,
+    signal: Option<std::result::Result<StartSignal, memgauge_os::start_signal::StartSignalError>>,
 }
 
 impl StartGate {
@@ -146,7 +146,7 @@ fn compare_clocks(session: &mut Session<'_>) {
 
 /// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
 fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result<(), CellError> {
-    let now = cpu::reread_allowed(&context.root, &context.machine.topology);
+    let now = cpu::read_allowed(&context.root, &context.machine.topology);
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {
         return Err(CellError::CpusLost { cpus });
@@ -167,7 +167,7 @@ mod tests {
     use memgauge_core::conclusions::findings::LEFT_OUT;
     use memgauge_core::plan::Step;
     use memgauge_core::spec::{LatencyShape, Spec, Task};
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
             fn progress(&mut self, _: f64) {}
         }
         let root = std::path::Path::new("/");
-        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             eprintln!("skipped: no sysfs");
             return;
         };

@@ -10,8 +10,8 @@ use memgauge_core::plan::{BufferPlan, Plan, Probe};
 use memgauge_core::result::{Noise, Plateau, RfoEvidence};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::budget::TimeBudget;
 use crate::burst::chain::Ring;

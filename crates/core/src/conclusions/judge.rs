@@ -2,8 +2,8 @@
 
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Metric};
-use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
 use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, NORMAL_SWITCHES};
+use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictStatus};
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
 const OTHERS: f64 = 0.05;

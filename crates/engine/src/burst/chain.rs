@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::cpu;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::cpu;
+use memgauge_os::memory::Buffer;
 
 use crate::error::ChainError;
 
@@ -200,7 +200,7 @@ mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
     use memgauge_kernels as kernels;
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use crate::burst::chase::Chase;
     use crate::burst::windows::Schedule;
@@ -330,7 +330,7 @@ mod tests {
         };
         let ring = write(&buffer, &order, &cpus).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
-        let window = clock.ticks_of(std::time::Duration::from_millis(5));
+        let window = clock.to_ticks(std::time::Duration::from_millis(5));
         let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
         let (trace, chase) = Chase::new(ring).timing(64).run(&schedule);
         let (_, batches) = chase.into_parts();
@@ -339,6 +339,6 @@ mod tests {
         let (all, units) = trace.whole().unwrap();
         assert!(ticks.len() > 10 && ticks.len() as u64 >= units, "{} batches timed, {units} done", ticks.len());
         assert!(ticks.iter().sum::<u64>() <= all + all / 2, "batches do not overlap");
-        assert!(overhead < clock.ticks_of(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
+        assert!(overhead < clock.to_ticks(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
     }
 }

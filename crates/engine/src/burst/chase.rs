@@ -2,7 +2,7 @@
 
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
+use memgauge_os::clock::Clock;
 
 use super::chain::Ring;
 use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end};

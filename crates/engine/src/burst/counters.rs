@@ -12,19 +12,19 @@ use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Ta
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::perf::{self, Catalogue, Counting, EventSet, PerfError, Reading};
+use memgauge_os::clock::Clock;
+use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
 
 /// The counters that one worker switches.
 #[derive(Clone, Copy)]
 pub(crate) struct CounterSwitches<'a> {
-    pub(crate) own: &'a Counting,
-    pub(crate) system: Option<&'a Counting>,
+    pub(crate) own: &'a OpenCounters,
+    pub(crate) system: Option<&'a OpenCounters>,
 }
 
 impl CounterSwitches<'_> {
     pub(crate) fn read(&self) -> Readings {
-        Readings { own: self.own.read(), system: self.system.map(Counting::read) }
+        Readings { own: self.own.read(), system: self.system.map(OpenCounters::read) }
     }
 
     pub(crate) fn on(&self) {
@@ -60,10 +60,10 @@ pub(crate) struct BurstCount {
 
 /// The counters of a run.
 pub(crate) struct RunCounters {
-    set: Result<EventSet, PerfError>,
+    set: Result<EventSet, CounterError>,
     /// By CPU: those of its worker.
-    workers: BTreeMap<u32, Arc<Counting>>,
-    system: Option<Arc<Counting>>,
+    workers: BTreeMap<u32, Arc<OpenCounters>>,
+    system: Option<Arc<OpenCounters>>,
     /// A note has said what cannot be counted.
     noted: bool,
 }
@@ -72,7 +72,7 @@ impl RunCounters {
     /// Finds out what can be counted on CPUs like `cpu`; `root` is the folder below which `/sys` and `/proc` are.
     pub(crate) fn new(root: &Path, machine: &Machine, cpu: u32) -> Self {
         let set = Catalogue::read(root, &machine.identity, cpu).metrics();
-        let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(Counting::of_system(s)));
+        let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
         Self { set, workers: BTreeMap::new(), system, noted: false }
     }
 
@@ -92,12 +92,12 @@ impl RunCounters {
     }
 
     /// The worker of this CPU has opened its events.
-    pub(crate) fn opened(&mut self, cpu: u32, counting: Counting) {
+    pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
         self.workers.insert(cpu, Arc::new(counting));
     }
 
     /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
-    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<(Arc<Counting>, Option<Arc<Counting>>)> {
+    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<(Arc<OpenCounters>, Option<Arc<OpenCounters>>)> {
         Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
     }
 
@@ -160,7 +160,7 @@ impl CounterTotals {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
         };
-        if let Some(error) = counters.workers.values().find(|w| !w.any()).and_then(|w| w.first_error()) {
+        if let Some(error) = counters.workers.values().find(|w| !w.any_open()).and_then(|w| w.first_error()) {
             return Counters::missing(format!("perf_event_open {error}"));
         }
         if self.threads.is_empty() {
@@ -175,7 +175,7 @@ impl CounterTotals {
             work: Some(CountedWork { unit, count: self.work }),
             certain,
         };
-        Counters::new(&account, &perf::counted(set.choices(), &tallies))
+        Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
 }
 
@@ -193,7 +193,7 @@ impl ThreadCounters {
     pub(crate) fn open(root: &Path, machine: &Machine, cpu: u32) -> Self {
         let mut counters = RunCounters::new(root, machine, cpu);
         if let Some(set) = counters.to_open(cpu) {
-            counters.opened(cpu, Counting::of_this_thread(&set));
+            counters.opened(cpu, OpenCounters::for_this_thread(&set));
         }
         Self { counters, cpu, totals: CounterTotals::default(), started: None }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memgauge_core::plan::Traffic;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::windows::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
 use crate::error::LoadError;
@@ -179,7 +179,7 @@ impl Traversal {
             let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
             // Each thread has its own order, so that threads that share a buffer do not follow one another.
             let made = Order::new(window / LINE as usize, index as u64);
-            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::FEWEST_LINES })?;
+            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::MIN_LINES })?;
             windows = (bytes / LINE as usize / made.lines()).max(1);
             let steps = made.lines() * LINE as usize / per_step;
             order = Some(Arc::new(made));

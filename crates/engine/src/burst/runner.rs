@@ -10,9 +10,9 @@ use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::{self, Clock};
-use memgauge_linux::noise;
-use memgauge_linux::perf::Counting;
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::counters::OpenCounters;
+use memgauge_os::noise;
 
 use super::chase::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
@@ -199,8 +199,8 @@ impl<'a> BurstRunner<'a> {
             lead += LEAD_TO_READ;
         }
         let clock = self.clock();
-        let start = clock.now() + clock.ticks_of(lead);
-        let schedule = Schedule { clock, start, window: clock.ticks_of(shape.window), windows, counters: None };
+        let start = clock.now() + clock.to_ticks(lead);
+        let schedule = Schedule { clock, start, window: clock.to_ticks(shape.window), windows, counters: None };
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
         let length = shape.window * windows as u32;
         let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
@@ -246,7 +246,7 @@ impl<'a> BurstRunner<'a> {
                 return Ok((None, chase));
             }
             let part = left.min(HOPS_AT_A_TIME);
-            let start = clock.now() + clock.ticks_of(LEAD);
+            let start = clock.now() + clock.to_ticks(LEAD);
             let (flag, ended) = EndFlag::new();
             let chase_part = move || {
                 let _flag = flag;
@@ -317,7 +317,7 @@ impl<'a> BurstRunner<'a> {
         counters.forget(&self.workers.take_lost());
         for cpu in cpus.iter() {
             let Some(set) = counters.to_open(cpu) else { continue };
-            counters.opened(cpu, self.workers.run_on(cpu, move || Counting::of_this_thread(&set))?);
+            counters.opened(cpu, self.workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?);
         }
         Ok(())
     }
@@ -360,14 +360,15 @@ impl<'a> BurstRunner<'a> {
     }
 }
 
-type OpenCounters = (Arc<Counting>, Option<Arc<Counting>>);
+/// The counters that a thread of a burst switches: its own, and for one of them the machine's.
+type BurstCounters = (Arc<OpenCounters>, Option<Arc<OpenCounters>>);
 
 /// The jobs of a burst, those that measure before those that keep CPUs awake.
 fn burst_jobs(
     chase: Option<(u32, Chase)>,
     loads: Vec<(u32, Load)>,
     awake: &IdSet,
-    mut counters: BTreeMap<u32, OpenCounters>,
+    mut counters: BTreeMap<u32, BurstCounters>,
     schedule: Schedule<'static>,
 ) -> Vec<(u32, Job<JobResult>)> {
     let mut jobs: Vec<(u32, Job<JobResult>)> = Vec::with_capacity(loads.len() + awake.len() + 1);
@@ -409,7 +410,7 @@ fn burst_jobs(
     jobs
 }
 
-fn switches(counters: Option<&OpenCounters>) -> Option<CounterSwitches<'_>> {
+fn switches(counters: Option<&BurstCounters>) -> Option<CounterSwitches<'_>> {
     counters.map(|(own, system)| CounterSwitches { own, system: system.as_deref() })
 }
 
@@ -442,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_cpu_kept_awake_for_a_thread_that_cannot_run_ends() {
-        let cpu = memgauge_linux::cpu::current_cpu().unwrap();
+        let cpu = memgauge_os::cpu::current_cpu().unwrap();
         let (flag, ended) = EndFlag::new();
         let jobs: Vec<(u32, Job<()>)> = vec![(1_000_000, Box::new(move || drop(flag))), (cpu, Box::new(move || keep_awake_until(&ended)))];
         let result = Workers::default().run(jobs, Duration::from_secs(20));

@@ -2,7 +2,7 @@
 
 use memgauge_core::protocol::SETTLE_WINDOWS;
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
+use memgauge_os::clock::Clock;
 
 use super::counters::{BurstCount, CounterSwitches};
 

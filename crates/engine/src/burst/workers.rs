@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Noise;
-use memgauge_linux::{cpu, noise};
+use memgauge_os::{cpu, noise};
 
 use crate::error::WorkerError;
 

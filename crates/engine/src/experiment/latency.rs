@@ -13,7 +13,7 @@ use memgauge_core::plan::Probe;
 use memgauge_core::protocol::MAX_REPEATS;
 use memgauge_core::result::{Evidence, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::units::Bytes;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::plateau;
 use super::sampler::{HopCount, Sampler, measure_until_sure};

@@ -12,7 +12,7 @@ use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
 use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
 use memgauge_core::units::Bytes;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;

@@ -12,7 +12,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::burst::counters::{CounterTotals, certain};

@@ -8,7 +8,7 @@ use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOU
 use memgauge_core::result::Plateau;
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::sampling::hop_ns;
 use crate::burst::chase::Chase;

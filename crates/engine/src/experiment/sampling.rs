@@ -10,7 +10,7 @@ use memgauge_core::result::Evidence;
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::CHASE_UNROLL;
-use memgauge_linux::clock::Clock;
+use memgauge_os::clock::Clock;
 
 use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
@@ -328,7 +328,7 @@ mod tests {
     fn a_window_in_which_the_thread_was_gone_does_not_count() {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let shape = BurstShape { windows: 3, window: SWEEP_WINDOW };
-        let window = clock.ticks_of(SWEEP_WINDOW);
+        let window = clock.to_ticks(SWEEP_WINDOW);
         let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
         let trace = |late: u64| Trace::from_marks(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
         let expected = clock.ns(window) / (100.0 * CHASE_UNROLL as f64);

@@ -13,7 +13,7 @@ use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
 use memgauge_core::result::{Evidence, Noise};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::{GroupMemory, LoaderGroup};

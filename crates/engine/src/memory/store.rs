@@ -16,7 +16,7 @@ use memgauge_core::protocol::KEPT_ALLOCATIONS;
 use memgauge_core::result::PageKind;
 use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
-use memgauge_linux::memory::{Buffer, MemoryErrorKind};
+use memgauge_os::memory::{Buffer, MemoryErrorKind};
 
 use crate::burst::chain::{self, ChainSpec, Ring};
 use crate::context::RunContext;

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use memgauge_core::result::Mismatch;
 use memgauge_kernels as kernels;
-use memgauge_linux::cpu;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::cpu;
+use memgauge_os::memory::Buffer;
 
 use super::reading::Portions;
 
@@ -93,7 +93,7 @@ impl PatternCheck {
                         kernels::fence();
                         at.read_volatile()
                     };
-                    let physical = self.region.physical_of(offset);
+                    let physical = self.region.physical_address(offset);
                     let cpu = cpu::current_cpu().unwrap_or_default();
                     own.first.push(Mismatch { offset: offset as u64, physical, written, read, reread, cpu });
                 }

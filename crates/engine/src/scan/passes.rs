@@ -15,7 +15,7 @@ use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
-use memgauge_linux::memory::{Buffer, Scarcity};
+use memgauge_os::memory::{Buffer, MemoryWatch};
 
 use super::integrity::{PATTERNS, PatternCheck, PatternMismatches};
 use super::reading::RegionPass;
@@ -90,7 +90,7 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
 fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError> {
     let node = plan.region.node;
     let margin = Bytes(plan.margin.0 / MARGIN_DIVISOR);
-    let mut scarcity = Scarcity::watch(&session.context.root, node, margin);
+    let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
     let mut regions: Vec<Region> = Vec::new();
     let mut objection = None;
     while regions.len() < plan.regions as usize {
@@ -98,7 +98,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError
             return Err(CellError::Interrupted);
         }
         // Pages of a pool are taken from no free memory; a plan for them has no margin.
-        objection = (plan.margin.0 > 0).then(|| scarcity.objection(plan.region.bytes)).flatten();
+        objection = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
         if objection.is_some() {
             break;
         }
@@ -167,7 +167,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let awake = session.runner.kept_awake(&plan.cpus);
     let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len()));
     let clock = session.clock();
-    let start = clock.now() + clock.ticks_of(session.runner.lead(plan.cpus.len() + awake.len()));
+    let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
     let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();
     // Set when the last reader's job has ended.
     let (flag, ended) = EndFlag::new();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_kernels::{self as kernels, Kernel, MAX_STREAMS};
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 /// About how many portions each thread takes: threads end apart by one portion at most, a 32nd of the time.
 const PORTIONS_PER_THREAD: usize = 32;

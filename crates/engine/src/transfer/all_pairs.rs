@@ -18,7 +18,7 @@ use memgauge_core::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use memgauge_core::result::Evidence;
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::memory::Buffer;
 
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
@@ -289,7 +289,7 @@ mod tests {
     use memgauge_core::plan::Work;
     use memgauge_core::spec::{Spec, Task, TransferShape};
     use memgauge_core::units::Bytes;
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     #[test]
     fn the_whole_interval_decides() {
@@ -308,7 +308,7 @@ mod tests {
             fn progress(&mut self, _: f64) {}
         }
         let root = std::path::Path::new("/");
-        let Ok(machine) = memgauge_linux::sysfs::read_machine(root) else {
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             eprintln!("skipped: no sysfs");
             return;
         };

@@ -8,8 +8,8 @@ use memgauge_core::plan::{BufferPlan, Handoff, Probe};
 use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
 use memgauge_core::result::{Evidence, PageEvidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use super::turns::{Baton, Party, RUN_TIMEOUT};
 use crate::burst::chain::Ring;
@@ -113,7 +113,7 @@ pub(crate) fn run_at_once(
         prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));
     }
     // Set once everything is allocated, so that none of the run is lost to it and all end together.
-    let end = session.clock().now() + session.clock().ticks_of(run);
+    let end = session.clock().now() + session.clock().to_ticks(run);
     let mut jobs = Vec::with_capacity(3 * transfers.len());
     for (plan, ring, pushed) in prepared {
         jobs.extend(party_jobs(session.clock(), plan, ring, pushed, end));

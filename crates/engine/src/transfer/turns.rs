@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use memgauge_core::experiment::LineState;
 use memgauge_kernels as kernels;
-use memgauge_linux::clock::Clock;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::clock::Clock;
+use memgauge_os::memory::Buffer;
 
 use crate::burst::chain::Ring;
 
@@ -45,7 +45,7 @@ impl Baton {
             if self.dropped.load(Ordering::Relaxed) {
                 return false;
             }
-            if polls.is_multiple_of(POLLS_PER_CLOCK_READING) && clock.now().saturating_sub(started) > clock.ticks_of(TURN_TIMEOUT) {
+            if polls.is_multiple_of(POLLS_PER_CLOCK_READING) && clock.now().saturating_sub(started) > clock.to_ticks(TURN_TIMEOUT) {
                 self.dropped.store(true, Ordering::Relaxed);
                 return false;
             }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn three_parties_take_turns_and_push() {
-        let cpus = memgauge_linux::cpu::process_affinity().unwrap();
+        let cpus = memgauge_os::cpu::process_affinity().unwrap();
         let plan = BufferPlan {
             bytes: Bytes::mib(1),
             node: 0,
@@ -179,7 +179,7 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         for parties in [2, 3] {
             let baton = Baton::new();
-            let end = clock.now() + clock.ticks_of(Duration::from_millis(300));
+            let end = clock.now() + clock.to_ticks(Duration::from_millis(300));
             let party = Party { parties, pushed: None, ring: ring.clone(), hops: 512, clock, end, baton: baton.clone() };
             let holder = Party { pushed: Some((other.clone(), 4096)), ..party.clone() };
             let samples = std::thread::scope(|scope| {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
-use memgauge_core::prefetchers;
 use memgauge_core::result::Measurement;
 
 use super::bars::{Bar, Bars, Row};

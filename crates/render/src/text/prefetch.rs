@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
-use memgauge_core::prefetchers::{self, PrefetchGroup, PrefetchState, PrefetchStatus};
+use memgauge_core::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Measurement, Report};
 
 use super::evidence::evidence;
