@@ -29,3 +29,4 @@ pub mod topology;
 pub mod traffic;
 pub mod trend;
 pub mod units;
+pub mod wording;

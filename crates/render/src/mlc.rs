@@ -14,7 +14,7 @@ use memgauge_core::result::{ChaseOrder, Coordinates, Experiment, Measurement, Me
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 
-use crate::{Format, RenderError};
+use crate::format::{Format, RenderError};
 
 /// All sections that a report has results for, in the order of a full run.
 #[derive(Debug, Clone, Copy, Default)]

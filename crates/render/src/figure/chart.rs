@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Tick};
 use super::font::{self, CAPITALS, DESCENT, Weight};
-use super::frame::{LABEL, Panel, WIDTH, Words, shorten};
+use super::frame::{Caption, LABEL, Panel, WIDTH, shorten};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, Placer, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{BAND, Colour, GREY, GRID, INK, WHITE, text_of};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
@@ -76,7 +76,7 @@ pub(crate) struct Mark {
 /// The chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chart {
-    pub(crate) words: Words,
+    pub(crate) caption: Caption,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
@@ -94,8 +94,8 @@ struct Placed {
 }
 
 impl Chart {
-    pub(crate) fn new(words: Words, x: Axis, y: Axis) -> Self {
-        Self { words, x, y, series: Vec::new(), bands: Vec::new(), rules: Vec::new(), marks: Vec::new(), columns: false }
+    pub(crate) fn new(caption: Caption, x: Axis, y: Axis) -> Self {
+        Self { caption, x, y, series: Vec::new(), bands: Vec::new(), rules: Vec::new(), marks: Vec::new(), columns: false }
     }
 
     /// The plot within a panel whose words end at `top`.
@@ -119,14 +119,14 @@ impl Chart {
     }
 
     /// The words, with a key when the series' names find no room beside their lines.
-    fn complete(&self, plot: &Area) -> (Words, Vec<Placed>) {
-        let mut words = self.words.clone();
+    fn complete(&self, plot: &Area) -> (Caption, Vec<Placed>) {
+        let mut caption = self.caption.clone();
         let (placed, all_named) = self.labels(plot, true);
         if all_named {
-            return (words, placed);
+            return (caption, placed);
         }
-        words.key = self.series.iter().filter_map(|s| Some((s.colour, s.name.clone()?))).collect();
-        (words, self.labels(plot, false).0)
+        caption.key = self.series.iter().filter_map(|s| Some((s.colour, s.name.clone()?))).collect();
+        (caption, self.labels(plot, false).0)
     }
 
     /// Places of all labels, and whether every series got its name.
@@ -340,15 +340,15 @@ fn label(name: &str, area: &Area, colour: Colour) -> Text {
 impl Panel for Chart {
     fn size(&self) -> (f64, f64) {
         let plot = self.plot((0.0, 0.0), 0.0);
-        let (words, _) = self.complete(&plot);
-        (WIDTH, words.above(WIDTH) + plot.bottom() + 46.0 + words.below(WIDTH))
+        let (caption, _) = self.complete(&plot);
+        (WIDTH, caption.above(WIDTH) + plot.bottom() + 46.0 + caption.below(WIDTH))
     }
 
     fn draw(&self, scene: &mut Scene, at: Point) {
-        let (words, _) = self.complete(&self.plot(at, at.1));
-        let plot = self.plot(at, at.1 + words.above(WIDTH));
+        let (caption, _) = self.complete(&self.plot(at, at.1));
+        let plot = self.plot(at, at.1 + caption.above(WIDTH));
         let (_, placed) = self.complete(&plot);
-        words.draw_above(scene, at, WIDTH);
+        caption.draw_above(scene, at, WIDTH);
         self.draw_axes(scene, &plot, at.0);
         for rule in &self.rules {
             let (from, to) = self.rule_ends(&plot, rule);
@@ -372,7 +372,7 @@ impl Panel for Chart {
             }
             scene.text(text);
         }
-        words.draw_below(scene, (at.0, plot.bottom() + 46.0), WIDTH);
+        caption.draw_below(scene, (at.0, plot.bottom() + 46.0), WIDTH);
     }
 }
 
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_series_without_points_takes_no_name_from_the_others() {
-        let mut chart = Chart::new(Words::default(), Axis::linear("x", 0.0, 10.0, 5), Axis::linear("y", 0.0, 10.0, 5));
+        let mut chart = Chart::new(Caption::default(), Axis::linear("x", 0.0, 10.0, 5), Axis::linear("y", 0.0, 10.0, 5));
         let sample = |x: f64, y: f64| Sample { x, y, ..Sample::default() };
         let series = |name: &str, samples| Series { name: Some(name.into()), colour: INK, samples, joined: true };
         chart.series = vec![
@@ -399,8 +399,8 @@ mod tests {
             series("first", vec![sample(1.0, 2.0), sample(9.0, 3.0)]),
             series("second", vec![sample(1.0, 7.0), sample(9.0, 8.0)]),
         ];
-        let (words, placed) = chart.complete(&chart.plot((0.0, 0.0), 0.0));
+        let (caption, placed) = chart.complete(&chart.plot((0.0, 0.0), 0.0));
         let names: Vec<&str> = placed.iter().map(|p| p.text.content.as_str()).collect();
-        assert_eq!((names, words.key.len()), (vec!["first", "second"], 0));
+        assert_eq!((names, caption.key.len()), (vec!["first", "second"], 0));
     }
 }

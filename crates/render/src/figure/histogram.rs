@@ -1,11 +1,11 @@
 //! How often each value was seen, with percentiles.
 
-use super::Figure;
 use super::axis::Axis;
 use super::chart::{Chart, Rule, Sample, Series};
-use super::frame::{Panel, Words};
+use super::frame::{Caption, Panel};
+use super::layout::Figure;
 use super::palette::{GREY, series};
-use crate::text::number::{bounds, number};
+use crate::number::{bounds, number};
 
 /// A distribution, as a figure shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,7 +32,7 @@ const WIDE: f64 = 20.0;
 impl Histogram {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
+        Figure::new(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
     }
 
     pub(super) fn chart(&self) -> Chart {
@@ -48,8 +48,8 @@ impl Histogram {
         } else {
             Axis::linear(self.quantity.clone(), low, high, 9)
         };
-        let words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
-        let mut chart = Chart::new(words, x, Axis::linear("Share of samples (%)", 0.0, most, 6));
+        let caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
+        let mut chart = Chart::new(caption, x, Axis::linear("Share of samples (%)", 0.0, most, 6));
         // Each bin is a box of two corners over the axis, so that bins of any widths can stand side by side.
         for bin in bins {
             let corner = |x: f64| Sample { x, y: share(bin.2), ..Sample::default() };

@@ -2,14 +2,14 @@
 
 use memgauge_core::units::Bytes;
 
-use super::Figure;
 use super::axis::Axis;
 use super::chart::{Band, Chart, Mark, Sample, Series};
-use super::frame::{Panel, Words};
+use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
+use super::layout::Figure;
 use super::palette::{INK, series, text_of};
-use super::source::{MOST_SERIES, part_of};
-use crate::text::number::{bounds, number};
+use super::source::{MAX_SERIES, part_of};
+use crate::number::{bounds, number};
 
 /// A quantity by working set, as a figure shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -67,17 +67,17 @@ const REACH: f64 = 1.5;
 impl WorkingSet {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::of(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
+        Figure::new(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
     }
 
     /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
     pub(super) fn charts(&self) -> Vec<Chart> {
         // Without lines there is a chart, too: its notes say why.
-        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MOST_SERIES).collect() };
+        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MAX_SERIES).collect() };
         let of = parts.len();
         let chart = |(part, lines)| {
             let mut chart = self.chart_over(lines, None, None);
-            chart.words.title.push_str(&part_of(part, of));
+            chart.caption.title.push_str(&part_of(part, of));
             chart
         };
         parts.into_iter().enumerate().map(chart).collect()
@@ -100,12 +100,12 @@ impl WorkingSet {
         } else {
             Axis::linear(self.quantity.clone(), 0.0, most, 7)
         };
-        let mut words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
+        let mut caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
         let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
         if shown().any(|v| v < y.low || v > y.high) {
-            words.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
+            caption.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
         }
-        let mut chart = Chart::new(words, x, y);
+        let mut chart = Chart::new(caption, x, y);
         chart.bands = self.bands(low, high);
         for (i, line) in lines.iter().enumerate() {
             let sample = |p: &WorkingSetPoint| Sample {
@@ -174,7 +174,7 @@ mod tests {
             let colours: std::collections::BTreeSet<_> = chart.series.iter().map(|s| s.colour).collect();
             assert_eq!((colours.len(), chart.series.len()), (6, 6));
             assert_eq!((&chart.x, &chart.y), (&charts[0].x, &charts[0].y));
-            assert_eq!(chart.words.title, format!("Title ({} of 4)", i + 1));
+            assert_eq!(chart.caption.title, format!("Title ({} of 4)", i + 1));
         }
         let names: Vec<_> = charts.iter().flat_map(|c| &c.series).filter_map(|s| s.name.clone()).collect();
         assert_eq!(names, figure.lines.iter().map(|l| l.name.clone()).collect::<Vec<_>>());

@@ -2,8 +2,8 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::number::DASH;
 use super::page::{INDENT, clean, width};
+use crate::number::DASH;
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,14 +43,14 @@ impl Cell {
 pub(super) struct Column {
     head: String,
     right: bool,
-    keep: bool,
+    optional: bool,
     cells: Vec<Cell>,
 }
 
 impl Column {
     /// A column of words.
     pub(super) fn words(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: false, keep: true, cells: Vec::new() }
+        Self { head: head.into(), right: false, optional: false, cells: Vec::new() }
     }
     /// A column of numbers.
     pub(super) fn numbers(head: impl Into<String>) -> Self {
@@ -58,7 +58,7 @@ impl Column {
     }
     /// May be left out where the page is narrow.
     pub(super) fn optional(mut self) -> Self {
-        self.keep = false;
+        self.optional = true;
         self
     }
     pub(super) fn with(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
@@ -67,7 +67,7 @@ impl Column {
     }
 
     /// The head and the cells, all of one width.
-    fn layout(&self) -> (String, Vec<String>) {
+    fn lay_out(&self) -> (String, Vec<String>) {
         let parts = |number: &str| {
             let whole = number.split('.').next().map_or(0, width);
             (whole, width(number) - whole)
@@ -126,7 +126,7 @@ impl Column {
 /// Blanks between columns where there is room, and where there is not.
 const GAPS: [usize; 2] = [3, 2];
 
-/// Longer texts would push everything else off the page.
+/// Longer texts are cut: they would push everything else off the page.
 pub(super) const LONGEST: usize = 60;
 
 fn clipped(text: &str) -> String {
@@ -141,10 +141,10 @@ pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
     let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
     let limit = page_width.saturating_sub(INDENT.len());
     loop {
-        let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+        let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
         let gap = GAPS.into_iter().find(|gap| total(&laid, *gap) <= limit);
         if gap.is_none()
-            && let Some(i) = columns.iter().rposition(|c| !c.keep)
+            && let Some(i) = columns.iter().rposition(|c| c.optional)
         {
             columns.remove(i);
             continue;
@@ -158,8 +158,8 @@ pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
 /// column leads each block.
 pub(super) fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<String>> {
     let limit = page_width.saturating_sub(INDENT.len());
-    let lead_laid = lead.layout();
-    let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+    let lead_laid = lead.lay_out();
+    let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
     let widest = laid.iter().map(|(head, _)| width(head)).max().unwrap_or(0);
     let (gap, fit) = GAPS
         .map(|gap| (gap, (limit.saturating_sub(width(&lead_laid.0)) / (widest + gap)).max(1)))
