@@ -8,13 +8,13 @@ use memgauge_core::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, Bars, Row};
-use super::chart::{Chart, Mark, Rule, Sample, Series};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
 use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
 use super::node_matrix::node_matrix;
 use super::palette::{GREY, INK, series};
-use super::source::{MAX_SERIES, ResultSet, about, common_pages, interval, notes, part_of, sample, shared_title};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample, shared_title};
 use crate::groups::bandwidth::{highest_by_mix, thread_count};
 use crate::number::{bounds, number, value_of};
 
@@ -90,8 +90,7 @@ fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<Row>) -> Bars {
     let cpus: BTreeSet<_> = ms.iter().filter_map(|m| m.at.cpus.as_ref()).collect();
     let cpus = if cpus.len() == 1 { cpus.iter().map(|c| wording::cpus(c)).collect() } else { String::new() };
     let counted = "GB/s that programs read and write, with the 95 % interval";
-    let mut caption = Caption::new(shared_title(sets, title), about(&[counted, &cpus, &common_pages(sets)]));
-    notes(&mut caption, sets, false);
+    let mut caption = caption(sets, title, &[counted, &cpus], false);
     if sets.len() > 1 {
         caption.key = sets.iter().enumerate().map(|(i, s)| (series(i), s.name.unwrap_or_default().to_owned())).collect();
     }
@@ -129,9 +128,13 @@ pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
         }
     }
     let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
-    let title = shared_title(sets, &format!("Bandwidth by number of CPUs{only}"));
+    let title = format!("Bandwidth by number of CPUs{only}");
     let parts = lines.len().div_ceil(MAX_SERIES);
-    let chart = |(part, lines)| Box::new(ramp(sets, &(title.clone() + &part_of(part, parts)), lines)) as Box<dyn Panel>;
+    let chart = |(part, lines)| {
+        let mut chart = ramp(sets, &title, lines);
+        chart.caption.title.push_str(&part_of(part, parts));
+        Box::new(chart) as Box<dyn Panel>
+    };
     lines.chunks(MAX_SERIES).enumerate().map(chart).collect()
 }
 
@@ -143,25 +146,20 @@ fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Meas
     let limit = limit(&ms);
     let shown = limit.as_ref().filter(|l| l.gbs <= peak * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&ms));
     let top = shown.map_or(peak, |l| l.gbs.max(peak));
-    let mut caption = Caption::new(title, about(&["GB/s that programs read and write, with the 95 % interval", &common_pages(sets)]));
+    let mut caption = caption(sets, title, &["GB/s that programs read and write, with the 95 % interval"], true);
     caption.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &ms)));
-    notes(&mut caption, sets, true);
     let x = Axis::doublings("CPUs", 1, largest as u64, 12);
     let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", 0.0, top, 7));
     for (i, (name, ms)) in lines.iter().enumerate() {
         let samples: Vec<Sample> = ms.iter().filter_map(|m| sample(thread_count(m) as f64, m)).collect();
         let best = samples.iter().max_by(|a, b| a.y.total_cmp(&b.y)).copied();
-        chart.marks.extend(best.map(|s| Mark {
-            at: (s.x, s.y),
-            name: format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" }),
-            colour: INK,
-            ring: false,
-            optional: lines.len() > 1,
-            directions: vec![ABOVE, UPPER_LEFT, BELOW, LEFT],
+        chart.point_labels.extend(best.map(|s| {
+            let name = format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" });
+            PointLabel::new((s.x, s.y), name, INK, &[ABOVE, UPPER_LEFT, BELOW, LEFT]).optional_if(lines.len() > 1)
         }));
         chart.series.push(Series { name: name.clone(), colour: series(i), samples, joined: true });
     }
-    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: false, name: format!("limit {}", l.text()), colour: GREY }));
+    chart.guides.extend(shown.map(|l| Guide::level(l.gbs, format!("limit {}", l.text()), GREY)));
     chart
 }
 
@@ -171,9 +169,8 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     for mix in mixes(std::slice::from_ref(&set)) {
         let of_mix = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.mix == mix).collect(), ..set };
         let name = mix.map(|m| format!(", {m}")).unwrap_or_default();
-        let pages = common_pages(std::slice::from_ref(&of_mix));
         let counted = "GB/s that programs read and write, all CPUs of a node together";
-        let caption = Caption::new(of_mix.title(&format!("Bandwidth by node{name}")), about(&[counted, &pages]));
+        let caption = caption(std::slice::from_ref(&of_mix), &format!("Bandwidth by node{name}"), &[counted], false);
         panels.push(Box::new(node_matrix(caption, "GB/s", &of_mix)));
     }
     panels

@@ -1,7 +1,7 @@
 //! How often each value was seen, with percentiles.
 
 use super::axis::Axis;
-use super::chart::{Chart, Rule, Sample, Series};
+use super::chart::{Chart, Guide, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::layout::Figure;
 use super::palette::{GREY, series};
@@ -57,11 +57,11 @@ impl Histogram {
             chart.series.push(Series { name: None, colour: series(0), samples, joined: false });
         }
         chart.columns = true;
-        chart.rules = self
+        chart.guides = self
             .percentiles
             .iter()
             .filter(|p| p.1.is_finite())
-            .map(|(name, at)| Rule { at: *at, vertical: true, name: format!("{name} {} {}", number(*at), self.unit), colour: GREY })
+            .map(|(name, at)| Guide::vertical(*at, format!("{name} {} {}", number(*at), self.unit), GREY))
             .collect();
         chart
     }

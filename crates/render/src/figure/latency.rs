@@ -8,12 +8,12 @@ use memgauge_core::wording;
 
 use super::axis::Axis;
 use super::bars::{Bar, Bars, Row};
-use super::chart::{Band, Chart, Mark, Sample, Series};
-use super::frame::{Caption, Panel};
+use super::chart::{Band, Chart, PointLabel, Sample, Series};
+use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_matrix};
 use super::palette::{INK, series};
-use super::source::{MAX_SERIES, ResultSet, about, common_pages, interval, notes, part_of, sample, shared_title};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample};
 use crate::number::{bounds, number, value_of};
 
 /// Fewer pairs than this are easier to compare as bars.
@@ -43,10 +43,8 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let mut panels: Vec<Box<dyn Panel>> = Vec::new();
     for order in orders {
         let of_order = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.order == order).collect(), ..set };
-        let caption = Caption::new(
-            of_order.title(&format!("Idle latency, {}", order_name(order))),
-            about(&["ns per dependent load", order_about(order), &common_pages(std::slice::from_ref(&of_order))]),
-        );
+        let parts = ["ns per dependent load", order_about(order)];
+        let caption = caption(std::slice::from_ref(&of_order), &format!("Idle latency, {}", order_name(order)), &parts, false);
         panels.push(Box::new(node_matrix(caption, "ns", &of_order)));
     }
     panels
@@ -76,9 +74,7 @@ fn few(set: ResultSet<'_>, pairs: &BTreeSet<Key>) -> Bars {
         }
     }
     let sets = [set];
-    let mut caption =
-        Caption::new(shared_title(&sets, "Idle latency"), about(&["ns per dependent load, with its 95 % interval", &common_pages(&sets)]));
-    notes(&mut caption, &sets, false);
+    let caption = caption(&sets, "Idle latency", &["ns per dependent load, with its 95 % interval"], false);
     Bars { caption, unit: "ns", rows, limit_name: None }
 }
 
@@ -89,11 +85,8 @@ type Line = (Option<String>, Vec<Sample>);
 pub(crate) fn per_cpu(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let ids: BTreeSet<u32> = sets.iter().flat_map(|s| &s.ms).filter_map(|m| m.at.cpu).collect();
     let ids: Vec<u32> = ids.into_iter().collect();
-    let mut caption = Caption::new(
-        shared_title(sets, "Idle latency by CPU"),
-        about(&["ns per dependent load, each CPU to the node's memory, with its 95 % interval", &common_pages(sets)]),
-    );
-    notes(&mut caption, sets, true);
+    let measured = "ns per dependent load, each CPU to the node's memory, with its 95 % interval";
+    let caption = caption(sets, "Idle latency by CPU", &[measured], true);
     let names: Vec<String> = ids.iter().map(u32::to_string).collect();
     // All charts have the same axes, so that they compare.
     let empty = Chart::new(caption, Axis::indices("CPU", &names, 16), latency_axis(sets));
@@ -109,7 +102,7 @@ pub(crate) fn per_cpu(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
         }
         for (i, (name, samples)) in lines.iter().enumerate() {
             if part_count == 1 && lines.len() == 1 {
-                chart.marks = extremes(samples, &ids);
+                chart.point_labels = extremes(samples, &ids);
             }
             chart.series.push(Series { name: name.clone(), colour: series(i), samples: samples.clone(), joined: false });
         }
@@ -178,7 +171,7 @@ fn groups(topology: &Topology, ids: &[u32]) -> Vec<Band> {
 }
 
 /// The fastest and the slowest CPU.
-fn extremes(samples: &[Sample], ids: &[u32]) -> Vec<Mark> {
+fn extremes(samples: &[Sample], ids: &[u32]) -> Vec<PointLabel> {
     let by = |a: &&Sample, b: &&Sample| a.y.total_cmp(&b.y);
     let (Some(low), Some(high)) = (samples.iter().min_by(by), samples.iter().max_by(by)) else { return Vec::new() };
     if samples.len() < 2 {
@@ -188,7 +181,7 @@ fn extremes(samples: &[Sample], ids: &[u32]) -> Vec<Mark> {
         let cpu = ids.get(s.x as usize).map(|id| format!("CPU {id}: ")).unwrap_or_default();
         let mut directions = vec![first];
         directions.extend([UPPER_LEFT, UPPER_RIGHT, LEFT, RIGHT, ABOVE, BELOW]);
-        Mark { at: (s.x, s.y), name: format!("{cpu}{} ns", number(s.y)), colour: INK, ring: false, optional: false, directions }
+        PointLabel::new((s.x, s.y), format!("{cpu}{} ns", number(s.y)), INK, &directions)
     };
     vec![mark(high, ABOVE), mark(low, BELOW)]
 }

@@ -6,12 +6,12 @@ use memgauge_core::result::{Coordinates, CurveSummary, Measurement};
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Mark, Rule, Sample, Series};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::limit::{MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use super::palette::{Colour, GREY, INK, series, text_of};
-use super::source::{MAX_SERIES, ResultSet, about, common_pages, interval, is_degraded, notes, part_of, shared_title};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, part_of};
 use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves};
 use crate::number::{bounds, number, value_of};
 
@@ -114,36 +114,34 @@ fn chart(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Cha
     for (i, (curve, name)) in curves.iter().enumerate() {
         let colour = series(i);
         let samples: Vec<Sample> = curve.points.iter().map(|p| p.1).collect();
-        chart.marks.extend(marks(curve, colour, curves.len()));
+        chart.point_labels.extend(marks(curve, colour, curves.len()));
         chart.series.push(Series { name: name.clone(), colour, samples, joined: true });
     }
     if let [(only, _)] = curves {
-        chart.marks.extend(delays(only, chart.x.high, chart.y.high));
+        chart.point_labels.extend(delays(only, chart.x.high, chart.y.high));
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
-        chart.rules.extend(peak.map(|at| Rule { at, vertical: true, name: format!("peak {} GB/s", number(at)), colour: GREY }));
+        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s", number(at)), GREY)));
     }
-    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: true, name: format!("limit {}", l.text()), colour: INK }));
+    chart.guides.extend(shown.map(|l| Guide::vertical(l.gbs, format!("limit {}", l.text()), INK)));
     chart
 }
 
 fn curves_caption(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Caption {
     let mixes: BTreeSet<_> = curves.iter().map(|(c, _)| c.at.mix).collect();
     let mix = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
-    let who: BTreeSet<String> = curves.iter().map(|(c, _)| who(&c.at)).collect();
-    let who = who.iter().next().filter(|_| who.len() == 1).cloned().unwrap_or_default();
+    let cpus: BTreeSet<String> = curves.iter().map(|(c, _)| measured_by(&c.at)).collect();
+    let cpus = cpus.iter().next().filter(|_| cpus.len() == 1).cloned().unwrap_or_default();
+    let rings = match curves {
+        _ if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
+        [(only, _)] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
+        _ => "rings: knees",
+    };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
-    let shares = curves.len() == 1 && curves.iter().any(|(c, _)| c.summary.is_some_and(|s| !s.shares.is_empty()));
-    let rings = if shares { "rings: knee, and shares of the peak that were asked for" } else { "rings: knees" };
-    let mut caption =
-        Caption::new(shared_title(sets, &format!("Latency under load{mix}")), about(&[&who, &common_pages(sets), rings, delays]));
-    if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) {
-        caption.about = about(&[&who, &common_pages(sets), "no knee up to this load", delays]);
-    }
-    notes(&mut caption, sets, true);
-    caption
+    caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
 }
 
-fn who(at: &Coordinates) -> String {
+/// Who chases where, and who loads what.
+fn measured_by(at: &Coordinates) -> String {
     let chase = at.cpu.map(|c| format!("CPU {c} chases"));
     let home = at.memory_node.filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
     let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
@@ -153,12 +151,12 @@ fn who(at: &Coordinates) -> String {
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.
-fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<Mark> {
+fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabel> {
     let mut marks = Vec::new();
     let mut mark = |at: (f64, f64), name: String, ring: bool, optional: bool, directions: &[Direction]| {
         if at.0.is_finite() && at.1.is_finite() {
             let colour = if curve_count == 1 { INK } else { text_of(colour) };
-            marks.push(Mark { at, name, colour, ring, optional, directions: directions.to_vec() });
+            marks.push(PointLabel { at, name, colour, ring, optional, directions: directions.to_vec() });
         }
     };
     if let Some(knee) = curve.summary.and_then(|s| s.knee) {
@@ -187,7 +185,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<Mark> {
 }
 
 /// Delays beside their points; points that are close together share a label.
-fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<Mark> {
+fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<PointLabel> {
     let mut clusters: Vec<(Sample, Vec<u32>)> = Vec::new();
     for (delay, s) in &curve.points {
         let Some(delay) = delay else { continue };
@@ -201,16 +199,6 @@ fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<Mark> {
         (Some(one), _) => one.to_string(),
         _ => String::new(),
     };
-    let directions = vec![BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
-    clusters
-        .iter()
-        .map(|(s, list)| Mark {
-            at: (s.x, s.y),
-            name: name(list),
-            colour: GREY,
-            ring: false,
-            optional: true,
-            directions: directions.clone(),
-        })
-        .collect()
+    let directions = [BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
+    clusters.iter().map(|(s, list)| PointLabel::new((s.x, s.y), name(list), GREY, &directions).optional_if(true)).collect()
 }

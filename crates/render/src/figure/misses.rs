@@ -11,7 +11,7 @@ use memgauge_core::units::Bytes;
 use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Mark};
+use super::chart::{Chart, PointLabel};
 use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
 use super::palette::{Colour, series, text_of};
@@ -218,8 +218,8 @@ fn name_where_they_rise(chart: &mut Chart, colours: &[Colour], kind: Kind) {
         let highest = series.samples.iter().map(|s| s.y).fold(0.0, f64::max);
         let rises = |y: f64| kind == Kind::Misses || y >= highest / 2.0;
         if let (Some(name), Some(s)) = (series.name.take(), series.samples.iter().find(|s| rises(s.y))) {
-            let directions = vec![LEFT, UPPER_LEFT, ABOVE, RIGHT, LOWER_RIGHT, BELOW];
-            chart.marks.push(Mark { at: (s.x, s.y), name, colour: text_of(colour), ring: false, optional: false, directions });
+            let directions = [LEFT, UPPER_LEFT, ABOVE, RIGHT, LOWER_RIGHT, BELOW];
+            chart.point_labels.push(PointLabel::new((s.x, s.y), name, text_of(colour), &directions));
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use memgauge_core::result::Measurement;
 
-use super::frame::{Caption, Panel};
+use super::frame::Panel;
 use super::heat::{Cell, HeatMap};
-use super::source::{ResultSet, about, common_pages, notes};
+use super::source::{ResultSet, caption};
 use super::transfer::representatives;
 use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
 
@@ -24,11 +24,8 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
         let cell = |holder: Option<u32>, reader: Option<u32>| {
             Cell::for_measurement(here.ms.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader))
         };
-        let pages = common_pages(std::slice::from_ref(&here));
-        let lines = format!("lines {home}");
-        let mut caption =
-            Caption::new(here.title("Transfers of modified lines between nodes"), about(&["ns per line, HITM", &lines, &pages]));
-        notes(&mut caption, std::slice::from_ref(&here), false);
+        let parts = ["ns per line, HITM", &format!("lines {home}")];
+        let caption = caption(std::slice::from_ref(&here), "Transfers of modified lines between nodes", &parts, false);
         let name = |n: &Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
         panels.push(Box::new(HeatMap {
             caption,

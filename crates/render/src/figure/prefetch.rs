@@ -6,9 +6,9 @@ use memgauge_core::prefetchers::{self, PrefetchRequest};
 use memgauge_core::result::{ChaseOrder, Experiment};
 
 use super::bars::{Bar, Bars, Row};
-use super::frame::{Caption, Panel};
+use super::frame::Panel;
 use super::palette::series;
-use super::source::{ResultSet, about, common_pages, notes};
+use super::source::{ResultSet, caption};
 use crate::groups::prefetch::{PrefetchCell, find};
 use memgauge_core::wording;
 
@@ -46,15 +46,14 @@ fn bars(all: &ResultSet<'_>, experiment: Experiment) -> Option<Bars> {
         true => ("Idle latency with prefetchers on and off", "ns per dependent load, with the 95 % interval"),
         false => ("Read bandwidth with prefetchers on and off", "GB/s, read in order, with the 95 % interval"),
     };
-    let who = match (latency, first.at.cpu, &first.at.cpus) {
+    let cpus = match (latency, first.at.cpu, &first.at.cpus) {
         (true, Some(cpu), _) => format!("CPU {cpu}"),
         (false, _, Some(cpus)) => wording::cpus(cpus),
         _ => String::new(),
     };
-    let mut caption = Caption::new(set.title(title), about(&[numbers, &who, &common_pages(std::slice::from_ref(&set))]));
+    let mut caption = caption(std::slice::from_ref(&set), title, &[numbers, &cpus], false);
     caption.key =
         states.iter().enumerate().map(|(i, s)| (series(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name)))).collect();
-    notes(&mut caption, std::slice::from_ref(&set), false);
     if set.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }

@@ -7,11 +7,11 @@ use memgauge_core::wording;
 use memgauge_core::{scan, stats};
 
 use super::axis::Axis;
-use super::chart::{Chart, Mark, Rule, Sample, Series};
-use super::frame::{Caption, Panel};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, series};
-use super::source::{ResultSet, about, common_pages, interval, notes, sample};
+use super::source::{ResultSet, caption, interval, sample};
 use crate::number::{bounds, count, human, number, value_of};
 
 /// Weak regions that are named. The JSON result has all.
@@ -35,11 +35,9 @@ fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
     let (low, high) = bounds.map_or((0.0, 1.0), |(low, high)| (low - 0.05 * (high - low), high));
     let title = node.map_or_else(|| "Bandwidth by region of memory".to_owned(), |n| format!("Bandwidth by region of node {n}"));
     let size = set.ms.first().map(|m| format!("{} of {}", count(set.ms.len(), "region", "regions"), human(m.evidence.buffer)));
-    let who = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", wording::cpus(c)));
-    let lowest = "the axis does not begin at 0";
-    let texts = [size.unwrap_or_default(), who.unwrap_or_default(), common_pages(std::slice::from_ref(&set)), lowest.to_owned()];
-    let mut caption = Caption::new(set.title(&title), about(&texts.each_ref().map(String::as_str)));
-    notes(&mut caption, std::slice::from_ref(&set), true);
+    let readers = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", wording::cpus(c)));
+    let parts = [size.unwrap_or_default(), readers.unwrap_or_default(), "the axis does not begin at 0".to_owned()];
+    let caption = caption(std::slice::from_ref(&set), &title, &parts.each_ref().map(String::as_str), true);
     let names: Vec<String> = set.ms.iter().map(|m| m.at.region.map_or_else(|| "?".to_owned(), |r| r.to_string())).collect();
     let x = Axis::indices("Region", &names, 10);
     let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", low, high, 7));
@@ -50,20 +48,20 @@ fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
         chart.series.push(Series { name: None, colour, samples: part.iter().filter_map(sample).collect(), joined: false });
     }
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses).map(|a| format!(", {a}")).unwrap_or_default();
-    chart.marks = weak
+    chart.point_labels = weak
         .iter()
         .take(NAMED)
         .filter_map(|(i, m)| {
             let Sample { x, y, .. } = sample(&(*i, m))?;
             let name = format!("region {}: {} GB/s{}", names[*i], number(y), address(m));
-            let directions = vec![RIGHT, LEFT, ABOVE, BELOW, UPPER_RIGHT, LOWER_RIGHT, UPPER_LEFT, LOWER_LEFT];
-            Some(Mark { at: (x, y), name, colour: INK, ring: false, optional: false, directions })
+            let directions = [RIGHT, LEFT, ABOVE, BELOW, UPPER_RIGHT, LOWER_RIGHT, UPPER_LEFT, LOWER_LEFT];
+            Some(PointLabel::new((x, y), name, INK, &directions))
         })
         .collect();
     if weak.len() > NAMED {
         let more = count(weak.len() - NAMED, "more weak region is", "more weak regions are");
         chart.caption.notes.push(format!("{more} marked without a name; the JSON result has their addresses."));
     }
-    chart.rules.extend(median.map(|at| Rule { at, vertical: false, name: format!("median {} GB/s", number(at)), colour: GREY }));
+    chart.guides.extend(median.map(|at| Guide::level(at, format!("median {} GB/s", number(at)), GREY)));
     chart
 }

@@ -72,6 +72,14 @@ pub(crate) fn about(parts: &[&str]) -> String {
     parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join("; ")
 }
 
+/// The caption of a panel of these results: its title, what it shows and in which pages, and what is missing or degraded.
+pub(crate) fn caption(sets: &[ResultSet<'_>], title: &str, parts: &[&str], hollow: bool) -> Caption {
+    let pages = common_pages(sets);
+    let mut caption = Caption::new(shared_title(sets, title), about(&[parts, &[pages.as_str()]].concat()));
+    notes(&mut caption, sets, hollow);
+    caption
+}
+
 /// Footnotes on what is missing and what is degraded.
 pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool) {
     let all = || sets.iter().flat_map(|s| &s.ms);

@@ -9,7 +9,7 @@ use super::bars::{Bar, Bars, Row};
 use super::frame::{Caption, Panel};
 use super::heat::{Cell, HeatMap, breaks};
 use super::palette::series;
-use super::source::{ResultSet, about, common_pages, notes};
+use super::source::{ResultSet, caption};
 use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
 use crate::number::{bounds, number};
 
@@ -43,10 +43,9 @@ pub(crate) fn representatives(set: ResultSet<'_>) -> Bars {
         };
         pairs.iter().map(row).collect()
     };
-    let (title, pages) = (set.title("Cache-to-cache transfers"), common_pages(std::slice::from_ref(&set)));
-    let mut caption = Caption::new(title, about(&["ns per line", "home: the node of the line's memory", &pages]));
+    let parts = ["ns per line", "home: the node of the line's memory"];
+    let mut caption = caption(std::slice::from_ref(&set), "Cache-to-cache transfers", &parts, false);
     caption.key = states.iter().enumerate().map(|(i, s)| (series(i), state_name(*s).to_owned())).collect();
-    notes(&mut caption, &[set], false);
     Bars { caption, unit: "ns", rows, limit_name: None }
 }
 
@@ -83,9 +82,7 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
             None => ("Core-to-core latency".to_owned(), ""),
         };
         let part = ResultSet { ms: m.ms, ..set };
-        let pages = common_pages(std::slice::from_ref(&part));
-        let mut caption = Caption::new(part.title(&title), about(&["ns per line", state, &home, &pages]));
-        notes(&mut caption, std::slice::from_ref(&part), false);
+        let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
         Box::new(map(caption, &part)) as Box<dyn Panel>
     };
     pair_maps(&set.ms).into_iter().map(map).collect()

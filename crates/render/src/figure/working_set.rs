@@ -3,7 +3,7 @@
 use memgauge_core::units::Bytes;
 
 use super::axis::Axis;
-use super::chart::{Band, Chart, Mark, Sample, Series};
+use super::chart::{Band, Chart, PointLabel, Sample, Series};
 use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
 use super::layout::Figure;
@@ -120,14 +120,11 @@ impl WorkingSet {
             chart.series.push(Series { name, colour: series(i), samples, joined: true });
             if self.lines.len() <= LABELLED {
                 let colour = if self.lines.len() == 1 { INK } else { text_of(series(i)) };
-                chart.marks.extend(line.plateaus.iter().map(|(from, to, value)| Mark {
+                chart.point_labels.extend(line.plateaus.iter().map(|(from, to, value)| {
                     // The middle of a level on a logarithmic axis.
-                    at: ((from.0.max(1) as f64 * to.0.max(1) as f64).sqrt(), *value),
-                    name: format!("{} {}", number(*value), self.unit),
-                    colour,
-                    ring: false,
-                    optional: false,
-                    directions: vec![ABOVE, BELOW, UPPER_LEFT, LOWER_RIGHT],
+                    let middle = (from.0.max(1) as f64 * to.0.max(1) as f64).sqrt();
+                    let name = format!("{} {}", number(*value), self.unit);
+                    PointLabel::new((middle, *value), name, colour, &[ABOVE, BELOW, UPPER_LEFT, LOWER_RIGHT])
                 }));
             }
         }
