@@ -63,7 +63,7 @@ fn row(mix: Option<Mix>, detail: Option<String>, found: &[Option<&Measurement>])
     }
 }
 
-/// What tells results of one mix apart.
+/// What distinguishes results of one mix.
 fn variant(at: &Coordinates) -> String {
     let parts =
         [at.cpus.as_ref().map(wording::cpus), at.memory_node.map(|n| format!("node {n}")), at.delay_cycles.map(|d| format!("delay {d}"))];

@@ -1,4 +1,4 @@
-//! Level bars with their values beside them.
+//! Horizontal bars with their values beside them.
 
 use memgauge_core::result::Measurement;
 
@@ -21,7 +21,7 @@ const DETAILS: f64 = 260.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) colour: Colour,
-    /// `None`: not measured, which is said in its place.
+    /// `None`: "not measured" stands in its place.
     pub(crate) value: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
     /// After the value, such as `±0.4`.
@@ -69,8 +69,8 @@ pub(crate) struct Bars {
 
 impl Bars {
     fn columns(&self) -> (f64, f64) {
-        let widest = |text: fn(&Row) -> &str, most: f64| {
-            self.rows.iter().map(|r| font::width(text(r), LABEL, Weight::Regular)).fold(0.0, f64::max).min(most)
+        let widest = |text: fn(&Row) -> &str, max: f64| {
+            self.rows.iter().map(|r| font::width(text(r), LABEL, Weight::Regular)).fold(0.0, f64::max).min(max)
         };
         let (names, details) = (widest(|r| &r.name, NAMES), widest(|r| &r.detail, DETAILS));
         (names, if details > 0.0 { details + 14.0 } else { 0.0 })
@@ -115,8 +115,8 @@ impl Panel for Bars {
         let room = all().map(|b| widest(self.label(b))).fold(0.0, f64::max) + 22.0;
         let full = (at.0 + WIDTH - room - left).max(60.0);
         let ends = all().flat_map(|b| [b.value, b.interval.map(|i| i.1), b.limit]);
-        let most = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
-        let along = |v: f64| left + if most > 0.0 { (v / most).clamp(0.0, 1.0) * full } else { 0.0 };
+        let highest = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let along = |v: f64| left + if highest > 0.0 { (v / highest).clamp(0.0, 1.0) * full } else { 0.0 };
         let mut y = at.1 + self.caption.above(WIDTH);
         if let (Some(limit), Some(name)) = (self.common_limit(), &self.limit_name) {
             let text = Text::new(name, (along(limit), y + 12.0), LABEL, GREY).anchored(Anchor::End);

@@ -99,10 +99,10 @@ impl HeatMap {
         let mut sorted: Vec<f64> = self.values().collect();
         sorted.sort_by(f64::total_cmp);
         let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else { return Vec::new() };
-        let most = (sorted.len() as f64 * MINORITY) as usize;
+        let max_low = (sorted.len() as f64 * MINORITY) as usize;
         let gap = |i: &usize| if sorted[i - 1] > 0.0 { sorted[*i] / sorted[i - 1] } else { 1.0 };
         let split =
-            (1..=most.min(sorted.len() - 1)).max_by(|a, b| gap(a).total_cmp(&gap(b))).filter(|i| self.separate_low && gap(i) >= LOW_GAP);
+            (1..=max_low.min(sorted.len() - 1)).max_by(|a, b| gap(a).total_cmp(&gap(b))).filter(|i| self.separate_low && gap(i) >= LOW_GAP);
         match split {
             Some(i) => vec![Range { low: sorted[i], high, map: Map::Main }, Range { low, high: sorted[i - 1], map: Map::Near }],
             None => vec![Range { low, high, map: Map::Main }],
@@ -126,12 +126,12 @@ impl HeatMap {
 
     fn layout(&self, at: Point) -> Layout {
         let (r, c) = (self.rows.len(), self.columns.len());
-        let most = r.max(c);
+        let larger = r.max(c);
         let widest = |names: &[String], size: f64| names.iter().map(|n| font::width(n, size, Weight::Regular)).fold(0.0, f64::max);
-        let (cell, text) = if most <= LEGIBLE {
-            let size = if most <= 20 { LABEL } else { 10.5 };
+        let (cell, text) = if larger <= LEGIBLE {
+            let size = if larger <= 20 { LABEL } else { 10.5 };
             let shown: Vec<String> = self.values().map(|v| self.shown(v)).collect();
-            let (low, high): (f64, f64) = match most {
+            let (low, high): (f64, f64) = match larger {
                 0..=4 => (78.0, 44.0),
                 5..=12 => (56.0, 38.0),
                 13..=24 => (38.0, 28.0),
@@ -139,7 +139,7 @@ impl HeatMap {
             };
             ((low.max((widest(&shown, size) + 10.0).ceil()), high), Some(size))
         } else {
-            let side = (DENSE / most as f64).floor().clamp(1.0, 14.0);
+            let side = (DENSE / larger as f64).floor().clamp(1.0, 14.0);
             ((side, side), None)
         };
         let ranges = self.ranges();
@@ -253,8 +253,8 @@ fn key_ticks(range: &Range, high: f64) -> Vec<(f64, String)> {
     if range.high <= range.low {
         return vec![(0.5, number(range.low))];
     }
-    let most = (key_height(high) / 45.0) as usize;
-    let axis = Axis::linear("", range.low, range.high, most.max(2));
+    let max_ticks = (key_height(high) / 45.0) as usize;
+    let axis = Axis::linear("", range.low, range.high, max_ticks.max(2));
     let share = |v: f64| (v - range.low) / (range.high - range.low);
     let inside: Vec<(f64, String)> = axis.ticks.into_iter().filter_map(|t| Some((share(t.value), t.label?))).collect();
     let inside: Vec<_> = inside.into_iter().filter(|(s, _)| (-1e-9..=1.0 + 1e-9).contains(s)).collect();

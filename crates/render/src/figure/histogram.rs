@@ -14,7 +14,7 @@ pub struct Histogram {
     pub title: String,
     /// What was measured and how, in grey below the title.
     pub about: String,
-    /// What the level axis says, with the unit: `Latency (ns)`.
+    /// What the horizontal axis shows, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers: `ns`.
     pub unit: String,
@@ -26,7 +26,7 @@ pub struct Histogram {
     pub notes: Vec<String>,
 }
 
-/// Largest over smallest value from which the level axis is logarithmic.
+/// Largest over smallest value from which the horizontal axis is logarithmic.
 const WIDE: f64 = 20.0;
 
 impl Histogram {
@@ -41,15 +41,15 @@ impl Histogram {
         let total: u64 = bins.iter().map(|b| b.2).sum();
         let (low, high) = bounds(bins.iter().flat_map(|b| [b.0, b.1])).unwrap_or((0.0, 1.0));
         let share = |count: u64| if total > 0 { count as f64 / total as f64 * 100.0 } else { 0.0 };
-        let most = bins.iter().map(|b| share(b.2)).fold(0.0, f64::max);
-        let least = bins.iter().map(|b| b.0).filter(|v| *v > 0.0).fold(high, f64::min);
-        let x = if least > 0.0 && high / least > WIDE {
-            Axis::decades(self.quantity.clone(), least, high)
+        let highest = bins.iter().map(|b| share(b.2)).fold(0.0, f64::max);
+        let lowest = bins.iter().map(|b| b.0).filter(|v| *v > 0.0).fold(high, f64::min);
+        let x = if lowest > 0.0 && high / lowest > WIDE {
+            Axis::decades(self.quantity.clone(), lowest, high)
         } else {
             Axis::linear(self.quantity.clone(), low, high, 9)
         };
         let caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
-        let mut chart = Chart::new(caption, x, Axis::linear("Share of samples (%)", 0.0, most, 6));
+        let mut chart = Chart::new(caption, x, Axis::linear("Share of samples (%)", 0.0, highest, 6));
         // Each bin is a box of two corners over the axis, so that bins of any widths can stand side by side.
         for bin in bins {
             let corner = |x: f64| Sample { x, y: share(bin.2), ..Sample::default() };

@@ -6,7 +6,7 @@ use memgauge_core::traffic::Mix;
 use super::source::measured;
 use crate::number::{number, value_of};
 
-/// A limit of the bus, and who says so.
+/// A limit of the bus, and who states it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Limit {
     /// In GB/s.

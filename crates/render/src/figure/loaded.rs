@@ -65,7 +65,7 @@ fn point(p: &LoadedPoint<'_>) -> Option<Sample> {
     })
 }
 
-/// What tells each curve from the others; nothing for a single one.
+/// What distinguishes each curve from the others; nothing for a single one.
 fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
     // Only what differs within one result: the names of the results tell the machines apart.
     let varies = |f: fn(&Coordinates) -> String| {

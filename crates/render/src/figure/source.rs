@@ -27,7 +27,7 @@ impl<'a> ResultSet<'a> {
         sweeps(&self.ms).into_iter().filter(|s| s.metric == metric).collect()
     }
 
-    /// The title, with what tells it from panels of the same kind.
+    /// The title, with what distinguishes it from panels of the same kind.
     pub(crate) fn title(&self, title: &str) -> String {
         let directory = self.directory.map(|d| format!(", files in {d}")).unwrap_or_default();
         match self.name {

@@ -18,11 +18,11 @@ pub struct WorkingSet {
     pub title: String,
     /// What was measured and how, in grey below the title.
     pub about: String,
-    /// What the vertical axis says, with the unit: `Latency (ns)`.
+    /// What the vertical axis shows, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers of plateaus: `ns`.
     pub unit: String,
-    /// Whether the vertical axis is logarithmic, as latencies need it, whose levels lie decades apart.
+    /// Whether the vertical axis is logarithmic, which latencies need because their levels are decades apart.
     pub logarithmic: bool,
     /// The lines.
     pub lines: Vec<WorkingSetLine>,
@@ -58,10 +58,10 @@ pub struct WorkingSetPoint {
     pub degraded: bool,
 }
 
-/// Labels of plateaus of more lines than this would say the same several times.
+/// With more lines than this, labels of plateaus would repeat each other.
 const LABELLED: usize = 2;
 
-/// Intervals stretch the axis to this many times the values, at most: one wild point must not flatten the levels.
+/// Intervals stretch the axis to this many times the values and no further: one wild point must not flatten the levels.
 const REACH: f64 = 1.5;
 
 impl WorkingSet {
@@ -72,12 +72,12 @@ impl WorkingSet {
 
     /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
     pub(super) fn charts(&self) -> Vec<Chart> {
-        // Without lines there is a chart, too: its notes say why.
+        // A chart without lines still has notes that say why.
         let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MAX_SERIES).collect() };
-        let of = parts.len();
+        let part_count = parts.len();
         let chart = |(part, lines)| {
             let mut chart = self.chart_over(lines, None, None);
-            chart.caption.title.push_str(&part_of(part, of));
+            chart.caption.title.push_str(&part_of(part, part_count));
             chart
         };
         parts.into_iter().enumerate().map(chart).collect()
@@ -89,16 +89,16 @@ impl WorkingSet {
         let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
         let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
         let drawn = |v: &f64| !self.logarithmic || *v > 0.0;
-        let (least, most) = bounds(points().map(|p| p.value).filter(drawn)).unwrap_or((1.0, 10.0));
-        let reach = (least / REACH, most * REACH);
+        let (lowest, highest) = bounds(points().map(|p| p.value).filter(drawn)).unwrap_or((1.0, 10.0));
+        let reach = (lowest / REACH, highest * REACH);
         let intervals = || points().filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]).filter(drawn);
-        let ends = intervals().map(|v| v.clamp(reach.0.min(least), reach.1.max(most)));
-        let (least, most) = bounds(ends.chain([least, most])).unwrap_or((least, most));
+        let ends = intervals().map(|v| v.clamp(reach.0.min(lowest), reach.1.max(highest)));
+        let (lowest, highest) = bounds(ends.chain([lowest, highest])).unwrap_or((lowest, highest));
         let x = Axis::bytes("Working set", low, high, 9);
         let y = if self.logarithmic {
-            Axis::decades(self.quantity.clone(), least, most)
+            Axis::decades(self.quantity.clone(), lowest, highest)
         } else {
-            Axis::linear(self.quantity.clone(), 0.0, most, 7)
+            Axis::linear(self.quantity.clone(), 0.0, highest, 7)
         };
         let mut caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
         let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
