@@ -116,7 +116,7 @@ impl Chart {
         Self { caption, x, y, series: Vec::new(), bands: Vec::new(), guides: Vec::new(), point_labels: Vec::new(), columns: false }
     }
 
-    /// The plot within a panel whose words end at `top`.
+    /// The plot within a panel whose caption ends at `top`.
     fn plot(&self, at: Point, top: f64) -> Area {
         let widest = |ticks: &[Tick]| {
             ticks.iter().filter_map(|t| t.label.as_deref()).map(|l| font::width(l, LABEL, Weight::Regular)).fold(0.0, f64::max)
@@ -136,7 +136,7 @@ impl Chart {
         plot.bottom() - self.y.share(y) * (plot.height - HEADROOM)
     }
 
-    /// The words, with a key when the series' names find no room beside their lines.
+    /// The caption, with a key when there is no room for the names of series beside their lines.
     fn complete(&self, plot: &Area) -> (Caption, Vec<Placed>) {
         let mut caption = self.caption.clone();
         let (placed, all_named) = self.labels(plot, true);

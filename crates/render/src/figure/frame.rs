@@ -21,7 +21,7 @@ pub(crate) trait Panel {
     fn draw(&self, scene: &mut Scene, at: Point);
 }
 
-/// The words around a plot.
+/// Title, explanation, key and notes of a plot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Caption {
     pub(crate) title: String,

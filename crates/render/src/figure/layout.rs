@@ -38,7 +38,7 @@ impl Figure {
         Self { title: title.to_owned(), panels, sources, otherwise: nothing(&[]) }
     }
 
-    /// The same, with other words for a figure without panels.
+    /// Replaces the caption that stands there without any panel.
     pub(super) fn or_caption(self, otherwise: Caption) -> Self {
         Self { otherwise, ..self }
     }

@@ -60,26 +60,26 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     let mut footnotes = Footnotes::new(context.report, ms);
     let mut columns = Vec::new();
     if differ(ms, loaders) {
-        columns.push(Column::words("CPUs").with(ms.iter().map(|m| Cell::text(loaders(m)))));
+        columns.push(Column::text("CPUs").cells(ms.iter().map(|m| Cell::text(loaders(m)))));
     }
     if differ(ms, memory) {
-        columns.push(Column::words("memory").with(ms.iter().map(|m| Cell::text(memory(m)))));
+        columns.push(Column::text("memory").cells(ms.iter().map(|m| Cell::text(memory(m)))));
     }
-    columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
+    columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
     if ms.iter().any(|m| m.at.delay_cycles.is_some()) {
         let delays = ms.iter().map(|m| Cell::text(m.at.delay_cycles.map(|d| d.to_string()).unwrap_or_default()));
-        columns.push(Column::numbers("delay").with(delays));
+        columns.push(Column::numbers("delay").cells(delays));
     }
-    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| footnotes.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
-    columns.push(Column::numbers("read").with(ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))));
-    columns.push(Column::numbers("written").with(ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))));
-    columns.push(Column::numbers("bus").with(ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))));
+    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
+    columns.push(Column::numbers("read").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))));
+    columns.push(Column::numbers("written").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))));
+    columns.push(Column::numbers("bus").cells(ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))));
     if differ(ms, |m| m.evidence.kernel.clone()) {
-        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
     }
     let descriptions = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
-    columns.push(Column::words("what").optional().with(descriptions));
+    columns.push(Column::text("what").optional().cells(descriptions));
     page.table(&grid(columns, page.width));
     limits(page, ms);
     footnotes.print(page, &mut context.advised);
@@ -215,20 +215,20 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let mut columns = Vec::new();
     if mixes.len() > 1 {
-        columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
+        columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
     }
-    columns.push(Column::numbers("CPUs").with(ms.iter().map(|m| Cell::text(thread_count(m).to_string()))));
-    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| footnotes.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
+    columns.push(Column::numbers("CPUs").cells(ms.iter().map(|m| Cell::text(thread_count(m).to_string()))));
+    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
     let per_cpu = ms.iter().map(|m| value_of(&m.estimate).map(|v| v / thread_count(m).max(1) as f64));
-    columns.push(Column::numbers("per CPU").with(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
+    columns.push(Column::numbers("per CPU").cells(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
     let bars =
         ms.iter().map(|m| Cell::text(value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default()));
-    columns.push(Column::words("").optional().with(bars));
+    columns.push(Column::text("").optional().cells(bars));
     let names = ms.iter().map(|m| Cell::text(m.at.cpus.as_ref().map(wording::ids).unwrap_or_default()));
-    columns.push(Column::words("which").optional().with(names));
+    columns.push(Column::text("which").optional().cells(names));
     if ms.iter().any(|m| m.evidence.kernel != ms[0].evidence.kernel) {
-        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
     }
     page.table(&grid(columns, page.width));
     limits(page, &ms);

@@ -62,14 +62,14 @@ pub(super) fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footn
     // The head says CPU, so that the names of two fit beside the numbers.
     let cpu = |id: Option<u32>| id.map_or(String::new(), |id| context.cpu_name(id).replacen("CPU ", "", 1));
     let mut columns = vec![
-        Column::words("reader CPU").with(pairs.iter().map(|(_, p)| Cell::text(cpu(p.0)))),
-        Column::words("holder CPU").with(pairs.iter().map(|(_, p)| Cell::text(cpu(p.1)))),
-        Column::words("relation").with(pairs.iter().map(|(relation, _)| Cell::text(relation.name()))),
-        Column::words("home").with(pairs.iter().map(|(_, p)| p.2.map_or(Cell::Blank, |n| Cell::text(wording::node(Some(n)))))),
+        Column::text("reader CPU").cells(pairs.iter().map(|(_, p)| Cell::text(cpu(p.0)))),
+        Column::text("holder CPU").cells(pairs.iter().map(|(_, p)| Cell::text(cpu(p.1)))),
+        Column::text("relation").cells(pairs.iter().map(|(relation, _)| Cell::text(relation.name()))),
+        Column::text("home").cells(pairs.iter().map(|(_, p)| p.2.map_or(Cell::Blank, |n| Cell::text(wording::node(Some(n)))))),
     ];
     for (state, head) in STATES {
         let find = |pair| ms.iter().copied().find(|m| m.at.state == state && transfers::pair(m) == pair);
-        columns.push(Column::numbers(head).with(pairs.iter().map(|(_, p)| footnotes.cell(find(*p)))));
+        columns.push(Column::numbers(head).cells(pairs.iter().map(|(_, p)| footnotes.cell(find(*p)))));
     }
     page.table(&grid(columns, page.width));
 }
@@ -120,9 +120,9 @@ fn by_relation(ms: &[&Measurement], topology: &Topology, width: usize) -> Vec<St
     let groups = transfers::by_relation(ms, topology);
     let state = |state| STATES.into_iter().find(|(s, _)| *s == state).map_or("", |(_, name)| name);
     let mut columns = vec![
-        Column::words("relation").with(groups.keys().map(|k| Cell::text(k.0.name()))),
-        Column::words("state").with(groups.keys().map(|k| Cell::text(state(k.1)))),
-        Column::numbers("pairs").with(groups.values().map(|v| Cell::text(v.len().to_string()))),
+        Column::text("relation").cells(groups.keys().map(|k| Cell::text(k.0.name()))),
+        Column::text("state").cells(groups.keys().map(|k| Cell::text(state(k.1)))),
+        Column::numbers("pairs").cells(groups.values().map(|v| Cell::text(v.len().to_string()))),
     ];
     columns.extend(spread_columns(groups.values()));
     grid(columns, width)

@@ -79,8 +79,8 @@ fn single_cells(page: &mut Page, all: &[Counted<'_>]) -> Vec<CounterMetric> {
         return shown;
     }
     let shown = main_metrics(all);
-    let mut columns = vec![Column::words("of").with(all.iter().map(|(m, _)| Cell::text(head(m))))];
-    columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().with(all.iter().map(|(_, c)| cell(c, *m)))));
+    let mut columns = vec![Column::text("of").cells(all.iter().map(|(m, _)| Cell::text(head(m))))];
+    columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().cells(all.iter().map(|(_, c)| cell(c, *m)))));
     page.table(&grid(columns, page.width));
     shown
 }
@@ -97,10 +97,10 @@ fn by_working_set(page: &mut Page, report: &Report, all: &[Counted<'_>]) -> Vec<
         page.gap();
         page.text(Style::Plain, INDENT, INDENT, &format!("{quantity} by working set, {}", sweep::measured_by(&curve.at)));
         let sizes = points.iter().map(|(m, _)| Cell::text(m.at.working_set.map(size).unwrap_or_default()));
-        let mut columns = vec![Column::numbers("working set").with(sizes)];
+        let mut columns = vec![Column::numbers("working set").cells(sizes)];
         columns.extend(shown.iter().map(|m| {
             let per = points.first().map(|(_, c)| suffix(*m, c)).unwrap_or_default();
-            Column::numbers(format!("{}{per}", title(*m))).optional().with(points.iter().map(|(_, c)| cell(c, *m, "")))
+            Column::numbers(format!("{}{per}", title(*m))).optional().cells(points.iter().map(|(_, c)| cell(c, *m, "")))
         }));
         page.table(&grid(columns, page.width));
         shown_in_all.extend(shown);
@@ -128,9 +128,9 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
     let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
     page.table(&grid(
         vec![
-            Column::words("event").with(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
-            Column::numbers("count").with(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
-            Column::numbers("spread").with(counted.iter().map(|e| spread_of(&e.estimate))),
+            Column::text("event").cells(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
+            Column::numbers("count").cells(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+            Column::numbers("spread").cells(counted.iter().map(|e| spread_of(&e.estimate))),
         ],
         page.width,
     ));
@@ -139,9 +139,9 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
         let value = |e: &Estimate, m: CounterMetric| value_of(e).map_or(Cell::Blank, |v| Cell::number(value(m.definition().unit, v)));
         page.table(&grid(
             vec![
-                Column::words("metric").with(metrics.iter().map(|m| Cell::text(title(m.metric)))),
-                Column::numbers("value").with(metrics.iter().map(|m| value(&m.estimate, m.metric))),
-                Column::numbers("spread").with(metrics.iter().map(|m| match m.unit {
+                Column::text("metric").cells(metrics.iter().map(|m| Cell::text(title(m.metric)))),
+                Column::numbers("value").cells(metrics.iter().map(|m| value(&m.estimate, m.metric))),
+                Column::numbers("spread").cells(metrics.iter().map(|m| match m.unit {
                     MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
                     _ => spread_of(&m.estimate),
                 })),

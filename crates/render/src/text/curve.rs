@@ -33,11 +33,11 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let highest = bounds(points.iter().filter_map(|p| latency(p.latency))).map(|b| b.1);
     let in_flight = points.iter().map(|p| p.bandwidth.and_then(|m| m.lines_in_flight));
     let columns = vec![
-        Column::numbers("delay").with(points.iter().map(|p| p.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
-        Column::numbers("GB/s").with(points.iter().map(|p| footnotes.cell(p.bandwidth))),
-        Column::numbers("ns").with(points.iter().map(|p| footnotes.cell(p.latency))),
-        Column::numbers("in flight").optional().with(in_flight.map(|n| n.map_or(Cell::Blank, |n| Cell::number(number(n))))),
-        Column::words("latency").with(points.iter().map(|p| {
+        Column::numbers("delay").cells(points.iter().map(|p| p.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
+        Column::numbers("GB/s").cells(points.iter().map(|p| footnotes.cell(p.bandwidth))),
+        Column::numbers("ns").cells(points.iter().map(|p| footnotes.cell(p.latency))),
+        Column::numbers("in flight").optional().cells(in_flight.map(|n| n.map_or(Cell::Blank, |n| Cell::number(number(n))))),
+        Column::text("latency").cells(points.iter().map(|p| {
             let shape = latency(p.latency).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default();
             Cell::text(if p.delay.is_some() && p.delay == knee { format!("{shape} ◂ knee") } else { shape })
         })),
@@ -70,11 +70,11 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
     let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(move |s| text(s).map_or(Cell::Blank, Cell::text));
     let lines = grid(
         vec![
-            Column::numbers("of the peak").with(texts(|s| Some(format!("{} %", s.percent)))),
-            Column::numbers("reached").with(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
-            Column::numbers("delay").with(texts(|s| Some(s.delay_cycles?.to_string()))),
-            Column::numbers("GB/s").with(summary.shares.iter().map(|s| value(&s.bandwidth))),
-            Column::numbers("ns").with(summary.shares.iter().map(|s| value(&s.latency))),
+            Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
+            Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
+            Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
+            Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
+            Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
         ],
         page.width,
     );

@@ -33,15 +33,15 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
             sizes.iter().map(batch).collect::<Vec<_>>().join(" and of "),
         ),
     );
-    let mut columns = vec![Column::words(head).with(rows.iter().map(|(m, _)| Cell::text(name(m))))];
-    columns.push(Column::numbers("batches").with(rows.iter().map(|(_, d)| Cell::text(d.samples.to_string()))));
+    let mut columns = vec![Column::text(head).cells(rows.iter().map(|(m, _)| Cell::text(name(m))))];
+    columns.push(Column::numbers("batches").cells(rows.iter().map(|(_, d)| Cell::text(d.samples.to_string()))));
     for percent in first.percentiles.iter().map(|p| p.percent) {
         let column = Column::numbers(format!("{percent} %"));
         let column = if OPTIONAL.contains(&percent) { column.optional() } else { column };
         let value = |d: &Distribution| d.percentile(percent).map_or(Cell::Blank, |ns| Cell::number(number(ns)));
-        columns.push(column.with(rows.iter().map(|(_, d)| value(d))));
+        columns.push(column.cells(rows.iter().map(|(_, d)| value(d))));
     }
-    columns.push(Column::numbers("max").with(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
+    columns.push(Column::numbers("max").cells(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
     let lines = grid(columns, page.width);
     page.table(&lines);
 }

@@ -113,22 +113,22 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>,
     let kind = |cpu: Option<u32>| context.report.machine.topology.cpu(cpu?).and_then(|c| c.kind.clone());
     let show_kind = pairs.iter().any(|((_, cpu), _)| kind(*cpu).is_some());
     let mut columns = vec![
-        Column::words("CPU")
-            .with(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu))))),
-        Column::words("memory").with(pairs.iter().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
+        Column::text("CPU")
+            .cells(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu))))),
+        Column::text("memory").cells(pairs.iter().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
     ];
     if show_kind {
         let kinds = pairs.iter().map(|((_, cpu), _)| Cell::text(kind(*cpu).unwrap_or_default()));
-        columns.insert(1, Column::words("core").with(kinds));
+        columns.insert(1, Column::text("core").cells(kinds));
     }
     let mut values = |order| -> Vec<Cell> { pairs.iter().map(|(row, memory)| footnotes.cell(cells.get(*row, *memory, order))).collect() };
-    columns.push(Column::numbers("window-local").with(values(ChaseOrder::WindowLocal)));
-    columns.push(Column::numbers("full-random").with(values(ChaseOrder::FullRandom)));
-    columns.push(Column::numbers("sequential").optional().with(values(ChaseOrder::Sequential)));
+    columns.push(Column::numbers("window-local").cells(values(ChaseOrder::WindowLocal)));
+    columns.push(Column::numbers("full-random").cells(values(ChaseOrder::FullRandom)));
+    columns.push(Column::numbers("sequential").optional().cells(values(ChaseOrder::Sequential)));
     let translation = pairs.iter().map(|(row, memory)| cells.translation(*row, *memory).map_or(Cell::Blank, |t| Cell::number(signed(t))));
-    columns.push(Column::numbers("translation").with(translation));
+    columns.push(Column::numbers("translation").cells(translation));
     let claims = pairs.iter().map(|((node, _), memory)| context.claimed_ns(*node, *memory).map_or(Cell::Blank, Cell::number));
-    columns.push(Column::numbers("firmware").with(claims));
+    columns.push(Column::numbers("firmware").cells(claims));
     grid(columns, width)
 }
 
@@ -187,9 +187,9 @@ fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String
         groups.entry((row.0, memory)).or_default().extend(cells.value(row, memory, cells.primary()));
     }
     let mut columns = vec![
-        Column::words("CPUs of").with(groups.keys().map(|(node, _)| Cell::text(wording::node(*node)))),
-        Column::words("memory").with(groups.keys().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
-        Column::numbers("CPUs").with(groups.values().map(|g| Cell::number(g.len().to_string()))),
+        Column::text("CPUs of").cells(groups.keys().map(|(node, _)| Cell::text(wording::node(*node)))),
+        Column::text("memory").cells(groups.keys().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
+        Column::numbers("CPUs").cells(groups.values().map(|g| Cell::number(g.len().to_string()))),
     ];
     columns.extend(spread_columns(groups.values()));
     grid(columns, width)

@@ -162,17 +162,17 @@ fn caches(page: &mut Page, t: &Topology) {
     let ways = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
     let lines = grid(
         vec![
-            Column::words("level").with(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
-            Column::numbers("each").with(kinds.keys().map(|k| Cell::text(human(k.1)))),
-            Column::numbers("instances").with(kinds.values().map(|v| Cell::text(v.len().to_string()))),
-            Column::numbers("total").with(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
-            Column::words("shared by").with(kinds.iter().map(|(k, v)| {
+            Column::text("level").cells(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
+            Column::numbers("each").cells(kinds.keys().map(|k| Cell::text(human(k.1)))),
+            Column::numbers("instances").cells(kinds.values().map(|v| Cell::text(v.len().to_string()))),
+            Column::numbers("total").cells(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
+            Column::text("shared by").cells(kinds.iter().map(|(k, v)| {
                 let example = v.first().map(|c| wording::ids(c)).unwrap_or_default();
                 let dots = if v.len() > 1 { ", …" } else { "" };
                 Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
             })),
-            Column::numbers("line").optional().with(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
-            Column::numbers("ways").optional().with(kinds.keys().map(|k| ways(k.4))),
+            Column::numbers("line").optional().cells(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
+            Column::numbers("ways").optional().cells(kinds.keys().map(|k| ways(k.4))),
         ],
         page.width,
     );
@@ -191,14 +191,14 @@ fn nodes(page: &mut Page, t: &Topology) {
     let side = |n: &Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
     let lines = grid(
         vec![
-            Column::words("node").with(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
-            Column::words("CPUs")
-                .with(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
+            Column::text("node").cells(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
+            Column::text("CPUs")
+                .cells(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
             Column::numbers("memory")
-                .with(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
-            Column::numbers("free").with(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
-            Column::words("memory-side cache").with(t.nodes.iter().map(|n| Cell::text(side(n)))),
-            Column::words("huge pages free").with(t.nodes.iter().map(|n| Cell::text(pools(n)))),
+                .cells(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
+            Column::numbers("free").cells(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
+            Column::text("memory-side cache").cells(t.nodes.iter().map(|n| Cell::text(side(n)))),
+            Column::text("huge pages free").cells(t.nodes.iter().map(|n| Cell::text(pools(n)))),
         ],
         page.width,
     );
@@ -248,13 +248,13 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
     let gbs = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::number(number(v as f64 / 1e3)));
     let lines = grid(
         vec![
-            Column::words("memory").with(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
-            Column::words("from nodes").with(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
-            Column::words("initiators").optional().with(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
-            Column::numbers("read ns").with(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
-            Column::numbers("write ns").with(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
-            Column::numbers("read GB/s").with(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
-            Column::numbers("write GB/s").with(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
+            Column::text("memory").cells(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
+            Column::text("from nodes").cells(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
+            Column::text("initiators").optional().cells(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
+            Column::numbers("read ns").cells(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
+            Column::numbers("write ns").cells(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
+            Column::numbers("read GB/s").cells(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
+            Column::numbers("write GB/s").cells(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
         ],
         page.width,
     );

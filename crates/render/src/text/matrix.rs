@@ -21,8 +21,8 @@ pub(super) fn matrix<R, C>(
     columns: &[(C, String)],
     mut cell: impl FnMut(&R, &C) -> Cell,
 ) {
-    let lead = Column::words(corner).with(rows.iter().map(|(_, name)| Cell::text(name.as_str())));
-    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str()).with(rows.iter().map(|(row, _)| cell(row, key)));
+    let lead = Column::text(corner).cells(rows.iter().map(|(_, name)| Cell::text(name.as_str())));
+    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str()).cells(rows.iter().map(|(row, _)| cell(row, key)));
     let columns: Vec<Column> = columns.iter().map(&mut column).collect();
     for block in blocks(&lead, &columns, page.width) {
         page.table(&block);
@@ -50,8 +50,8 @@ pub(super) fn spread_columns<'g>(groups: impl Iterator<Item = &'g Vec<f64>> + Cl
     let cell = |v: Option<f64>| v.map_or(Cell::Blank, |v| Cell::number(number(v)));
     let ends = |group: &Vec<f64>| bounds(group.iter().copied());
     [
-        Column::numbers("fastest").with(groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
-        Column::numbers("median").with(groups.clone().map(|g| cell(median(g)))),
-        Column::numbers("slowest").with(groups.map(|g| cell(ends(g).map(|b| b.1)))),
+        Column::numbers("fastest").cells(groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
+        Column::numbers("median").cells(groups.clone().map(|g| cell(median(g)))),
+        Column::numbers("slowest").cells(groups.map(|g| cell(ends(g).map(|b| b.1)))),
     ]
 }

@@ -17,9 +17,9 @@ pub(super) fn list(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mut footnotes = Footnotes::new(context.report, ms);
     let lines = grid(
         vec![
-            Column::words("what").with(ms.iter().map(|m| Cell::text(wording::coordinates(&m.at)))),
-            Column::numbers("value").with(ms.iter().map(|m| footnotes.cell(Some(m)))),
-            Column::words("unit").with(ms.iter().map(|m| Cell::text(unit(m.unit)))),
+            Column::text("what").cells(ms.iter().map(|m| Cell::text(wording::coordinates(&m.at)))),
+            Column::numbers("value").cells(ms.iter().map(|m| footnotes.cell(Some(m)))),
+            Column::text("unit").cells(ms.iter().map(|m| Cell::text(unit(m.unit)))),
         ],
         page.width,
     );

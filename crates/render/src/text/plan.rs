@@ -148,23 +148,23 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
     let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
     let mut columns = Vec::new();
     if chases {
-        columns.push(Column::words(reader).with(rows.iter().map(|r| cpu(r.cpu))));
+        columns.push(Column::text(reader).cells(rows.iter().map(|r| cpu(r.cpu))));
     }
-    columns.push(Column::words("holder").with(rows.iter().map(|r| cpu(r.holder))));
+    columns.push(Column::text("holder").cells(rows.iter().map(|r| cpu(r.holder))));
     let loaders = |r: &Row| if r.loaders.is_empty() { Cell::Blank } else { Cell::text(wording::ids(&r.loaders)) };
-    columns.push(Column::words(if chases { "load" } else { "CPUs" }).with(rows.iter().map(loaders)));
-    columns.push(Column::words("memory").with(rows.iter().map(|r| Cell::text(r.memory_text()))));
-    columns.push(Column::words("mix").with(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
+    columns.push(Column::text(if chases { "load" } else { "CPUs" }).cells(rows.iter().map(loaders)));
+    columns.push(Column::text("memory").cells(rows.iter().map(|r| Cell::text(r.memory_text()))));
+    columns.push(Column::text("mix").cells(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
     let delay = |r: &Row| r.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string()));
-    columns.push(Column::numbers("delay").with(rows.iter().map(delay)));
-    columns.push(Column::words("states").with(rows.iter().map(|r| Cell::text(states(r)))));
-    columns.push(Column::numbers("buffers").with(rows.iter().map(|r| Cell::text(r.buffers_text()))));
+    columns.push(Column::numbers("delay").cells(rows.iter().map(delay)));
+    columns.push(Column::text("states").cells(rows.iter().map(|r| Cell::text(states(r)))));
+    columns.push(Column::numbers("buffers").cells(rows.iter().map(|r| Cell::text(r.buffers_text()))));
     if differ(rows, Row::pages_text) {
-        columns.push(Column::words("pages").with(rows.iter().map(|r| Cell::text(r.pages_text()))));
+        columns.push(Column::text("pages").cells(rows.iter().map(|r| Cell::text(r.pages_text()))));
     }
-    columns.push(Column::words("kernels").optional().with(rows.iter().map(|r| Cell::text(r.kernels.join(", ")))));
+    columns.push(Column::text("kernels").optional().cells(rows.iter().map(|r| Cell::text(r.kernels.join(", ")))));
     if differ(rows, |r| r.detail.clone()) && rows.iter().all(|r| r.detail.chars().count() <= LONGEST) {
-        columns.push(Column::words(DETAIL_HEAD).optional().with(rows.iter().map(|r| Cell::text(r.detail.clone()))));
+        columns.push(Column::text(DETAIL_HEAD).optional().cells(rows.iter().map(|r| Cell::text(r.detail.clone()))));
     }
     grid(columns, width)
 }

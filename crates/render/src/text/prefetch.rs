@@ -24,10 +24,10 @@ pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     let read: Vec<&PrefetchGroup> = state.groups.iter().filter(|g| g.value.is_some()).collect();
     if !read.is_empty() {
         let columns = vec![
-            Column::words("CPUs").with(read.iter().map(|g| Cell::text(wording::ids(&g.cpus)))),
-            Column::numbers("value").with(read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
-            Column::words("on").with(read.iter().map(|g| Cell::text(names(&g.on)))),
-            Column::words("off").with(read.iter().map(|g| Cell::text(names(&g.off)))),
+            Column::text("CPUs").cells(read.iter().map(|g| Cell::text(wording::ids(&g.cpus)))),
+            Column::numbers("value").cells(read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
+            Column::text("on").cells(read.iter().map(|g| Cell::text(names(&g.on)))),
+            Column::text("off").cells(read.iter().map(|g| Cell::text(names(&g.off)))),
         ];
         page.table(&grid(columns, page.width));
     }
@@ -78,11 +78,11 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, experiment, order }))).collect()
     };
     let columns = vec![
-        Column::words("memory").with(rows.iter().map(|r| Cell::text(wording::node(r.0)))),
-        Column::words("prefetchers").with(rows.iter().map(|r| Cell::text(r.1.map_or("?", PrefetchRequest::name)))),
-        Column::numbers("read GB/s").with(cells(Experiment::Bandwidth, None)),
-        Column::numbers("sequential ns").with(cells(Experiment::IdleLatency, SEQUENTIAL)),
-        Column::numbers("random ns").with(cells(Experiment::IdleLatency, RANDOM)),
+        Column::text("memory").cells(rows.iter().map(|r| Cell::text(wording::node(r.0)))),
+        Column::text("prefetchers").cells(rows.iter().map(|r| Cell::text(r.1.map_or("?", PrefetchRequest::name)))),
+        Column::numbers("read GB/s").cells(cells(Experiment::Bandwidth, None)),
+        Column::numbers("sequential ns").cells(cells(Experiment::IdleLatency, SEQUENTIAL)),
+        Column::numbers("random ns").cells(cells(Experiment::IdleLatency, RANDOM)),
     ];
     page.table(&grid(columns, page.width));
     footnotes.print(page, &mut context.advised);

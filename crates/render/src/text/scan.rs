@@ -54,17 +54,17 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     let mut footnotes = Footnotes::new(context.report, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
     let mut columns = vec![
-        Column::words("region").with(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
-        Column::words("physical address").with(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
-        Column::numbers("GB/s").with(listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::text("region").cells(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
+        Column::text("physical address").cells(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
+        Column::numbers("GB/s").cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
     ];
     let against = |m: &Measurement| Some((value_of(&m.estimate)? / median? - 1.0) * 100.0);
     columns.push(
         Column::numbers("from median")
             .optional()
-            .with(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
+            .cells(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
     );
-    columns.push(Column::words("").with(listed.iter().map(|m| Cell::text(verdict_word(m)))));
+    columns.push(Column::text("").cells(listed.iter().map(|m| Cell::text(verdict_word(m)))));
     page.table(&grid(columns, page.width));
     // The usual advice against these, more time, is not an option of a scan.
     context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
@@ -106,9 +106,9 @@ fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
     }
     let Some(largest) = buckets.iter().map(|b| b.1).max() else { return };
     let columns = vec![
-        Column::words("GB/s").with(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
-        Column::numbers("regions").with(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
-        Column::words("").optional().with(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / largest as f64, BAR)))),
+        Column::text("GB/s").cells(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
+        Column::numbers("regions").cells(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
+        Column::text("").optional().cells(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / largest as f64, BAR)))),
     ];
     page.table(&grid(columns, page.width));
 }

@@ -52,9 +52,9 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
         Cell::text(level.map_or(bar.clone(), |name| format!("{bar} ◂ {name}")))
     };
     let columns = vec![
-        Column::numbers("working set").with(listed.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
-        Column::numbers(unit).with(listed.iter().map(|m| footnotes.cell(Some(m)))),
-        Column::words(if latency { "latency" } else { "bandwidth" }).optional().with(listed.iter().map(shape)),
+        Column::numbers("working set").cells(listed.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
+        Column::numbers(unit).cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::text(if latency { "latency" } else { "bandwidth" }).optional().cells(listed.iter().map(shape)),
     ];
     page.table(&grid(columns, page.width));
     footnotes.print(page, &mut context.advised);
@@ -107,18 +107,18 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
     let last = summary.levels.len() - 1;
     let lines = grid(
         vec![
-            Column::words("level").with(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
-            Column::numbers(unit).with(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
-            Column::words("95 %").optional().with(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
-            Column::words("flat").with(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
-            Column::words("ends between").with(summary.levels.iter().enumerate().map(|(i, l)| {
+            Column::text("level").cells(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
+            Column::numbers(unit).cells(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
+            Column::text("95 %").optional().cells(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
+            Column::text("flat").cells(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
+            Column::text("ends between").cells(summary.levels.iter().enumerate().map(|(i, l)| {
                 Cell::text(match &l.knee {
                     Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
                     None if i == last => "not seen".to_owned(),
                     None => String::new(),
                 })
             })),
-            Column::words("described as").with(summary.levels.iter().map(|l| Cell::text(described(l)))),
+            Column::text("described as").cells(summary.levels.iter().map(|l| Cell::text(described(l)))),
         ],
         page.width,
     );
