@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::time::Instant;
 
 use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
+use memgauge_core::estimate::Estimate;
 use memgauge_core::note::Note;
-use memgauge_core::result::Estimate;
 use memgauge_core::stats;
 use memgauge_linux::perf::{self, Catalogue, Choice, Counting, EventSet, PerfError};
 use memgauge_linux::{child, clock, sysfs};

@@ -16,13 +16,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
-use memgauge_core::findings::HealthStatus;
+use memgauge_core::conclusions::{advise, findings, levels, limit, scan};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{self, Plan, PlanError};
-use memgauge_core::result::{Moment, Report, SCHEMA_VERSION, Timing, Tool};
-use memgauge_core::scan;
+use memgauge_core::plan::{self, Plan};
+use memgauge_core::planner::PlanError;
+use memgauge_core::result::{HealthStatus, Moment, Report, SCHEMA_VERSION, Timing, Tool};
 use memgauge_core::topology::Machine;
-use memgauge_core::{advise, findings, levels, limit};
 use memgauge_engine::{LoopError, Setting};
 use memgauge_linux::clock::{self, Clock};
 use memgauge_linux::directory::{self, DirectoryError};
@@ -99,7 +98,7 @@ fn measure(request: Request) -> anyhow::Result<ExitCode> {
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known of this machine's CPUs only; another machine is planned without naming any.
     let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
-    let plan = plan::plan(&spec, &machine, &kernels)?;
+    let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
     if planning.plan {
         output::show_plan(&plan, &machine, &output)?;
         return Ok(ExitCode::SUCCESS);

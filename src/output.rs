@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{Report, SCHEMA_VERSION};
-use memgauge_core::scan;
 use memgauge_core::topology::Machine;
 use memgauge_render::{Format, Json, Named, Text};
 

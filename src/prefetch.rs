@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, PrefetchRequest, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step};
-use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchRequest, PrefetchState, PrefetchStatus, Processor, Read};
-use memgauge_core::result::{
-    Coordinates, Estimate, Evidence, Experiment, Measurement, Metric, Quality, QualityLevel, Report, SetUp, Unit, Verdict,
-};
+use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchState, PrefetchStatus, Processor, Read};
+use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report, SetUp, Verdict};
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
@@ -260,7 +260,7 @@ impl Hold {
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(asked) == PrefetchRequest::Off;
-        if let Some(note) = prefetchers::contradicted(report.results.iter().filter(off)) {
+        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.results.iter().filter(off)) {
             if asked == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
                 state.reason = Some(note.message.clone());
@@ -468,12 +468,12 @@ mod tests {
     fn parts_have_their_parts_of_the_time() {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
         let machine = sysfs::read_machine(Path::new("/")).unwrap();
-        let plan = memgauge_core::plan::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);
         assert_eq!((part.steps.len(), part.estimated_s, part.most_s, part.seed), (2, 3.0, 6.0, plan.seed));
         // Real plans are the sum of their steps, of which both states have the same.
-        let plan = memgauge_core::plan::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let (on, off) = plan.steps.split_at(plan.steps.len() / 2);
         let sum = part_of(&plan, on).estimated_s + part_of(&plan, off).estimated_s;
         assert!((sum - plan.estimated_s).abs() < 1e-6 * sum, "{sum} {}", plan.estimated_s);

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use memgauge_core::findings::{self, Health, HealthStatus, Rules};
-use memgauge_core::plan::quick::{ENDS, LIMIT_S, SECOND_ROUND};
-use memgauge_core::result::Report;
+use memgauge_core::conclusions::findings::{self, Rules};
+use memgauge_core::planner::quick::{ENDS, LIMIT_S, SECOND_ROUND};
+use memgauge_core::result::{Health, HealthStatus, Report};
 use memgauge_engine::Setting;
 use memgauge_linux::clock::{self, Clock};
 
@@ -103,7 +103,7 @@ pub(crate) fn conclude(report: &mut Report, known: &Known, run: &Run<'_>) {
         report.environment.core_ghz.extend(outcome.core_ghz);
         report.timing.setup_s += outcome.timing.setup_s;
         report.timing.measuring_s += outcome.timing.measuring_s;
-        memgauge_core::limit::attach(report);
+        memgauge_core::conclusions::limit::attach(report);
         report.ended = clock::moment();
         report.timing.total_s = report.ended.monotonic_ns.saturating_sub(report.started.monotonic_ns) as f64 / 1e9;
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use memgauge_core::findings::{HealthStatus, LEFT_OUT};
-use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::conclusions::findings::LEFT_OUT;
+use memgauge_core::result::{HealthStatus, Measurement, QualityLevel, QualityReason, Report};
 use memgauge_linux::cpu;
 
 use support::{program, report, text};

@@ -10,8 +10,10 @@ use std::process::{Child, Output, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use memgauge_core::prefetchers::{AT_WORK, NOT_EFFECTIVE, PrefetchRequest, PrefetchStatus};
-use memgauge_core::result::{Experiment, Report};
+use memgauge_core::conclusions::prefetchers::{AT_WORK, NOT_EFFECTIVE};
+use memgauge_core::experiment::{Experiment, PrefetchRequest};
+use memgauge_core::prefetchers::PrefetchStatus;
+use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
 
 use registers::Registers;

@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use memgauge_core::plan::LineState;
-use memgauge_core::result::{ChaseOrder, Measurement, Metric, Report};
+use memgauge_core::experiment::{ChaseOrder, LineState, Metric};
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
 
 use support::{MEASURING, program, report, run, text};

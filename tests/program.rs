@@ -12,9 +12,9 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::directory::FileBacking;
-use memgauge_core::findings::HealthStatus;
+use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{ChaseOrder, Experiment, Metric, PageKind, PlacementStatus, QualityLevel, Report};
+use memgauge_core::result::{HealthStatus, PageKind, PlacementStatus, QualityLevel, Report};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 

@@ -11,9 +11,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
-use memgauge_core::plan::quick::{FIRST_ROUND, LIMIT_S};
+use memgauge_core::experiment::Table;
 use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::result::{Report, Table};
+use memgauge_core::planner::quick::{FIRST_ROUND, LIMIT_S};
+use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use snapbox::Data;

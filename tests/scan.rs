@@ -9,7 +9,8 @@ use std::process::Stdio;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use memgauge_core::result::{Experiment, Metric, PlacementStatus, Report};
+use memgauge_core::experiment::{Experiment, Metric};
+use memgauge_core::result::{PlacementStatus, Report};
 
 use support::{MEASURING, program, refused, report, run, temporary, text};
 

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::experiment::{Coordinates, Experiment};
 use memgauge_core::plan::{Plan, Work};
-use memgauge_core::result::{Coordinates, Experiment, Measurement, PlacementStatus, Report};
+use memgauge_core::result::{Measurement, PlacementStatus, Report};
 use memgauge_core::units::IdSet;
 
 use crate::contract::SHARE;

@@ -1,7 +1,7 @@
 //! Options of `memgauge stream` and `memgauge chase`.
 
 use clap::Args;
-use memgauge_core::loops::{LoopKind, LoopSpec};
+use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::Bytes;
 
 use super::probe::OrderArg;

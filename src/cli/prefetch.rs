@@ -1,7 +1,7 @@
 //! Options of `memgauge prefetch`, and the option of the measuring commands.
 
 use clap::{Args, Subcommand, ValueEnum};
-use memgauge_core::prefetchers::PrefetchRequest;
+use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::spec::{Spec, Task};
 
 use super::{Common, Output, Request};

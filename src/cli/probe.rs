@@ -2,9 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use memgauge_core::distribution::DEFAULT_BATCH;
-use memgauge_core::plan::LineState;
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::{Hops, Spec, TransferShape};
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_core::spec::{Spec, TransferShape};
 use memgauge_core::units::{Bytes, IdSet, ParseError};
 
 /// Where the chase's buffer is, and how the chase is timed.

@@ -1,7 +1,7 @@
 //! Options of `memgauge sweep`.
 
 use clap::Args;
-use memgauge_core::result::Metric;
+use memgauge_core::experiment::Metric;
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
@@ -94,7 +94,7 @@ impl SweepArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use memgauge_core::prefetchers::PrefetchRequest;
+    use memgauge_core::experiment::PrefetchRequest;
 
     use super::*;
     use crate::cli::{Asked, Cli};

@@ -1,6 +1,7 @@
 //! Command lines and what they ask for.
 
-use memgauge_core::spec::{PageRequest, ScanSpec, WidthRequest};
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::spec::{ScanSpec, WidthRequest};
 use memgauge_core::traffic::Width;
 
 use super::*;
@@ -122,7 +123,7 @@ fn counters_are_for_the_commands_that_have_windows() {
 
 #[test]
 fn prefetchers_are_left_alone_unless_asked() {
-    use memgauge_core::prefetchers::PrefetchRequest::{Leave, Off, On};
+    use memgauge_core::experiment::PrefetchRequest::{Leave, Off, On};
     for command in ["latency", "bandwidth", "loaded", "c2c", "scan", "sweep", "quick"] {
         assert_eq!(spec(&format!("memgauge {command}")).prefetch, Leave, "{command}");
         assert_eq!(spec(&format!("memgauge {command} --prefetch off")).prefetch, Off, "{command}");

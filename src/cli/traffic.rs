@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use memgauge_core::spec::{LineContent, TrafficSpec};
-use memgauge_core::traffic::{Access, LineUse};
+use memgauge_core::spec::TrafficSpec;
+use memgauge_core::traffic::{Access, LineContent, LineUse};
 use memgauge_core::units::Bytes;
 
 /// Lines of a contents file that are read: more than that repeat too late to be a pattern.

@@ -1,7 +1,8 @@
 //! Values of options: pages, widths, formats, shares and rates.
 
 use clap::ValueEnum;
-use memgauge_core::spec::{PageRequest, WidthRequest};
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::spec::WidthRequest;
 use memgauge_core::traffic::Width;
 use memgauge_core::units::ParseError;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::spec::{LineContent, Place, SecondStream, ThreadSpec};
-use memgauge_core::traffic::{Access, Mix};
+use memgauge_core::spec::{Place, SecondStream, ThreadSpec};
+use memgauge_core::traffic::{Access, LineContent, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::letters::{list, mix, size, whole};

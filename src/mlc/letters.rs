@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use memgauge_core::spec::PageRequest;
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 

@@ -14,11 +14,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use memgauge_core::conclusions::scan;
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Severity;
-use memgauge_core::plan::{self, KernelRow, Plan, PlanError, Work};
+use memgauge_core::plan::{self, KernelRow, Plan, Work};
+use memgauge_core::planner::PlanError;
 use memgauge_core::result::{Measurement, Report};
-use memgauge_core::scan;
-use memgauge_core::spec::{PageRequest, Spec};
+use memgauge_core::spec::Spec;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_linux::clock::Clock;
@@ -200,7 +202,7 @@ impl Runner<'_> {
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
         let machine = sysfs::read_machine(self.root)?;
-        let plans = specs.iter().map(|spec| plan::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
+        let plans = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             for plan in &plans {
                 let _ = write!(io::stderr().lock(), "{}", plan_text(plan, &machine, WIDTH));

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::{KernelRow, LineState};
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::{BandwidthShape, Hops, LatencyShape, Place, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_core::plan::KernelRow;
+use memgauge_core::spec::{BandwidthShape, LatencyShape, Place, Spec, Task, TransferShape, WidthRequest};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -136,7 +136,7 @@ impl Asker<'_> {
         let l = self.letters;
         let wording = Wording {
             one_thread_per_core: l.one_thread_per_core,
-            large_pages: specs.iter().any(|s| s.pages != memgauge_core::spec::PageRequest::Auto),
+            large_pages: specs.iter().any(|s| s.pages != memgauge_core::experiment::PageRequest::Auto),
             searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
             only_reads: l.shared,
             more_mixes: true,
@@ -222,9 +222,9 @@ impl Asker<'_> {
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
         spec.keep_awake = l.keep_awake.clone();
         spec.memory_dir = l.directory.as_deref().map(self.here.directory).transpose()?;
-        if spec.memory_dir.is_some() && spec.pages != memgauge_core::spec::PageRequest::Auto {
+        if spec.memory_dir.is_some() && spec.pages != memgauge_core::experiment::PageRequest::Auto {
             self.note("-L, -h: no effect with -J: the file system chooses the pages of its files");
-            spec.pages = memgauge_core::spec::PageRequest::Auto;
+            spec.pages = memgauge_core::experiment::PageRequest::Auto;
         }
         match l.node {
             Some(_) if l.directory.is_some() => self.note("-j: no effect with -J"),

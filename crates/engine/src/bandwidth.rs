@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use memgauge_core::counters::WorkUnit;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Coordinates, Experiment, Metric};
 
 use crate::crew::{Deeds, window_gbs};
 use crate::session::{BURST_WINDOWS, CellError, Session, WINDOW};

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::plan::{BufferPlan, Plan, Probe, Work};
-use memgauge_core::result::{ChaseOrder, PageKind, SetUp};
+use memgauge_core::result::{PageKind, SetUp};
 use memgauge_core::units::Bytes;
 use memgauge_linux::memory::{Buffer, MemoryErrorKind};
 

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
-use memgauge_core::result::ChaseOrder;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_linux::cpu;
 use memgauge_linux::memory::Buffer;
@@ -160,8 +160,8 @@ fn in_parallel(count: usize, cpus: &IdSet, work: impl Fn(Range<usize>) + Sync) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::spec::PageRequest;
     use memgauge_kernels as kernels;
     use memgauge_linux::clock::Clock;
 

@@ -482,8 +482,8 @@ mod tests {
     use crate::burst::Loaded;
     use crate::burst::Trace;
     use crate::team::Disturbance;
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::OwnTraffic;
-    use memgauge_core::spec::PageRequest;
 
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();

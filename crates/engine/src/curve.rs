@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use memgauge_core::conclusions::curve;
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::curve;
-use memgauge_core::distribution::Recorder;
+use memgauge_core::distribution::{Distribution, Recorder};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{
-    ChaseOrder, Coordinates, CurvePoint, CurveSummary, Distribution, Estimate, Evidence, Experiment, Metric, Placement,
-};
-use memgauge_core::spec::Hops;
+use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use memgauge_core::plan::{BufferPlan, Handoff, LineState, Probe};
-use memgauge_core::result::{Coordinates, Evidence, Experiment, Metric, Placement, Pushes};
+use memgauge_core::experiment::{Coordinates, Experiment, LineState, Metric};
+use memgauge_core::plan::{BufferPlan, Handoff, Probe};
+use memgauge_core::result::{Evidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_linux::clock::Clock;
@@ -273,8 +274,7 @@ pub(crate) fn protocol(plan: &Handoff) -> String {
 mod tests {
     use super::*;
     use crate::chain::{self, Order};
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::PageRequest;
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
 
     #[test]
     fn three_parties_take_turns_and_push() {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgauge_core::advise;
+use memgauge_core::conclusions::advise;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::distribution::Recorder;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Hops, Metric};
 use memgauge_core::plan::{BufferPlan, Probe};
-use memgauge_core::result::{ChaseOrder, Coordinates, Evidence, Experiment, Metric, Placement, Plateau, PrefetchEvidence};
-use memgauge_core::spec::Hops;
+use memgauge_core::result::{Evidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use memgauge_core::plan::Traffic;
-use memgauge_core::spec::LineContent;
-use memgauge_core::traffic::{Access, LineUse, Width};
+use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_linux::memory::Buffer;
 
@@ -281,8 +280,8 @@ impl Check {
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::spec::PageRequest;
     use memgauge_core::traffic::{Form, Mix};
     use memgauge_core::units::{Bytes, IdSet};
 

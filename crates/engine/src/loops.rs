@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
+use memgauge_core::conclusions::judge;
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::loops::{self, LoopKind, LoopProof, LoopSpec};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table, Unit};
+use memgauge_core::microbench::{self, LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Coordinates, Evidence, Experiment, Measurement, Metric, Noise, Table, Unit};
+use memgauge_core::result::{Evidence, Measurement, Noise};
+use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_core::{judge, stats};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_linux::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_linux::{cpu, noise};
@@ -145,7 +147,7 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
     for index in 0..bytes / 8 {
-        let word = loops::word(spec.seed, index as u64);
+        let word = memgauge_core::microbench::word(spec.seed, index as u64);
         expected ^= word;
         // SAFETY: within the buffer, whose begin is aligned to a page; no other thread uses it.
         unsafe { words.add(index).write(word) };
@@ -153,7 +155,7 @@ fn stream(spec: &LoopSpec, setting: &Setting<'_>, buffer: &Buffer, counted: &mut
     let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
     // A buffer of less than a step has no use for it.
     let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
-    let laps = loops::stream_laps(Bytes(bytes as u64));
+    let laps = memgauge_core::microbench::stream_laps(Bytes(bytes as u64));
     let mut samples = Vec::new();
     let (mut sum, mut mismatches) = (0, 0);
     // The pass before the first warms up: caches, TLBs, the core's clock.
@@ -215,7 +217,7 @@ fn chase(
     let layout = ChaseLayout::new(order, spec.bytes, window, stride, line, spec.seed).map_err(|e| LoopError::Request(e.to_string()))?;
     let start = chain::write(buffer, &laid, &IdSet::new())?;
     let clock = setting.clock;
-    let laps = loops::chase_laps(layout.slots() as u64);
+    let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
     let (_, mut chase) = Chase::new(buffer.clone(), start).exactly(laps * layout.slots() as u64, &clock);
@@ -250,8 +252,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::atomic::AtomicBool;
 
-    use memgauge_core::result::ChaseOrder;
-    use memgauge_core::spec::PageRequest;
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
     use memgauge_linux::clock::Clock;
 
     use super::*;
@@ -301,7 +302,7 @@ mod tests {
             let m = run(LoopKind::Stream, Bytes(bytes), 3);
             assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.001), "{bytes} bytes: {:?}", m.estimate);
             let proof = m.evidence.proof.unwrap();
-            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", loops::checksum(3, bytes)), "{bytes} bytes");
+            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", memgauge_core::microbench::checksum(3, bytes)), "{bytes} bytes");
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);

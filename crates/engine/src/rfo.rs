@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use memgauge_core::limit;
+use memgauge_core::conclusions::limit;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::RfoEvidence;
 use memgauge_core::stats;

@@ -8,12 +8,15 @@ mod sweep;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memgauge_core::conclusions::scan;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Scan, Traffic};
-use memgauge_core::result::{Coordinates, Estimate, Evidence, Experiment, Integrity, Metric, Noise, TrafficRates, Trial};
+use memgauge_core::result::{Evidence, Integrity, Noise, TrafficRates, Trial};
+use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
-use memgauge_core::{scan, stats};
 use memgauge_kernels::{self as kernels, Kernel};
 use memgauge_linux::memory::{Buffer, Scarcity};
 
@@ -153,8 +156,8 @@ impl Session<'_> {
     fn read(&mut self, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result<(), CellError> {
         let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
         let mut done = 0u64;
-        for pass in 0..plan.passes.saturating_add(scan::more_passes(plan.passes)) {
-            for index in scan::pass_order(regions.len(), pass, self.plan.seed) {
+        for pass in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
+            for index in memgauge_core::plan::pass_order(regions.len(), pass, self.plan.seed) {
                 if self.interrupted() {
                     return Err(CellError::Interrupted);
                 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use memgauge_core::judge;
+use memgauge_core::conclusions::judge;
+use memgauge_core::distribution::Distribution;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{BufferPlan, Cell, Plan, Probe, Work};
-use memgauge_core::result::{
-    Checksums, Coordinates, CurveSummary, Distribution, Estimate, Evidence, Experiment, Measurement, Metric, Noise, Plateau, RfoEvidence,
-    Timing, Trial, Unit,
-};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, Noise, Plateau, RfoEvidence, Timing, Trial};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::Kernel;
@@ -59,7 +59,7 @@ pub(crate) enum CellError {
     Team(#[from] TeamError),
     #[error("interrupted before it was measured")]
     Interrupted,
-    #[error("{}", memgauge_core::findings::LEFT_OUT)]
+    #[error("{}", memgauge_core::conclusions::findings::LEFT_OUT)]
     OutOfTime,
     #[error("{0}")]
     Cannot(String),
@@ -325,7 +325,7 @@ impl<'a> Session<'a> {
         let Some(Checksums { passes, mismatches }) = evidence.checksums.filter(|i| i.mismatches > 0) else { return };
         self.note(
             Note::error(
-                memgauge_core::scan::CORRUPTED,
+                memgauge_core::conclusions::scan::CORRUPTED,
                 format!("{}: {mismatches} of {passes} passes read other data than was written", place(at)),
             )
             .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
@@ -510,7 +510,7 @@ fn place(at: &Coordinates) -> String {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use memgauge_core::findings::LEFT_OUT;
+    use memgauge_core::conclusions::findings::LEFT_OUT;
     use memgauge_core::plan::Step;
     use memgauge_core::spec::{LatencyShape, Spec, Task};
 
@@ -528,7 +528,7 @@ mod tests {
             eprintln!("skipped: no sysfs");
             return;
         };
-        let mut plan = memgauge_core::plan::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
         let setting = Setting { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::counters::{Certain, WorkUnit};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Evidence, Experiment, Metric, Noise, Trial};
+use memgauge_core::result::{Evidence, Noise, Trial};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
@@ -151,7 +153,8 @@ impl Session<'_> {
         let crew = self.crew(&sweep.loaders, &sweep.traffic)?;
         let watch = self.watch(crew.first_cpu(), &crew.cpus())?;
         let clock = self.clock();
-        let bounds: Vec<Bytes> = memgauge_core::levels::caches(&self.setting.machine.topology, at).iter().map(|c| c.size).collect();
+        let bounds: Vec<Bytes> =
+            memgauge_core::conclusions::levels::caches(&self.setting.machine.topology, at).iter().map(|c| c.size).collect();
         let level = |size: Bytes| bounds.iter().filter(|b| **b < size).count();
         let mut choice: Option<(usize, Choice)> = None;
         let mut taken = Vec::new();
@@ -190,7 +193,7 @@ impl Session<'_> {
             let estimate = stats::estimate(&groups, self.plan.stop.relative_half_width);
             let mut evidence = deeds.own_evidence(&crew, &chosen, |t| clock.ns(t));
             evidence.buffer = Bytes(size.0 * crew.buffers().len() as u64);
-            let in_memory = memgauge_core::limit::memory_sized(&self.setting.machine.topology, &crew.cpus(), evidence.buffer);
+            let in_memory = memgauge_core::conclusions::limit::memory_sized(&self.setting.machine.topology, &crew.cpus(), evidence.buffer);
             evidence.traffic = estimate.value.map(|gbs| deeds.traffic(gbs, self.known_rfo(), in_memory));
             evidence.coverage = course.coverage;
             let certain = crew.certain_over(self.setting.machine, &chosen, size);

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::result::{Estimate, Noise};
-use memgauge_core::{stats, trend};
+use memgauge_core::conclusions::trend;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::result::Noise;
+use memgauge_core::stats;
 
 use crate::burst::BurstResult;
 use crate::team::Disturbance;

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, LineState, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Handoff, LineState, Probe, Transfers};
-use memgauge_core::result::{Coordinates, Estimate, Evidence, Experiment, Metric, Pushes};
-use memgauge_core::rounds::Rounds;
+use memgauge_core::pairing::Rounds;
+use memgauge_core::plan::{Handoff, Probe, Transfers};
+use memgauge_core::result::{Evidence, Pushes};
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
 use memgauge_linux::memory::Buffer;
@@ -200,7 +202,7 @@ impl Session<'_> {
             for (home, plan) in end.buffers.iter().enumerate() {
                 let buffer = self.allocate(plan)?;
                 let probe = Probe { cpu: end.cpu, buffer: plan.clone(), stride: transfers.stride, window };
-                let order = transfers.order.unwrap_or(memgauge_core::result::ChaseOrder::WindowLocal);
+                let order = transfers.order.unwrap_or(memgauge_core::experiment::ChaseOrder::WindowLocal);
                 let start = self.chain_start(&probe, plan.bytes, order, &buffer, nth as u64)?;
                 places.insert((end.cpu, home), (buffer, start));
                 if self.interrupted() {
@@ -342,7 +344,7 @@ mod tests {
         spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
         spec.size = Some(Bytes::mib(4));
         spec.time = Some(Duration::from_millis(150));
-        let Ok(plan) = memgauge_core::plan::plan(&spec, &machine, &[]) else {
+        let Ok(plan) = memgauge_core::planner::plan(&spec, &machine, &[]) else {
             eprintln!("skipped: fewer than two cores");
             return;
         };

@@ -10,9 +10,9 @@
 use std::path::Path;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
-use memgauge_core::spec::PageRequest;
 use memgauge_core::units::{Bytes, IdSet};
 
 mod error;

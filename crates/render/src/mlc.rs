@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use memgauge_core::plan::LineState;
-use memgauge_core::result::{ChaseOrder, Coordinates, Experiment, Measurement, Metric, Report, Table, TrafficRates};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric, Table};
+use memgauge_core::result::{Measurement, Report, TrafficRates};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use memgauge_core::conclusions::scan;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::plan::Work;
-use memgauge_core::result::{Experiment, Measurement, Report};
-use memgauge_core::scan;
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
 
 /// Width of a bucket where the plan does not say it, in MB/s.

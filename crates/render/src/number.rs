@@ -1,6 +1,7 @@
 //! Numbers for people: three or four significant digits, by the same rule everywhere.
 
-use memgauge_core::result::{Estimate, Unit};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::Unit;
 use memgauge_core::units::Bytes;
 
 /// Digits after the point: two below 10, one below 1000, none above, for nanoseconds and GB/s alike.

@@ -6,9 +6,11 @@ mod samples;
 use std::path::PathBuf;
 
 use memgauge_core::distribution::Recorder;
-use memgauge_core::plan::{BufferPlan, Cell, LineState, OwnTraffic, Plan, Traffic, Work};
+use memgauge_core::distribution::*;
+use memgauge_core::experiment::*;
+use memgauge_core::experiment::{Hops, LineState};
+use memgauge_core::plan::{BufferPlan, Cell, OwnTraffic, Plan, Traffic, Work};
 use memgauge_core::result::*;
-use memgauge_core::spec::Hops;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix};
 use memgauge_core::units::Bytes;
 use memgauge_render::{Format, Text, plan_text};

@@ -5,8 +5,9 @@ use memgauge_core::counters::{
     Account, Certain, Counted, CountedWork, Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally,
     WorkUnit,
 };
+use memgauge_core::estimate::Estimate;
 use memgauge_core::metrics::Role;
-use memgauge_core::result::{Estimate, Report};
+use memgauge_core::result::Report;
 use memgauge_render::{Format, Text};
 
 mod samples;

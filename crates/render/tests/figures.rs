@@ -11,7 +11,7 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::plan::LineState;
+use memgauge_core::experiment::LineState;
 use memgauge_core::result::{QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
@@ -168,7 +168,7 @@ fn degraded_and_missing_numbers_are_said() {
     assert!(holds(&scene, "Degraded"));
     let mut nothing = samples::two_nodes();
     for m in &mut nothing.results {
-        m.estimate = memgauge_core::result::Estimate::default();
+        m.estimate = memgauge_core::estimate::Estimate::default();
         m.quality.level = QualityLevel::None;
     }
     lay_out("nothing", &one(&nothing));

@@ -5,8 +5,9 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::findings::{Finding, Health, HealthStatus};
-use memgauge_core::result::{Estimate, Experiment, Report, Table};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Experiment, Table};
+use memgauge_core::result::{Finding, Health, HealthStatus, Report};
 use memgauge_render::{Format, Json, Text, mlc_scan, plan_text};
 use snapbox::Data;
 

@@ -5,8 +5,8 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::plan::LineState;
-use memgauge_core::result::{ChaseOrder, Experiment, Metric, Report, Table};
+use memgauge_core::experiment::{ChaseOrder, Experiment, LineState, Metric, Table};
+use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
 use memgauge_render::Format;
 use memgauge_render::mlc::{self, Mlc, Wording};

@@ -3,6 +3,8 @@
 
 mod samples;
 
+use memgauge_core::estimate::*;
+use memgauge_core::experiment::*;
 use memgauge_core::result::*;
 use memgauge_render::{Format, Text};
 

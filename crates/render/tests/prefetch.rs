@@ -6,9 +6,11 @@ mod samples;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest, Table};
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, PrefetchRequest, PrefetchStatus, Processor, Read, control, state};
-use memgauge_core::result::{ChaseOrder, Coordinates, Estimate, Experiment, Measurement, Report, Table};
+use memgauge_core::prefetchers::{self, PrefetchStatus, Processor, Read, control, state};
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
 use memgauge_render::{Format, Text};
 use snapbox::Data;
@@ -97,6 +99,6 @@ fn a_contradiction_stands_in_the_run() {
     off.status = PrefetchStatus::Unknown;
     off.reason = Some("registers say that prefetchers are off, but random order is 2.20 times as slow as sequential".into());
     report.environment.prefetch = Some(off);
-    report.notes.push(Note::warning(prefetchers::NOT_EFFECTIVE, "registers say off, latencies say on"));
+    report.notes.push(Note::warning(memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE, "registers say off, latencies say on"));
     check("prefetch-contradicted.txt", &report);
 }

@@ -3,7 +3,8 @@
 
 mod samples;
 
-use memgauge_core::result::{Report, Table};
+use memgauge_core::experiment::Table;
+use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
 use memgauge_render::{FILE_WIDTH, Format, Json, Picture, Text, for_path, plan_text};
 use proptest::prelude::*;
@@ -148,7 +149,7 @@ fn working_sets_of_all_that_64_bits_hold() {
                 m.at.working_set = Some(Bytes(size));
             }
         }
-        report.levels = memgauge_core::levels::of_results(&report.results, &report.machine);
+        report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
         show(&report);
         assert!(!Picture::Svg.render(&report).unwrap().is_empty());
     }

@@ -1,7 +1,7 @@
 //! An Arm machine whose nodes come from the device tree: no HMAT, one node without CPUs.
 
 use anyhow::{Result, ensure};
-use memgauge_core::result::Experiment;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::units::IdSet;
 
 use super::icount::kernels_pass_their_tests;

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::experiment::Experiment;
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{Experiment, PlacementStatus, Report};
+use memgauge_core::result::{PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group};

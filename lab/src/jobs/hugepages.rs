@@ -3,7 +3,8 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::{Experiment, PageEvidence, PageKind, PlacementStatus, Report};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{PageEvidence, PageKind, PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::fragment;

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::counters::Tally;
+use memgauge_core::experiment::PageRequest;
 use memgauge_core::metrics::{CounterMetric, Role};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::Report;
-use memgauge_core::spec::PageRequest;
 use memgauge_core::topology::Identity;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgauge_core::result::{Experiment, PlacementStatus};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::PlacementStatus;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;

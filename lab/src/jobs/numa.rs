@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::experiment::Experiment;
 use memgauge_core::plan::Work;
-use memgauge_core::result::{Experiment, PlacementStatus, QualityReason, Report};
+use memgauge_core::result::{PlacementStatus, QualityReason, Report};
 use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::Experiment;
+use memgauge_core::experiment::Experiment;
 use memgauge_core::topology::Topology;
 use memgauge_core::units::IdSet;
 

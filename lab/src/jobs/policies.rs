@@ -1,7 +1,8 @@
 //! Memory policies that a container runtime's filter refuses: first touch places, what is left to read back verifies.
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::result::{Experiment, PlacementStatus, QualityReason, Report};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{PlacementStatus, QualityReason, Report};
 
 use crate::guest;
 use crate::program::{is_matrix, lost_only, measured, memgauge};

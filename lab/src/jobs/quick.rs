@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::findings::{Finding, Health, HealthStatus};
-use memgauge_core::result::{Estimate, Experiment, Metric, Report};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Experiment, Metric};
+use memgauge_core::result::{Finding, Health, HealthStatus, Report};
 
 use crate::contract::SHARE;
 use crate::program::memgauge;

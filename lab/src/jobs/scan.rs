@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::experiment::Experiment;
 use memgauge_core::plan::Work;
-use memgauge_core::result::{Experiment, Measurement, PageKind, PlacementStatus, Report};
+use memgauge_core::result::{Measurement, PageKind, PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};

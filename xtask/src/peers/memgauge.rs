@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::plan::LineState;
-use memgauge_core::result::{ChaseOrder, Coordinates, Experiment};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
 use memgauge_core::units::Bytes;
 
 use super::command::Call;

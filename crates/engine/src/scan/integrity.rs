@@ -121,8 +121,8 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_core::spec::PageRequest;
     use memgauge_core::units::{Bytes, IdSet};
 
     fn region() -> Arc<Buffer> {

@@ -130,7 +130,7 @@ mod tests {
         let plan = memgauge_core::plan::BufferPlan {
             bytes: memgauge_core::units::Bytes::mib(4),
             node: 0,
-            pages: memgauge_core::spec::PageRequest::Auto,
+            pages: memgauge_core::experiment::PageRequest::Auto,
             touch: memgauge_core::units::IdSet::one(crate::cpu::current_cpu().unwrap()),
             derived: false,
             directory: None,

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{Coordinates, Measurement};
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
 

@@ -1,6 +1,8 @@
 //! Histograms of results that have a distribution, with percentiles.
 
-use memgauge_core::result::{Coordinates, Distribution, Measurement};
+use memgauge_core::distribution::Distribution;
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::Measurement;
 use memgauge_core::wording;
 
 use super::frame::{Caption, Panel};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Coordinates, CurveSummary, Measurement};
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::{CurveSummary, Measurement};
 use memgauge_core::wording;
 
 use super::axis::Axis;

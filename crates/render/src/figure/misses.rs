@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::conclusions::levels;
 use memgauge_core::counters::Counters;
-use memgauge_core::levels;
+use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::metrics::CounterMetric;
-use memgauge_core::result::{Coordinates, Measurement, Metric};
+use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::prefetchers::{self, PrefetchRequest};
-use memgauge_core::result::{ChaseOrder, Experiment};
+use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::prefetchers;
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::Panel;
@@ -54,7 +54,7 @@ fn bars(all: &ResultSet<'_>, experiment: Experiment) -> Option<Bars> {
     let mut caption = caption(std::slice::from_ref(&set), title, &[numbers, &cpus], false);
     caption.key =
         states.iter().enumerate().map(|(i, s)| (series(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name)))).collect();
-    if set.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
+    if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }
     Some(Bars { caption, unit: if latency { "ns" } else { "GB/s" }, rows, limit_name: None })

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::result::Measurement;
+use memgauge_core::stats;
 use memgauge_core::wording;
-use memgauge_core::{scan, stats};
 
 use super::axis::Axis;
 use super::chart::{Chart, Guide, PointLabel, Sample, Series};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::result::{Measurement, Report, Table};
+use memgauge_core::experiment::Table;
+use memgauge_core::result::{Measurement, Report};
 
 use super::bars::Bars;
 use super::frame::Panel;

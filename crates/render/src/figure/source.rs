@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Measurement, Metric, QualityLevel, QualityReason, Report};
+use memgauge_core::experiment::Metric;
+use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
 
 use super::chart::Sample;
 use super::frame::Caption;

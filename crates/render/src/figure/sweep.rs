@@ -1,7 +1,8 @@
 //! Curves over the working set, from results: one figure for latencies and one for bandwidths.
 
-use memgauge_core::levels::{self, CacheSize};
-use memgauge_core::result::{Coordinates, Metric};
+use memgauge_core::conclusions::levels;
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::CacheSize;
 use memgauge_core::wording;
 
 use super::chart::Chart;

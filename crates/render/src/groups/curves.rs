@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::result::{Coordinates, Measurement, Metric};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::Measurement;
 
 /// A curve: what its points share, and the points from the lightest load (the longest delay) to the heaviest.
 pub(crate) struct LoadedCurve<'a> {

@@ -1,7 +1,7 @@
 //! Results with prefetchers on and off.
 
-use memgauge_core::prefetchers::PrefetchRequest;
-use memgauge_core::result::{ChaseOrder, Experiment, Measurement};
+use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::result::Measurement;
 
 /// Which result is looked for.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! The sections of a report: a table of the text, a panel of the figure.
 
-use memgauge_core::result::{Experiment, Measurement, Table};
+use memgauge_core::experiment::{Experiment, Table};
+use memgauge_core::result::Measurement;
 
 /// Which section a measurement belongs to; the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::levels::LevelSummary;
-use memgauge_core::result::{Coordinates, Measurement, Metric, Report};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::{LevelSummary, Measurement, Report};
 
 /// A curve over the working set: what its points share, and the points by growing size.
 pub(crate) struct Sweep<'a> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::plan::LineState;
+use memgauge_core::experiment::LineState;
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 

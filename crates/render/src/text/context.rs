@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Coordinates, Measurement, QualityReason, Report};
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::{Measurement, QualityReason, Report};
 use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;

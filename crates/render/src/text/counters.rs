@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Metric, Table};
 use memgauge_core::metrics::{CounterMetric, MetricUnit};
-use memgauge_core::result::{Coordinates, Estimate, Measurement, Metric, Report, Table};
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
 use super::grid::{Cell, Column, grid};

@@ -1,6 +1,8 @@
 //! Latency under load: the curve as a table with its knee, and what it says in one line.
 
-use memgauge_core::result::{Coordinates, CurveShare, CurveSummary, Estimate, Measurement};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
 use memgauge_core::wording;
 
 use super::context::Context;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Distribution, Measurement};
+use memgauge_core::distribution::Distribution;
+use memgauge_core::result::Measurement;
 
 use super::grid::{Cell, Column, grid};
 use super::page::{INDENT, Page, Style};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::result::{Experiment, Measurement, PlacementStatus};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
 

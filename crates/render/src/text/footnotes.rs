@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Experiment, Measurement, QualityReason, Report};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Measurement, QualityReason, Report};
 
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};

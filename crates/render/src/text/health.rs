@@ -1,6 +1,6 @@
 //! The verdict of a health check: one line, and one for each finding.
 
-use memgauge_core::findings::{Finding, Health, HealthStatus};
+use memgauge_core::result::{Finding, Health, HealthStatus};
 
 use super::page::{Page, Style};
 

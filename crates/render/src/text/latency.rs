@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::result::{ChaseOrder, Measurement};
+use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::result::Measurement;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 

@@ -1,7 +1,8 @@
 //! `memgauge stream` and `memgauge chase`: one line each.
 
-use memgauge_core::loops::LoopProof;
-use memgauge_core::result::{Measurement, Metric, Report, Table};
+use memgauge_core::experiment::{Metric, Table};
+use memgauge_core::microbench::LoopProof;
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
 use crate::number::{count, half_width, human, maybe, range, unit, value_of};

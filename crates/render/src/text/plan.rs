@@ -7,7 +7,8 @@ mod work;
 use std::collections::BTreeSet;
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::plan::{Cell as PlanCell, LineState, Plan, Step, Work};
+use memgauge_core::experiment::LineState;
+use memgauge_core::plan::{Cell as PlanCell, Plan, Step, Work};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;

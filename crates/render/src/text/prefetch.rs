@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::prefetchers::{self, PrefetchGroup, PrefetchRequest, PrefetchState, PrefetchStatus};
-use memgauge_core::result::{ChaseOrder, Experiment, Measurement, Report};
+use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::prefetchers::{self, PrefetchGroup, PrefetchState, PrefetchStatus};
+use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
 use super::context::Context;
@@ -86,7 +87,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     ];
     page.table(&grid(columns, page.width));
     footnotes.print(page, &mut context.advised);
-    if context.report.notes.iter().any(|n| n.code == prefetchers::NOT_EFFECTIVE) {
+    if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::conclusions::scan;
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, VerdictStatus};
-use memgauge_core::{scan, stats, wording};
+use memgauge_core::stats;
+use memgauge_core::wording;
 
 use super::context::Context;
 use super::evidence::evidence;

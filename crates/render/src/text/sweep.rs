@@ -1,7 +1,7 @@
 //! Curves over the working set: the levels found as a table, the curve as one line of a sketch and as a table of its points.
 
-use memgauge_core::levels::{Level, LevelSummary};
-use memgauge_core::result::{Coordinates, Measurement, Metric};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::result::{Level, LevelSummary, Measurement};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
 

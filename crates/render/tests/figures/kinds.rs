@@ -1,8 +1,9 @@
 //! Figures of sweeps with counters, prefetchers, distributions, regions and pairs of nodes; and what has none.
 
 use memgauge_core::counters::{Counters, ProgramCount, Scope};
+use memgauge_core::estimate::Estimate;
 use memgauge_core::metrics::Role;
-use memgauge_core::result::{CurveShare, Estimate, Report};
+use memgauge_core::result::{CurveShare, Report};
 use memgauge_core::traffic::Mix;
 
 use super::samples::{self, machines, sweeps};

@@ -1,6 +1,7 @@
 //! Limits are of the bus: where stores read first, what programs get of it is less.
 
-use memgauge_core::result::{Experiment, Report, Verdict};
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Report, Verdict};
 use memgauge_core::traffic::Mix;
 use memgauge_render::Named;
 use memgauge_render::figure::{Figure, Scene};

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
+use memgauge_core::estimate::*;
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::experiment::*;
 use memgauge_core::installed::Installed;
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
-use memgauge_core::spec::PageRequest;
 use memgauge_core::topology::*;
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::{Bytes, IdSet};

@@ -1,7 +1,7 @@
 //! Machines of any size, for figures.
 
-use memgauge_core::plan::LineState;
-use memgauge_core::result::{Report, Table};
+use memgauge_core::experiment::{LineState, Table};
+use memgauge_core::result::Report;
 use memgauge_core::topology::Cache;
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::Bytes;

@@ -8,8 +8,10 @@ pub mod sweeps;
 use std::collections::BTreeMap;
 
 use build::{Curve, Lab, cpu, node, set};
+use memgauge_core::estimate::*;
+use memgauge_core::experiment::LineState;
+use memgauge_core::experiment::*;
 use memgauge_core::note::Note;
-use memgauge_core::plan::LineState;
 use memgauge_core::result::*;
 use memgauge_core::topology::{Cache, HmatAccess, MemorySideCache, PagePool};
 use memgauge_core::traffic::{Mix, Rfo};
@@ -260,9 +262,9 @@ pub fn scan() -> Report {
     for m in large.iter_mut() {
         m.evidence.pages.page = Some(Bytes::gib(1));
     }
-    memgauge_core::scan::judge(large);
-    memgauge_core::scan::judge(small);
-    report.notes = memgauge_core::scan::notes(&report.results);
+    memgauge_core::conclusions::scan::judge(large);
+    memgauge_core::conclusions::scan::judge(small);
+    report.notes = memgauge_core::conclusions::scan::notes(&report.results);
     report
 }
 

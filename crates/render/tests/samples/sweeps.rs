@@ -2,10 +2,10 @@
 
 use memgauge_core::counters::{Account, Certain, Counted, CountedWork, Counters, Event, Scope, Tally, WorkUnit};
 use memgauge_core::distribution::Recorder;
-use memgauge_core::loops::LoopProof;
+use memgauge_core::experiment::*;
+use memgauge_core::experiment::{LineState, PrefetchRequest};
 use memgauge_core::metrics::Role;
-use memgauge_core::plan::LineState;
-use memgauge_core::prefetchers::PrefetchRequest;
+use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::*;
 use memgauge_core::topology::Cache;
 use memgauge_core::traffic::{Mix, Rfo};
@@ -47,7 +47,7 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
         }
     }
     (report.plan, report.curves, report.results) = (None, Vec::new(), results);
-    report.levels = memgauge_core::levels::of_results(&report.results, &report.machine);
+    report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
     report
 }
 
@@ -77,7 +77,7 @@ pub fn domains(n: u32) -> Report {
         }
     }
     (report.plan, report.curves) = (None, Vec::new());
-    report.levels = memgauge_core::levels::of_results(&report.results, &report.machine);
+    report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
     report
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use memgauge_core::spec::PageRequest;
+use memgauge_core::experiment::PageRequest;
 
 use super::*;
 use crate::memory::{MemoryErrorKind, tests as memory};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::plan::{BufferPlan, Cell as PlanCell, LineState};
+use memgauge_core::experiment::LineState;
+use memgauge_core::plan::{BufferPlan, Cell as PlanCell};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 

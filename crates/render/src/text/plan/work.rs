@@ -1,8 +1,7 @@
 //! What a cell of a plan does, in words.
 
+use memgauge_core::experiment::{ChaseOrder, Hops};
 use memgauge_core::plan::{Cell as PlanCell, Delays, Handoff, Probe, Scan, Transfers, Work};
-use memgauge_core::result::ChaseOrder;
-use memgauge_core::spec::Hops;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
 
