@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest, Table};
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, PrefetchStatus, Processor, Read, control, state};
+use memgauge_core::prefetchers::{PrefetchStatus, Processor, Read, control, state};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::IdSet;
 use memgauge_render::{Format, Text};

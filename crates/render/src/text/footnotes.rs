@@ -6,37 +6,34 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityReason, Report};
 
 use super::grid::Cell;
-use super::number::{DASH, bounds, half_width, number, percent, unit, value_of};
 use super::page::{INDENT, Page, Style};
+use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
 
-/// Digits of footnote marks.
-pub(super) const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-
-/// More footnotes than this are not read; the rest is in the JSON.
-const MOST_NOTES: usize = 12;
+/// Nobody reads more footnotes than this; the rest is in the JSON result.
+const MAX_FOOTNOTES: usize = 12;
 
 /// The footnotes of one table.
-pub(super) struct Marks<'a> {
+pub(super) struct Footnotes<'a> {
     report: &'a Report,
     table: &'a [&'a Measurement],
-    /// Reasons that hold for every number of the table: said once, not marked.
+    /// Reasons that hold for every number of the table: printed once, without marks.
     everywhere: BTreeSet<QualityReason>,
     notes: Vec<(String, Option<QualityReason>)>,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> Footnotes<'a> {
     /// Footnotes for a table of these measurements.
     pub(super) fn new(report: &'a Report, table: &'a [&'a Measurement]) -> Self {
         let measured: Vec<_> = table.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
         let mut everywhere = BTreeSet::new();
         if let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) {
             everywhere.extend(first.quality.reasons.iter().copied());
-            everywhere.retain(|r| !own_words(*r) && rest.iter().all(|m| m.quality.reasons.contains(r)));
+            everywhere.retain(|r| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r)));
         }
         Self { report, table, everywhere, notes: Vec::new() }
     }
 
-    /// The measurement as a cell, its footnotes noted; a blank where there is none.
+    /// The measurement as a cell with its footnotes; blank where there is none.
     pub(super) fn cell(&mut self, m: Option<&Measurement>) -> Cell {
         self.claimed(m, String::new())
     }
@@ -44,7 +41,7 @@ impl<'a> Marks<'a> {
     /// The same with a claim of firmware beside it.
     pub(super) fn claimed(&mut self, m: Option<&Measurement>, claim: String) -> Cell {
         let Some(m) = m else { return Cell::Blank };
-        let marks = self.of(m);
+        let marks = self.marks(m);
         match value_of(&m.estimate) {
             Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
             None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
@@ -52,7 +49,7 @@ impl<'a> Marks<'a> {
     }
 
     /// The marks of a measurement, such as `¹·²`.
-    pub(super) fn of(&mut self, m: &Measurement) -> String {
+    fn marks(&mut self, m: &Measurement) -> String {
         let mut numbers = Vec::new();
         if value_of(&m.estimate).is_none() {
             let why = m.estimate.reason.as_deref().unwrap_or("the result does not say why");
@@ -87,40 +84,25 @@ impl<'a> Marks<'a> {
             let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
             page.text(Style::Warning, "  ! ", "    ", &text);
         }
-        for (i, (text, reason)) in self.notes.iter().enumerate().take(MOST_NOTES) {
+        for (i, (text, reason)) in self.notes.iter().enumerate().take(MAX_FOOTNOTES) {
             let mark = superscript(i + 1);
             let text = format!("{text}{}", reason.map(|r| advice(r, advised)).unwrap_or_default());
             page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
         }
-        if self.notes.len() > MOST_NOTES {
-            let text = format!("and {} more, each in the JSON result", self.notes.len() - MOST_NOTES);
+        if self.notes.len() > MAX_FOOTNOTES {
+            let text = format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES);
             page.text(Style::Warning, INDENT, INDENT, &text);
         }
     }
 
-    /// What happened, of one measurement or of all of the table that it happened to.
+    /// What happened to one measurement, or to all measurements of the table that have this reason.
     fn sentence(&self, reason: QualityReason, one: Option<&Measurement>) -> String {
         use QualityReason as R;
-        let hit = || self.table.iter().filter(move |m| m.quality.reasons.contains(&reason));
-        let most = |f: fn(&Measurement) -> Option<f64>| bounds(hit().filter_map(|m| f(m))).map(|(_, high)| high);
-        let up_to = |share: Option<f64>| share.map(|s| format!("up to {} of ", percent(s)));
+        let affected = Affected { reason, table: self.table };
         match reason {
-            R::Steal => {
-                format!(
-                    "the hypervisor gave {}the CPU time to others",
-                    up_to(most(|m| m.evidence.noise.steal)).unwrap_or("part of ".into())
-                )
-            }
-            R::BusyMachine => {
-                let share = up_to(most(|m| m.evidence.noise.others)).unwrap_or("part of ".into());
-                format!("other processes used {share}the CPUs measured")
-            }
-            R::InvoluntarySwitches => {
-                let times = most(|m| m.evidence.noise.involuntary_switches.map(|n| n as f64));
-                let times = times.map(|n| format!(" (up to {n:.0} times)")).unwrap_or_default();
-                let share = most(|m| m.evidence.noise.waited).map(|s| format!(" for up to {} of the time", percent(s))).unwrap_or_default();
-                format!("the kernel took a measuring thread off its CPU{times}{share}")
-            }
+            R::Steal => format!("the hypervisor gave {}the CPU time to others", affected.part(|m| m.evidence.noise.steal)),
+            R::BusyMachine => format!("other processes used {}the CPUs measured", affected.part(|m| m.evidence.noise.others)),
+            R::InvoluntarySwitches => affected.switches(),
             R::Migrated => "a measuring thread ran on another CPU than planned".into(),
             R::FrequencyDrift => {
                 let step = one.and_then(|m| Some((m.evidence.noise.ghz_before?, m.evidence.noise.ghz_after?)));
@@ -128,35 +110,37 @@ impl<'a> Marks<'a> {
                 format!("the core frequency changed by more than 2 %{step}")
             }
             R::Coverage => {
-                let low = bounds(hit().filter_map(|m| m.evidence.coverage)).map(|(low, _)| format!(" ({})", percent(low)));
+                let low = affected.bounds(|m| m.evidence.coverage).map(|(low, _)| format!(" ({})", percent(low)));
                 format!("the threads ran together for less than 95 % of the time{}", low.unwrap_or_default())
             }
-            R::NotConverged if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) => {
-                "interval wider than it takes to tell regions apart; more --passes narrow it".into()
-            }
-            R::NotConverged => match &self.report.plan {
-                Some(plan) => format!("interval wider than the ±{} asked for when its time was up", percent(plan.stop.relative_half_width)),
-                None => "interval wider than asked for when its time was up".into(),
-            },
+            R::NotConverged => self.not_converged(),
             R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
             R::PlacementWrong => "some pages were not on the node asked for".into(),
             R::PlacementUnverified => {
-                let why = hit().find_map(|m| m.evidence.placement.reason.as_deref());
-                format!("the pages' node could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
+                let why = affected.measurements().find_map(|m| m.evidence.placement.reason.as_deref());
+                format!("the node of the pages could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
             }
-            R::PlateauNotReached => "the buffer may lie partly in a cache: latency still grows with its size".into(),
+            R::PlateauNotReached => "part of the buffer may be in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
-            R::BurstsDisturbed => {
-                let share = most(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
-                let share = share.map(|s| format!(" ({})", percent(s))).unwrap_or_default();
-                format!("many bursts were disturbed{share}; they count where too few others were left")
-            }
+            R::BurstsDisturbed => affected.disturbed_bursts(),
             R::AboveCore => {
-                let most = most(|m| m.evidence.bytes_per_cycle).map(|b| format!(" ({b:.0} B)")).unwrap_or_default();
-                format!("more bytes a cycle of each core{most} than any core loads and stores")
+                let highest = affected.bounds(|m| m.evidence.bytes_per_cycle).map(|(_, b)| format!(" ({b:.0} B)")).unwrap_or_default();
+                format!("more bytes per cycle and core{highest} than any core can load and store")
             }
-            R::MemoryErrors => "memory errors were reported meanwhile".into(),
-            R::PagesMigrated => "the kernel moved pages between nodes meanwhile".into(),
+            R::MemoryErrors => "memory errors were reported during the measurement".into(),
+            R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
+        }
+    }
+
+    fn not_converged(&self) -> String {
+        if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) {
+            return "the interval is too wide to tell regions apart; more --passes narrow it".into();
+        }
+        match &self.report.plan {
+            Some(plan) => {
+                format!("the interval is still wider than the ±{} asked for when time was up", percent(plan.stop.relative_half_width))
+            }
+            None => "the interval is still wider than asked for when time was up".into(),
         }
     }
 
@@ -175,12 +159,50 @@ impl<'a> Marks<'a> {
             return within.clone();
         }
         let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
-        format!("measured again{again}, more than both intervals allow, so the machine's state changed during the run")
+        format!("measured again{again}, and the two intervals do not overlap: the machine's state changed during the run")
     }
 }
 
-/// Whether the sentence is about the one number, so that it cannot stand for a whole table.
-fn own_words(reason: QualityReason) -> bool {
+/// The measurements of a table that have a reason.
+struct Affected<'a> {
+    reason: QualityReason,
+    table: &'a [&'a Measurement],
+}
+
+impl<'a> Affected<'a> {
+    fn measurements(&self) -> impl Iterator<Item = &'a Measurement> {
+        let reason = self.reason;
+        self.table.iter().copied().filter(move |m| m.quality.reasons.contains(&reason))
+    }
+
+    fn bounds(&self, value: fn(&Measurement) -> Option<f64>) -> Option<(f64, f64)> {
+        bounds(self.measurements().filter_map(value))
+    }
+
+    /// `up to 3 % of `, by the highest share; `part of ` where it is not known.
+    fn part(&self, share: fn(&Measurement) -> Option<f64>) -> String {
+        self.bounds(share).map_or("part of ".into(), |(_, high)| format!("up to {} of ", percent(high)))
+    }
+
+    fn switches(&self) -> String {
+        let times = self.bounds(|m| m.evidence.noise.involuntary_switches.map(|n| n as f64));
+        let times = times.map(|(_, n)| format!(" (up to {n:.0} times)")).unwrap_or_default();
+        let waited = self.bounds(|m| m.evidence.noise.waited);
+        let waited = waited.map(|(_, share)| format!(" for up to {} of the time", percent(share))).unwrap_or_default();
+        format!("the kernel took a measuring thread off its CPU{times}{waited}")
+    }
+
+    fn disturbed_bursts(&self) -> String {
+        let share = self.bounds(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
+        let share = share.map(|(_, share)| format!(" ({})", percent(share))).unwrap_or_default();
+        let kept = self.measurements().any(|m| m.evidence.noise.bursts_left_out == Some(0));
+        let kept = if kept { "; they were kept because too few clean ones remained" } else { "" };
+        format!("many bursts were disturbed{share}{kept}")
+    }
+}
+
+/// Whether the sentence states figures of one measurement, so that it cannot stand for a whole table.
+fn is_individual(reason: QualityReason) -> bool {
     matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
@@ -189,7 +211,7 @@ fn modes(m: &Measurement) -> String {
     let list: Vec<_> =
         m.estimate.modes.iter().map(|mode| format!("{} {} ({})", number(mode.value), unit(m.unit), percent(mode.share))).collect();
     match list.len() {
-        0 => "samples fall into several clusters".into(),
+        0 => "the samples form several clusters".into(),
         2 => format!("two modes: {}", list.join(", ")),
         _ => format!("several modes: {}", list.join(", ")),
     }
@@ -200,26 +222,28 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
     let text = match reason {
         R::Steal => "repeat when the host is quieter, or on a dedicated instance",
         R::BusyMachine => "stop them, or name idle CPUs with --cpu",
-        R::InvoluntarySwitches => "stop what else runs on these CPUs, or name idle ones with --cpu",
-        R::Migrated => "run again once affinity and cpuset stay as they are",
+        R::InvoluntarySwitches => "stop other work on these CPUs, or name idle ones with --cpu",
+        R::Migrated => "repeat while nothing changes the affinity or the cpuset",
         R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
         R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
         R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
-        R::SeveralModes => "the median hides them; pages or lines that differ in home or distance are the usual cause",
+        R::SeveralModes => "the median hides them; usually pages or lines differ in their home or distance",
         R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
-        R::PlacementUnverified => "in a container, allow move_pages (CAP_SYS_NICE); until then, trust the node only as far as first touch",
+        R::PlacementUnverified => {
+            "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"
+        }
         R::PlateauNotReached => "ask for a larger --size",
         R::Drift => "repeat on a machine that is warm and otherwise idle",
-        R::MemoryErrors => "look for EDAC in the kernel's log and at the DIMMs before trusting this machine",
+        R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
         R::BurstsDisturbed => "repeat when these CPUs are idle",
-        R::AboveCore => "time or frequency was misread: report it with the JSON result, and do not use the number",
+        R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
         R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
     };
     if advised.insert(reason) { format!("; {text}") } else { String::new() }
 }
 
 fn superscript(n: usize) -> String {
-    n.to_string().chars().filter_map(|c| c.to_digit(10)).filter_map(|d| DIGITS.get(d as usize)).collect()
+    n.to_string().chars().filter_map(|c| c.to_digit(10)).filter_map(|d| SUPERSCRIPTS.get(d as usize)).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use memgauge_core::result::Report;
 
-use crate::{Format, RenderError};
+use crate::format::{Format, RenderError};
 
 /// The report as JSON, by the contract in `schema/result.schema.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

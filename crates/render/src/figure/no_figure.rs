@@ -1,17 +1,17 @@
-//! What has no figure says so, and what shows it instead.
+//! What a figure says about results that it cannot draw.
 
 use memgauge_core::result::Report;
 
-use super::frame::{Panel, WIDTH, Words};
+use super::frame::{Caption, Panel, WIDTH};
 use super::scene::{Point, Scene};
 
-/// What shows a result that no figure does.
-pub(crate) const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
+/// What shows them instead.
+const INSTEAD: &str = "'memgauge render FILE' shows the result as text, and its JSON holds every number";
 
-/// A panel of words alone.
-pub(crate) struct Said(pub(crate) Words);
+/// A panel without a plot.
+pub(crate) struct TextPanel(pub(crate) Caption);
 
-impl Panel for Said {
+impl Panel for TextPanel {
     fn size(&self) -> (f64, f64) {
         (WIDTH, self.0.above(WIDTH) + self.0.below(WIDTH))
     }
@@ -22,13 +22,13 @@ impl Panel for Said {
     }
 }
 
-/// A kind of measurement that no figure knows.
-pub(crate) fn no_figure(title: String, what: &str) -> Said {
-    Said(Words::new(title, format!("{what}. {INSTEAD}.")))
+/// The panel of measurements that figures do not show.
+pub(crate) fn panel(title: String, what: &str) -> TextPanel {
+    TextPanel(Caption::new(title, format!("{what}. {INSTEAD}.")))
 }
 
-/// The words of a figure without any panel.
-pub(crate) fn nothing(reports: &[&Report]) -> Words {
+/// The caption of a figure without any panel.
+pub(crate) fn nothing(reports: &[&Report]) -> Caption {
     let why = if reports.iter().any(|r| r.program.is_some()) {
         format!("The counters of a program are numbers without an axis: {INSTEAD}.")
     } else if reports.iter().any(|r| r.results.is_empty() && r.plan.is_none() && r.complete) {
@@ -36,5 +36,5 @@ pub(crate) fn nothing(reports: &[&Report]) -> Words {
     } else {
         format!("The result holds no measurement; it may have been interrupted before the first: {INSTEAD}.")
     };
-    Words::new("Nothing to draw", why)
+    Caption::new("Nothing to draw", why)
 }

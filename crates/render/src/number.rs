@@ -1,4 +1,4 @@
-//! Numbers as people read them: three or four significant digits, the same rule everywhere.
+//! Numbers for people: three or four significant digits, by the same rule everywhere.
 
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::Unit;
@@ -25,11 +25,14 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:.d$}")
 }
 
+/// Digits of footnote marks.
+pub(crate) const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+
 /// What stands where nothing was measured.
-pub(super) const DASH: &str = "—";
+pub(crate) const DASH: &str = "—";
 
 /// A value that may be missing.
-pub(super) fn maybe(value: Option<f64>) -> String {
+pub(crate) fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| DASH.to_owned(), number)
 }
 
@@ -56,7 +59,7 @@ pub(crate) fn half_width(estimate: &Estimate) -> String {
 }
 
 /// The unit as printed.
-pub(super) fn unit(unit: Unit) -> &'static str {
+pub(crate) fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds => "ns",
         Unit::GigabytesPerSecond => "GB/s",
@@ -74,8 +77,8 @@ pub(crate) fn human(bytes: Bytes) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// The same with both digits of quarters, which sizes of caches and working sets come in: `1.25 MiB`.
-pub(super) fn size(bytes: Bytes) -> String {
+/// The same with two digits for quarters, which are usual for caches and working sets: `1.25 MiB`.
+pub(crate) fn size(bytes: Bytes) -> String {
     let unit = [1u64 << 40, 1 << 30, 1 << 20, 1 << 10].into_iter().find(|unit| bytes.0 >= *unit).unwrap_or(1);
     let text = human(bytes);
     match (bytes.0 % unit == unit / 4 || bytes.0 % unit == unit / 4 * 3, text.rsplit_once(' ')) {
@@ -84,7 +87,7 @@ pub(super) fn size(bytes: Bytes) -> String {
     }
 }
 
-/// A share from 0 to 1 in per cent: tenths below ten per cent, unless it is whole.
+/// A share from 0 to 1 in percent: with tenths below 10 %, unless it is a whole number.
 pub(crate) fn percent(share: f64) -> String {
     let p = share * 100.0;
     if !p.is_finite() {
@@ -98,7 +101,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// Seconds as `0.8 s`, `48 s`, `3 min 20 s`, `2 h 5 min`.
-pub(super) fn seconds(s: f64) -> String {
+pub(crate) fn seconds(s: f64) -> String {
     if !s.is_finite() || s < 0.0 {
         return DASH.to_owned();
     }
@@ -116,7 +119,7 @@ pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
 }
 
 /// `41.2` or `41.2–48.3`, of values in any order; `None` of none.
-pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<String> {
+pub(crate) fn range(values: impl IntoIterator<Item = f64>) -> Option<String> {
     let (low, high) = bounds(values)?;
     let (low, high) = (number(low), number(high));
     Some(if low == high { low } else { format!("{low}–{high}") })
@@ -131,7 +134,7 @@ pub(crate) fn bounds(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)
 }
 
 /// A bar of eighths of blocks, `share` (0 to 1) of `width` columns long.
-pub(super) fn bar(share: f64, width: usize) -> String {
+pub(crate) fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if !share.is_finite() {
         return String::new();

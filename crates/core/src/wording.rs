@@ -1,0 +1,98 @@
+//! Coordinates, CPUs and nodes in words, for tables, figures, notes and findings alike.
+
+use crate::experiment::{ChaseOrder, Coordinates};
+use crate::units::IdSet;
+
+/// Longer lists of ids are abbreviated.
+const LONGEST_LIST: usize = 24;
+
+/// Where and how a measurement was made: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
+///
+/// The table and whether it is a repeat are left out. A caller that wants fewer words clears the other fields first.
+pub fn coordinates(at: &Coordinates) -> String {
+    let words = [
+        at.cpu.map(|cpu| format!("CPU {cpu}")),
+        at.holder_cpu.map(|cpu| format!("from CPU {cpu}")),
+        at.cpus.as_ref().map(cpus),
+        at.cpu_node.map(|node| format!("on node {node}")),
+        at.holder_node.map(|node| format!("from node {node}")),
+        at.sharer_cpu.map(|cpu| format!("shared by CPU {cpu}")),
+        at.memory_node.map(|node| format!("memory of node {node}")),
+        at.memory_dir.as_ref().map(|directory| format!("files in {directory}")),
+        at.load_nodes.as_ref().map(|list| format!("load on {}", nodes(list))),
+        at.region.map(|region| format!("region {region}")),
+        at.working_set.map(|bytes| format!("working set {bytes}")),
+        at.order.map(|order| chase_order(order).to_owned()),
+        at.mix.map(|mix| mix.to_string()),
+        at.delay_cycles.map(|cycles| format!("delay {cycles}")),
+        at.prefetch.map(|state| format!("prefetchers {}", state.name())),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    if words.is_empty() { "all".to_owned() } else { words.join(", ") }
+}
+
+/// `CPU 3` or `CPUs 0-7`.
+pub fn cpus(list: &IdSet) -> String {
+    format!("{} {}", if list.len() == 1 { "CPU" } else { "CPUs" }, ids(list))
+}
+
+/// `node 2` or `nodes 1,3`.
+pub fn nodes(list: &IdSet) -> String {
+    format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, ids(list))
+}
+
+/// `node 2`, or `own node` where each CPU uses the memory of its own node.
+pub fn node(id: Option<u32>) -> String {
+    id.map_or_else(|| "own node".to_owned(), |id| format!("node {id}"))
+}
+
+/// The set in the kernel's list form, `0-3,8`; its ends and its size where that is too long to read.
+pub fn ids(set: &IdSet) -> String {
+    let text = set.to_string();
+    match (set.first(), set.last()) {
+        (Some(first), Some(last)) if text.len() > LONGEST_LIST => format!("{first}…{last} ({} of them)", set.len()),
+        _ => text,
+    }
+}
+
+/// The order as the command line and the result call it.
+pub const fn chase_order(order: ChaseOrder) -> &'static str {
+    match order {
+        ChaseOrder::WindowLocal => "window-local",
+        ChaseOrder::FullRandom => "full-random",
+        ChaseOrder::Sequential => "sequential",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::Mix;
+    use crate::units::Bytes;
+
+    #[test]
+    fn coordinates_are_said_from_the_cpu_to_the_traffic() {
+        assert_eq!(coordinates(&Coordinates::default()), "all");
+        let at = Coordinates {
+            cpus: "0-3".parse().ok(),
+            memory_node: Some(1),
+            mix: Some(Mix::R2W1),
+            delay_cycles: Some(300),
+            ..Coordinates::default()
+        };
+        assert_eq!(coordinates(&at), "CPUs 0-3, memory of node 1, 2:1, delay 300");
+        let at = Coordinates { cpu: Some(3), holder_cpu: Some(5), working_set: Some(Bytes::mib(4)), ..Coordinates::default() };
+        assert_eq!(coordinates(&at), "CPU 3, from CPU 5, working set 4 MiB");
+    }
+
+    #[test]
+    fn long_lists_are_abbreviated() {
+        let even: IdSet = (0..40).map(|n| n * 2).collect();
+        assert_eq!((cpus(&even), cpus(&IdSet::one(3))), ("CPUs 0…78 (40 of them)".to_owned(), "CPU 3".to_owned()));
+        assert_eq!(
+            (nodes(&[1, 3].into_iter().collect()), nodes(&IdSet::one(u32::MAX))),
+            ("nodes 1,3".to_owned(), "node 4294967295".to_owned())
+        );
+        assert_eq!((node(Some(2)), node(None)), ("node 2".to_owned(), "own node".to_owned()));
+    }
+}
