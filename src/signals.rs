@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and a closed terminal end the run after the burst in progress, with what was measured kept.
+//! Ctrl-C, SIGTERM and a closed terminal end a run after the burst in progress. What was measured is kept.
 
 use std::io;
 use std::sync::Arc;
@@ -7,26 +7,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Which signal asked to stop, if any.
+use crate::exit::ExitStatus;
+
+/// Whether a signal has asked to stop, and which one.
 pub(crate) struct Stop {
     flag: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
 }
 
 impl Stop {
-    /// Set once a signal has come.
+    /// Set when a signal arrives.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// As if this signal had come.
+    /// As if this signal had arrived.
     #[cfg(test)]
     pub(crate) fn raised(signal: Option<i32>) -> Self {
         let number = signal.unwrap_or(0) as usize;
         Self { flag: Arc::new(AtomicBool::new(number != 0)), signal: Arc::new(AtomicUsize::new(number)) }
     }
 
-    /// Why the run was stopped; `None` when it was not.
+    /// Why the run was stopped, if it was.
     pub(crate) fn reason(&self) -> Option<String> {
         let name = match self.signal.load(Ordering::SeqCst) as i32 {
             0 => return None,
@@ -39,15 +41,15 @@ impl Stop {
     }
 }
 
-/// Watches for the signals from now on. A second one ends the program at once.
+/// Watches for these signals from now on. A second one ends the program at once.
 ///
 /// # Errors
 /// When the kernel refuses a handler.
 pub(crate) fn watch() -> io::Result<Stop> {
     let stop = Stop { flag: Arc::default(), signal: Arc::default() };
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: at the first signal the flag is still clear when the shutdown handler looks at it.
-        flag::register_conditional_shutdown(signal, i32::from(crate::exit::INTERRUPTED), stop.flag.clone())?;
+        // The order matters: at the first signal, the flag must still be clear when the shutdown handler reads it.
+        flag::register_conditional_shutdown(signal, i32::from(ExitStatus::Interrupted.code()), stop.flag.clone())?;
         flag::register(signal, stop.flag.clone())?;
         flag::register_usize(signal, stop.signal.clone(), signal as usize)?;
     }

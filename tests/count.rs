@@ -1,6 +1,6 @@
-//! `memgauge count` and `--counters` as a black box. Software events are right within bounds on every machine that allows them; hardware
-//! events are there or explain themselves.
-// A panic in a helper is the failure report of its test, and what a test skips it says.
+//! `memgauge count` and `--counters` as a black box. Software events are correct within bounds on every machine that allows them. Hardware
+//! events have a value or a reason.
+// A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::Read;
@@ -40,7 +40,7 @@ fn counted(name: &str, options: &[&str], command: &[&str]) -> (Report, ProgramCo
     (report, count)
 }
 
-/// The median of an event; `None`, said aloud, where a container forbids perf_event_open.
+/// The median of an event; `None`, and a message, if a container forbids perf_event_open.
 fn median(count: &ProgramCount, name: &str) -> Option<f64> {
     let e = &count.events.iter().find(|e| e.event.name == name).unwrap().estimate;
     if e.value.is_none() {
@@ -60,7 +60,7 @@ fn page_faults_are_those_of_the_program() {
     };
     let (Some(small), Some(large)) = (dd("small", "bs=4K"), dd("large", "bs=64M")) else { return };
     let pages = 64.0 * 256.0;
-    // Huge pages may back the buffer: then there is a fault for each 2 MiB.
+    // If huge pages back the buffer, there is only one fault for each 2 MiB.
     let thp = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").is_ok_and(|t| t.contains("[always]"));
     let least = if thp { 32.0 } else { pages };
     let more = large - small;
@@ -108,7 +108,7 @@ fn signals_reach_the_program() {
     let started = Instant::now();
     let mut child = program(&["count", "-q", "-r", "3", "--", "sleep", "30"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(400));
-    // SAFETY: a signal to a child that has not been waited for.
+    // SAFETY: the child has not been waited for, so its number is still its own.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGTERM) }, 0);
     let status = child.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(128 + libc::SIGTERM), None));
@@ -131,14 +131,14 @@ fn runs_before_one_that_does_not_start_are_kept() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// A terminal of so many columns: what is to be a program's end of it, and ours.
+/// A terminal with this many columns: the program's end of it, and ours.
 fn terminal(columns: u16) -> (OwnedFd, std::fs::File) {
     let (mut ours, mut theirs) = (-1, -1);
     let size = libc::winsize { ws_row: 25, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: two places for descriptors, no name, no settings, and a size.
+    // SAFETY: openpty writes two descriptors, both of which are valid places; it reads the size and accepts null for the rest.
     let made = unsafe { libc::openpty(&raw mut ours, &raw mut theirs, std::ptr::null_mut(), std::ptr::null(), &raw const size) };
     assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were just opened, and nothing else owns them.
+    // SAFETY: both descriptors were just opened, and nothing else owns them.
     unsafe { (OwnedFd::from_raw_fd(theirs), std::fs::File::from_raw_fd(ours)) }
 }
 

@@ -1,4 +1,4 @@
-//! What a run says of itself when something else uses its CPU, and when its time is over.
+//! What a run reports when something else uses its CPU, and when its time is over.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::LEFT_OUT;
 use memgauge_core::result::{HealthStatus, Measurement, QualityLevel, QualityReason, Report};
-use memgauge_linux::cpu;
+use memgauge_os::cpu;
 
 use support::{program, report, text};
 
-/// One test at a time: another one's competitor would disturb.
+/// One test at a time: the competitor of another test would disturb it.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread of this process, which is another than the one that measures, that burns a CPU, for `on` out of every `on` plus `off`.
+/// A thread of this process, not of the one that measures. It keeps a CPU busy for `on`, idles for `off`, and so on.
 struct Competitor {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -29,12 +29,12 @@ struct Competitor {
 impl Competitor {
     fn on(cpu: u32, on: Duration, off: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             cpu::pin_to(cpu).unwrap();
-            while !told.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                while begun.elapsed() < on && !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
+                let begin = Instant::now();
+                while begin.elapsed() < on && !stopped.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
                 std::thread::sleep(off);
@@ -74,7 +74,7 @@ fn a_run_whose_cpu_is_shared_says_so() {
     ];
     for command in commands {
         let (mut quiet, mut busy) = (Vec::new(), Vec::new());
-        // In turn, so that what else goes on here is the same for both.
+        // In turn, so that everything else that runs here affects both alike.
         for _ in 0..2 {
             quiet.push(report(&command));
             let _competitor = Competitor::always(cpu);
@@ -84,7 +84,7 @@ fn a_run_whose_cpu_is_shared_says_so() {
             let m = only(report);
             let (reasons, noise) = (&m.quality.reasons, &m.evidence.noise);
             assert_eq!(m.quality.level, QualityLevel::Degraded, "{command}");
-            // Half of the CPU is the other's: every burst is longer than a time slice.
+            // The competitor gets half of the CPU, because every burst is longer than a time slice.
             for reason in [QualityReason::BusyMachine, QualityReason::InvoluntarySwitches, QualityReason::BurstsDisturbed] {
                 assert!(reasons.contains(&reason), "{command}: {reasons:?} lacks {reason:?}; {noise:?}");
             }
@@ -110,7 +110,7 @@ fn bursts_that_are_disturbed_now_and_then_are_counted_and_explained() {
     let noise = &only(&report).evidence.noise;
     let (all, disturbed, left_out) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap(), noise.bursts_left_out.unwrap());
     assert!(disturbed > 0 && disturbed <= all && left_out <= disturbed, "{noise:?}");
-    // On a quiet machine the others suffice; on a busy one there may be none, and then the disturbed ones count.
+    // On a quiet machine there are enough other bursts. On a busy one there may be none; then the disturbed ones count.
     let enough = all - disturbed >= 3;
     assert_eq!(left_out, if enough { disturbed } else { 0 }, "{noise:?}");
     assert_eq!(noise.bursts_reason.as_ref().unwrap().ends_with("they do not count"), enough, "{noise:?}");
@@ -122,10 +122,10 @@ fn bursts_that_are_disturbed_now_and_then_are_counted_and_explained() {
 #[test]
 fn a_check_ends_in_its_time_and_says_what_it_left_out() {
     let _alone = alone();
-    // Planned for half a minute and more.
-    let begun = Instant::now();
+    // The plan would take more than half a minute.
+    let begin = Instant::now();
     let output = program().args(["quick", "--time", "9s", "--within", "5s", "--format", "json"]).output().unwrap();
-    let spent = begun.elapsed();
+    let spent = begin.elapsed();
     let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
     assert!(spent < Duration::from_secs(15), "{spent:?}");
     let left: Vec<_> = report.results.iter().filter(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)).collect();

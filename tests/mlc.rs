@@ -1,5 +1,5 @@
-//! The drop-in as a black box: what scripts rely on, read with parsers written here.
-// A panic in a helper is the failure report of its test, and what a test skips it says.
+//! The drop-in as a black box: what scripts rely on, read with parsers that are written here.
+// A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::Read;
@@ -41,7 +41,7 @@ fn one_cpu() -> bool {
     one
 }
 
-/// What holds in every mode.
+/// Rules that hold in every mode.
 fn keeps_the_rules(line: &str, out: &str) {
     let first = out.lines().next().unwrap();
     assert_eq!(first.split_whitespace().nth(5), Some("v3.11b"), "{first}");
@@ -183,11 +183,11 @@ fn an_interruption_keeps_what_is_printed() {
     let mut out = child.stdout.take().unwrap();
     let (mut seen, mut byte) = (Vec::new(), [0]);
     // The first table is read while the run goes on.
-    let began = Instant::now();
+    let begin = Instant::now();
     while !text(&seen).contains("\n\n") {
         assert_eq!(out.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
         seen.push(byte[0]);
-        assert!(began.elapsed() < Duration::from_secs(60));
+        assert!(begin.elapsed() < Duration::from_secs(60));
     }
     assert!(text(&seen).contains("Measuring idle latencies"));
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

@@ -1,4 +1,4 @@
-//! Prefetchers' registers end to end, on a file system in place of `/dev/cpu`.
+//! Prefetcher registers end to end, with a file system in place of `/dev/cpu`.
 #![allow(clippy::unwrap_used, reason = "a panic in a helper is the failure report of its test")]
 
 #[path = "support/registers.rs"]
@@ -30,15 +30,15 @@ fn report(registers: &Registers, line: &str) -> Report {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What must not have been claimed, and what must have been said.
+/// The run must fail, must not claim that prefetchers are off, and must print these words.
 fn refused(registers: &Registers, line: &str, words: &[&str]) {
     let before = registers.values();
     let output = run(registers, line);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{line}: {said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{line}: {stderr}");
     assert!(output.stdout.is_empty(), "{line} claims nothing: {}", text(&output.stdout));
     for word in words {
-        assert!(said.contains(word), "'{word}' is missing: {said}");
+        assert!(stderr.contains(word), "'{word}' is missing: {stderr}");
     }
     assert_eq!(registers.values(), before, "{line}");
     assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line} leaves a journal");
@@ -94,7 +94,7 @@ fn status_names_what_is_on_and_off() {
     let shown = text(&shown.stdout);
     assert!(shown.contains("0x1a4 MISC_FEATURE_CONTROL") && shown.contains("l2-adjacent-line, l1-ip-stride"), "{shown}");
     assert!(registers.state().written.is_empty(), "status writes nothing");
-    // A CPU whose register cannot be read leaves nothing to claim.
+    // If the register of one CPU cannot be read, nothing can be claimed about all of them.
     registers.state().offline = vec![cpus[cpus.len() - 1]];
     let output = run(&registers, "prefetch --format json");
     assert_eq!(output.status.code(), Some(4));
@@ -118,7 +118,7 @@ fn a_run_sets_verifies_measures_and_restores() {
             let written: Vec<u64> = registers.state().written.iter().filter(|w| (w.0, w.1) == (*cpu, register)).map(|w| w.2).collect();
             assert_eq!(written, [value | mask, *value], "CPU {cpu}");
         }
-        // These registers switch nothing: where the latencies tell that prefetchers are at work, nothing may claim that they are off.
+        // These registers switch nothing. If the latencies show that prefetchers are on, the report must not claim that they are off.
         let at_work = report
             .results
             .iter()
@@ -179,7 +179,7 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
     let Some(registers) = Registers::intel("gone") else { return };
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let before = registers.values();
-    // Every register is read once for the journal, and again once the guardian stands.
+    // Every register is read once for the journal, and again when the guardian is ready.
     registers.state().opens_left = Some(before.len());
     let mut child = start(&registers, "prefetch compare --node 0 --size 1M --time 100ms");
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -192,10 +192,10 @@ fn a_cpu_that_goes_offline_after_the_first_look_ends_the_run() {
     }
     let output = child.wait_with_output().unwrap();
     assert!(!hung, "the run waits for its guardian, and the guardian for the run's lock");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("offline") && output.stdout.is_empty(), "{said}");
-    assert_eq!(registers.state().opens_left, None, "it was not reached: {said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("offline") && output.stdout.is_empty(), "{stderr}");
+    assert_eq!(registers.state().opens_left, None, "it was not reached: {stderr}");
     assert!(!registers.journals().join("prefetch-run.journal").exists() && registers.values() == before);
 }
 
@@ -208,9 +208,9 @@ fn registers_that_are_not_back_are_told_though_nobody_reads_the_result() {
     until("all off", || all_off(&registers, 0xF));
     registers.state().refuses_writes = Some(libc::EPERM);
     let output = child.wait_with_output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert_eq!(said.matches("not restored").count(), 1, "{said}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert_eq!(stderr.matches("not restored").count(), 1, "{stderr}");
     registers.state().refuses_writes = None;
     assert!(registers.program().args(["prefetch", "restore", "-q"]).status().unwrap().success());
     assert!(!all_off(&registers, 0xF));
@@ -263,7 +263,7 @@ fn interrupts_restore() {
         until("all off", || all_off(&registers, 0xF));
         signal(child.id(), name);
         if second {
-            // The second one ends the program at once, without its own clearing up.
+            // The second signal ends the program at once, before it can clean up.
             signal(child.id(), name);
         }
         let output = child.wait_with_output().unwrap();
@@ -279,11 +279,11 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
     let Some(registers) = Registers::intel("killed") else { return };
     let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     let before = registers.values();
-    // What a run takes until it has switched everything.
-    let began = Instant::now();
+    // The time that a run needs to switch everything.
+    let begin = Instant::now();
     let mut child = start(&registers, LINE);
     until("all off", || all_off(&registers, 0xF));
-    let span = began.elapsed().as_nanos() as u64;
+    let span = begin.elapsed().as_nanos() as u64;
     signal(child.id(), libc::SIGKILL);
     child.wait().unwrap();
     until("restored", || registers.values() == before);
@@ -298,7 +298,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
         if moment % 2 == 0 {
             std::thread::sleep(Duration::from_nanos(random % (2 * span)));
         } else {
-            // Around the writes and the first moments of measuring, however slow the machine is.
+            // During the writes and at the start of measuring, however slow the machine is.
             until("a write", || registers.state().written.len() > writes);
             std::thread::sleep(Duration::from_micros(random % 20_000));
         }
@@ -312,7 +312,7 @@ fn killed_at_100_random_moments_the_state_is_back_100_times() {
         until("restored after SIGKILL", || registers.values() == before);
     }
     assert!(changed >= 30 && unchanged >= 1, "{changed} with changed registers, {unchanged} without: moments are not spread");
-    // Whatever was left to be undone is undone by the next run, and by it only once.
+    // The next run restores what was left changed, and only once.
     assert!(registers.program().args(["prefetch", "restore", "-q"]).status().unwrap().success());
     assert_eq!(registers.values(), before);
 }
@@ -365,8 +365,8 @@ fn two_runs_do_not_overlap() {
     for line in ["latency --prefetch on --size 1M --time 100ms", "prefetch on", "prefetch restore", "prefetch compare --size 1M"] {
         let output = registers.program().args(line.split_whitespace()).output().unwrap();
         assert_eq!(output.status.code(), Some(4), "{line}");
-        let said = text(&output.stderr);
-        assert!(said.contains(&format!("another memgauge (process {})", child.id())), "{line}: {said}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(&format!("another memgauge (process {})", child.id())), "{line}: {stderr}");
         assert!(all_off(&registers, 0xF), "{line}");
     }
     signal(child.id(), libc::SIGTERM);
@@ -393,7 +393,7 @@ fn off_and_on_last_until_restore() {
     assert_eq!(registers.values(), before);
 }
 
-/// Without the folder of a test, a made-up CPU is none: no real register is ever taken for another model's.
+/// Without a test's directory, the stand-in processor is ignored: a real register is never mistaken for that of another model.
 #[test]
 fn a_made_up_cpu_needs_made_up_registers() {
     let output = program().env("MEMGAUGE_PREFETCH_AS", "AuthenticAMD,23,49").args(["prefetch", "--format", "json"]).output().unwrap();

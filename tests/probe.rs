@@ -1,5 +1,5 @@
-//! What can be asked of the chase and of transfers, by the program as a black box.
-// A panic in a helper is the failure report of its test, and what a test skips it says.
+//! Options of the chase and of transfers, with the program as a black box.
+// A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
@@ -21,7 +21,7 @@ fn refused(line: &str, word: &str) {
     assert!(text(&output.stderr).contains(word), "{line}: {}", text(&output.stderr));
 }
 
-/// The first two CPUs that may be used, of which the machine may have only one.
+/// The first two CPUs that may be used. The second is `None` on a machine with one.
 fn two_cpus() -> Option<(u32, u32)> {
     let allowed = report("info").machine.allowed.cpus;
     let mut cpus = allowed.iter();
@@ -43,7 +43,7 @@ fn orders_are_those_asked_for() {
     assert_eq!(orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
     let (random, sequential) = (&report.results[1], &report.results[0]);
     assert!(random.evidence.prefetch.is_some() && sequential.evidence.prefetch.is_none(), "an order is no evidence for itself");
-    // Every machine fetches consecutive lines no slower than lines at random, over much more than its caches by far faster.
+    // Every machine fetches consecutive lines at least as fast as random ones, and much faster in a buffer far larger than its caches.
     let (random, sequential) = (value(&report, ChaseOrder::FullRandom), value(&report, ChaseOrder::Sequential));
     assert!(random > 1.2 * sequential, "{random} ns at random, {sequential} ns in order");
     let shown = text(&run("latency --order sequential --size 16K --time 60ms").stdout).to_owned();
@@ -55,7 +55,7 @@ fn hops_are_counted() {
     let counted = report("latency --order window-local --size 16K --hops 100000");
     let m = &counted.results[0];
     assert_eq!((m.evidence.hops, m.evidence.allocations, m.estimate.n), (Some(100_000), 12, 12), "one sample an allocation");
-    // 100,000 hops of a first-level cache take some 0.1 to 0.5 ms; a hundred times that is a machine that does something else.
+    // 100,000 hops in a first-level cache take about 0.1 to 0.5 ms. If they take a hundred times as long, something else uses the CPU.
     let ns = m.estimate.min.unwrap();
     assert!((0.2..50.0).contains(&ns), "{ns} ns a hop");
     let pass = report("latency --order full-random --size 4M --stride 256 --hops pass");
@@ -70,7 +70,7 @@ fn batches_are_distributed() {
     assert_eq!(d.buckets.iter().map(|b| b.count).sum::<u64>(), d.samples);
     assert!(d.samples > 1000 && d.overhead_ns > 0.0, "{} batches, {} ns", d.samples, d.overhead_ns);
     assert!(d.percentiles.is_sorted_by(|a, b| a.ns <= b.ns) && d.percentile(99.99).unwrap() <= d.max_ns, "{:?}", d.percentiles);
-    // The least of either is a chase that nothing disturbed.
+    // The minimum of each is a chase that nothing disturbed.
     let (batch, window) = (d.percentile(1.0).unwrap(), estimate.min.unwrap());
     assert!(batch < 1.5 * window && window < 3.0 * d.percentile(50.0).unwrap(), "{batch} ns by batch, {window} ns by window");
     let shown = text(&run("latency --size 16K --time 60ms --histogram").stdout).to_owned();
@@ -160,7 +160,7 @@ fn what_cannot_be_is_wrong_usage() {
     }
 }
 
-/// The word of another program: the first 32 bits of the file that shared memory of this name is.
+/// The start signal as another program sees it: the first 32 bits of the shared memory with this name.
 struct Word(PathBuf);
 
 impl Word {
@@ -179,9 +179,9 @@ impl Word {
         file.write_all_at(&value.to_ne_bytes(), 0).unwrap();
     }
     fn wait_for(&self, wanted: Option<u32>, child: &mut Child) {
-        let begun = Instant::now();
+        let begin = Instant::now();
         while self.read() != wanted {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{:?} for {wanted:?}", self.read());
+            assert!(begin.elapsed() < Duration::from_secs(20), "{:?} for {wanted:?}", self.read());
             assert!(wanted.is_none() || child.try_wait().unwrap().is_none(), "it ended before {wanted:?}");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,5 +1,5 @@
 //! The program as a black box: what it measures, what it refuses, how it ends.
-// A panic in a helper is the failure report of its test, and what a test skips it says.
+// A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
@@ -31,7 +31,7 @@ fn a_small_chase_is_faster_than_a_large_one_and_proves_its_placement() {
     let large = report("latency --size 64M --time 240ms");
     let value = |r: &Report, order| r.results.iter().find(|m| m.at.order == Some(order)).and_then(|m| m.estimate.value).unwrap();
     let (cache, memory) = (value(&small, ChaseOrder::WindowLocal), value(&large, ChaseOrder::FullRandom));
-    // An L1 hit costs a few cycles on every machine there is, memory or an outer cache many times that.
+    // An L1 hit takes a few cycles on every machine; memory or an outer cache takes many times as long.
     assert!(memory > 3.0 * cache, "{memory} ns over 64 MiB against {cache} ns over 16 KiB");
     assert!(cache > 0.2, "{cache} ns for a dependent load is faster than any core");
     for m in &large.results {
@@ -95,7 +95,7 @@ fn cache_to_cache_names_its_protocol() {
     assert!(report.results.iter().all(|m| m.estimate.value.is_some_and(|ns| ns > 0.2)));
 }
 
-/// What schedulers know a verdict by.
+/// The exit status of a verdict.
 fn code_of(status: HealthStatus) -> i32 {
     match status {
         HealthStatus::Ok | HealthStatus::Unknown => 0,
@@ -126,7 +126,7 @@ fn a_health_check_gives_a_verdict_and_an_exit_status() {
     let (_, again) = quick(&["--against", saved.to_str().unwrap()]);
     assert!(again.compared_with.iter().any(|with| with == "baseline"), "{again:?}");
 
-    // No memory has a bandwidth of 10^9 GB/s: three times out of three.
+    // No memory has a bandwidth of 10^9 GB/s, so the rule is broken three times out of three.
     std::fs::write(&rules, "[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 1e9\n").unwrap();
     let (report, broken) = quick(&["--rules", rules.to_str().unwrap()]);
     assert!(broken.findings.iter().any(|f| f.code == "rule-broken" && f.severity >= HealthStatus::Warning), "{broken:?}");
@@ -284,7 +284,7 @@ fn a_reader_that_goes_away_changes_no_status() {
         output.status.code()
     };
     assert_eq!(code(&["latency", "--size", "16K", "--time", "60ms"]), Some(0));
-    // No memory has a bandwidth of 10^9 GB/s; on a machine that is too busy to be judged that is the verdict.
+    // No memory has a bandwidth of 10^9 GB/s. On a machine that is too busy to be judged, the verdict says that instead.
     let verdict = code(&["quick", "--time", "60ms", "--size", "32M", "--rules", rules, "-o", saved.to_str().unwrap()]);
     let saved: Report = serde_json::from_slice(&std::fs::read(&saved).unwrap()).unwrap();
     assert_eq!(verdict, Some(code_of(saved.health.unwrap().status)));
@@ -371,10 +371,10 @@ fn plans_for_recorded_machines_are_sane() {
 
 #[test]
 fn a_plan_says_what_and_how_long_and_measures_nothing() {
-    let begun = Instant::now();
+    let begin = Instant::now();
     let output = run("--plan");
     assert!(output.status.success());
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(2));
     assert!(text(&output.stdout).contains("Idle latency"));
 }
 
@@ -389,7 +389,7 @@ fn a_plan_is_written_to_files() {
     assert_eq!(plan.steps[0].experiment, Experiment::IdleLatency);
     assert!(std::fs::read_to_string(&plain).unwrap().contains("Idle latency"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "no temporary file is left");
-    // Without --quiet on standard output as well.
+    // Without --quiet also on standard output.
     let shown = run(&format!("latency --size 16K --plan -o {}", plain.display()));
     assert_eq!(text(&shown.stdout), std::fs::read_to_string(&plain).unwrap());
     assert!(refused(&format!("--plan -o {}", folder.join("plan.svg").display()), 64).contains("text or JSON"));
@@ -397,7 +397,7 @@ fn a_plan_is_written_to_files() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// A folder for files that are memory, on the disc that the tests were built on or on a tmpfs.
+/// A directory for files as buffers, on the disk of the build or on a tmpfs.
 fn memory_dirs(name: &str) -> Vec<PathBuf> {
     let shm = PathBuf::from(format!("/dev/shm/memgauge-{name}-{}", std::process::id()));
     let mut folders = vec![temporary(name)];
@@ -431,8 +431,8 @@ fn buffers_from_files_say_what_they_are_and_leave_nothing() {
             }
             let plan = report.plan.unwrap();
             assert_eq!(plan.directories.iter().map(|d| &d.file.path).collect::<Vec<_>>(), [&path]);
-            let said = report.notes.iter().any(|n| n.code.starts_with("memory-dir-"));
-            assert!(said || plan.directories[0].is_dax(), "{:?}", report.notes);
+            let noted = report.notes.iter().any(|n| n.code.starts_with("memory-dir-"));
+            assert!(noted || plan.directories[0].is_dax(), "{:?}", report.notes);
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
         }
         std::fs::remove_dir(folder).unwrap();
@@ -450,12 +450,12 @@ fn a_killed_run_leaves_no_file() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // In the midst of it: a file of that directory is mapped, and has no name.
+        // During the run, a file of that directory is mapped, and has no name.
         let maps = PathBuf::from(format!("/proc/{}/maps", child.id()));
         let mapped = || std::fs::read_to_string(&maps).unwrap().lines().any(|l| l.contains(folder.to_str().unwrap()));
-        let begun = Instant::now();
+        let begin = Instant::now();
         while !mapped() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "no file is mapped: {}", std::fs::read_to_string(&maps).unwrap());
+            assert!(begin.elapsed() < Duration::from_secs(20), "no file is mapped: {}", std::fs::read_to_string(&maps).unwrap());
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
@@ -474,7 +474,7 @@ fn directories_that_cannot_be_memory_are_refused() {
     let with = |path: &Path| format!("latency --time 60ms --memory-dir {}", path.display());
     assert!(refused(&with(&folder.join("absent")), 64).contains("there is no such directory"));
     assert!(refused(&with(&file), 64).contains("it is not a directory"));
-    assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be made there"));
+    assert!(refused(&with(Path::new("/proc/self")), 4).contains("no file can be created there"));
     assert!(refused(&format!("{} --pages 2m", with(&folder)), 64).contains("--pages 2m does not go with --memory-dir"));
     assert!(refused(&format!("{} --plan --machine /", with(&folder)), 64).contains("cannot be used with"));
     assert!(refused(&format!("{} --size 900T", with(&folder)), 4).contains("may be taken"));

@@ -1,4 +1,4 @@
-//! Machines recorded elsewhere, or generated: what the program says of each, and what it would do there.
+//! Machines recorded elsewhere, or generated: how the program describes each, and what it would do there.
 //!
 //! Each `tests/machines/NAME.tar.gz` is unpacked; what is printed is compared with the texts in `tests/machines/NAME/`.
 //! `SNAPSHOTS=overwrite cargo test --test recorded` writes those anew.
@@ -19,7 +19,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use snapbox::Data;
 
-/// Texts and the command lines that give them.
+/// Texts, and the command lines that print them.
 const LINES: [(&str, &str); 9] = [
     ("info", "info"),
     ("suite", "--plan"),
@@ -59,7 +59,7 @@ impl Recording {
         serde_json::from_slice::<Report>(&output.stdout).unwrap().machine
     }
 
-    /// What a person sees: the text, or why there is none.
+    /// The text, or why there is none.
     fn text(&self, line: &str) -> String {
         let output = self.run(line);
         let text = if output.status.success() {
@@ -83,7 +83,7 @@ impl Drop for Recording {
     }
 }
 
-/// Without what differs between versions and days.
+/// Removes what differs between versions and days.
 fn lasting(text: &str) -> String {
     let this = concat!("memgauge ", env!("CARGO_PKG_VERSION"));
     let lines = text.lines().map(|line| if line.starts_with(this) { "memgauge VERSION DATE" } else { line.trim_end() });
@@ -130,9 +130,9 @@ fn one_machine(name: &str, archive: &Path) {
         if text == "info" {
             continue;
         }
-        let began = Instant::now();
+        let begin = Instant::now();
         if let Some(plan) = recording.plan(line) {
-            println!("{name}: memgauge {line}: {:.2} s to plan in this build", began.elapsed().as_secs_f64());
+            println!("{name}: memgauge {line}: {:.2} s to plan in this build", begin.elapsed().as_secs_f64());
             is_allowed(&plan, &machine, &format!("{name}: {text}"));
             has_the_machines_rows_and_columns(&plan, &machine, text, name);
             assert!(text != "quick" || plan.estimated_s <= FIRST_ROUND * LIMIT_S, "{name}: a health check of {} s", plan.estimated_s);
@@ -144,7 +144,7 @@ fn cells(plan: &Plan) -> impl Iterator<Item = &Cell> {
     plan.steps.iter().flat_map(|step| &step.cells)
 }
 
-/// Nothing outside of what the recording process might use.
+/// The plan uses only what the recording process was allowed to use.
 fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
     let allowed = &machine.allowed;
     assert!(!plan.steps.is_empty() && plan.steps.iter().all(|step| !step.cells.is_empty()), "{what}: a step without cells");
@@ -175,7 +175,7 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
             let own = |cpu: u32| machine.topology.cpu(cpu).unwrap().node == node;
             assert!(loaders.iter().all(|l| own(l.cpu)), "{what}: loads from other nodes' CPUs");
         }
-        // On a curve it is the probe's node: loaders take their own.
+        // On a curve this is the probe's node; loaders use their own.
         let placed = match &cell.work {
             Work::Curve { probe, .. } => vec![&probe.buffer],
             work => work.buffers(),
@@ -201,7 +201,7 @@ fn has_the_machines_rows_and_columns(plan: &Plan, machine: &Machine, text: &str,
         let [Cell { work: Work::Transfers(all), .. }] = &plan.steps[0].cells[..] else { panic!("{name}: {text} is not one cell") };
         let cpus: IdSet = all.ends.iter().map(|e| e.cpu).collect();
         assert_eq!(cpus, allowed.cpus, "{name}: {text}");
-        // A million pairs or two, in a plan that says each CPU once.
+        // One or two million pairs, in a plan that names each CPU once.
         let bytes = serde_json::to_string(plan).unwrap().len();
         assert!(bytes < 4096 * (4 + cpus.len()), "{name}: {text}: {bytes} bytes for {} CPUs", cpus.len());
     }

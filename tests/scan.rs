@@ -1,4 +1,4 @@
-//! Memory scans as a black box: every region, what memory keeps, and what is refused.
+//! Memory scans as a black box: every region, the integrity check, and what is refused.
 // A panic in a helper is the failure report of its test.
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
         assert_eq!((m.experiment, m.metric, m.at.memory_node), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
         let gbs = m.estimate.value.unwrap();
         assert!(gbs > 0.05 && gbs < 5000.0, "{gbs} GB/s");
-        // Passes that other work disturbed are repeated once, and left out where enough others are there.
+        // Passes that other work disturbed are repeated once, and left out if enough others remain.
         let passes = m.evidence.noise.bursts.unwrap();
         assert!((7..=8).contains(&passes), "{passes}");
         assert_eq!((m.estimate.n, m.evidence.buffer.0), (passes - m.evidence.noise.bursts_left_out.unwrap(), 16 << 20));

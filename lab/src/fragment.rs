@@ -1,4 +1,4 @@
-//! Memory whose free part lies in single pages that nothing can put together.
+//! Memory that is free only in single pages, which nothing can join.
 
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ pub struct Pieces(#[expect(dead_code, reason = "held, not used")] Vec<(PipeReade
 /// not, the kernel cannot move them.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn node(node: u32) -> Result<Pieces> {
     let meminfo = read(format!("/sys/devices/system/node/node{node}/meminfo"))?;
     let free = meminfo.lines().find(|l| l.contains("MemFree:")).and_then(|l| l.split_whitespace().rev().nth(1)?.parse::<usize>().ok());
@@ -54,7 +54,7 @@ fn large_pipe() -> Result<(PipeReader, PipeWriter)> {
 /// Where this thread's pages come from; `None`: as usual.
 fn prefer(node: Option<u32>) -> Result<()> {
     let (mode, mask) = node.map_or((0, 0u64), |node| (PREFERRED, 1 << node));
-    // SAFETY: the mask has the 64 bits that the call is told of; it uses one less than it is told.
+    // SAFETY: the mask has the 64 bits that the call is given; the call reads one bit fewer.
     let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, &raw const mask, 65) };
     ensure!(done == 0, "set_mempolicy: {}", std::io::Error::last_os_error());
     Ok(())

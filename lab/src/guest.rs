@@ -33,7 +33,7 @@ fn c(text: &str) -> Result<CString> {
 /// Mounts `source` at `target`, which is created.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()> {
     fs::create_dir_all(target).with_context(|| format!("cannot create {target}"))?;
     let (from, to, fs, data) = (c(source)?, c(target)?, c(kind)?, c(options)?);
@@ -48,7 +48,7 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> Result<()
 /// Unmounts.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 pub fn unmount(target: &str) -> Result<()> {
     let to = c(target)?;
     // SAFETY: a string that ends in zero and lives until the call has ended.
@@ -59,7 +59,7 @@ pub fn unmount(target: &str) -> Result<()> {
 /// Loads a module of the kernel.
 ///
 /// # Errors
-/// What the kernel said; a module that is loaded already is no error.
+/// The kernel's error; a module that is already loaded is not one.
 pub fn load_module(path: &Path) -> Result<()> {
     let file = File::open(path).with_context(|| format!("module {}", path.display()))?;
     let no_options = c("")?;
@@ -75,7 +75,7 @@ pub fn power_off() -> ! {
     // SAFETY: writes what is cached and ends the machine; nothing of this process is needed afterwards.
     unsafe {
         libc::sync();
-        // QEMU was told to exit instead of booting again; this works where a machine has no power switch.
+        // QEMU runs with an option to exit instead of booting again; this also works where a machine has no power switch.
         libc::reboot(libc::RB_AUTOBOOT);
     }
     std::process::exit(1)
@@ -123,7 +123,7 @@ pub fn set_online(cpu: u32, online: bool) -> Result<()> {
 /// Moves a process's pages from one node to another.
 ///
 /// # Errors
-/// What the kernel said; pages that could not be moved are no error.
+/// The kernel's error; pages that could not be moved are not one.
 pub fn migrate_pages(process: u32, from: u32, to: u32) -> Result<()> {
     let (from, to) = (1u64 << from, 1u64 << to);
     // SAFETY: two masks of 64 bits that live until the call has ended.

@@ -1,5 +1,5 @@
-//! The guest's first process: sets the machine up, runs the job's tests, writes what became of them, and powers the machine off.
-#![allow(clippy::print_stdout, reason = "the guest's console is there to be read when something goes wrong")]
+//! The guest's first process: sets the machine up, runs the job's tests, writes their results, and powers the machine off.
+#![allow(clippy::print_stdout, reason = "the guest's console helps when something goes wrong")]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -32,7 +32,7 @@ pub struct Ran {
     pub status: Option<i32>,
     /// The result, when one was written.
     pub report: Option<Report>,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -205,7 +205,7 @@ impl Ran {
     /// The result.
     ///
     /// # Errors
-    /// When none was written.
+    /// If none was written.
     pub fn report(&self) -> Result<&Report> {
         self.report.as_ref().with_context(|| format!("it wrote no result, exit status {:?} (none: a signal): {}", self.status, self.stderr))
     }
@@ -226,7 +226,7 @@ impl Ran {
 /// Results that have a value; makes sure that all have.
 ///
 /// # Errors
-/// When one has none.
+/// If one has none.
 pub fn measured(report: &Report) -> Result<Vec<&Measurement>> {
     for m in &report.results {
         ensure!(m.estimate.value.is_some_and(|v| v > 0.0), "{:?} has no value: {:?}", m.at, m.estimate.reason);

@@ -121,7 +121,7 @@ pub fn to_share(name: &str) -> Result<()> {
 
 /// Records the machine below `root` as a packed archive with the one folder `name`; the number of files in it.
 ///
-/// Nothing in it tells when or by whom it was recorded. It starts no process and takes well below a second on small machines.
+/// The recording does not say when or by whom it was made. Recording starts no process and takes well under a second on small machines.
 ///
 /// # Errors
 /// When the archive cannot be written. What cannot be read is left out.
@@ -189,7 +189,7 @@ impl<W: Write> Archive<'_, W> {
         names.iter().try_for_each(|name| self.add(&folder.join(name)))
     }
 
-    /// Adds a file with this content: files of sysfs say that they have 4096 bytes, whatever they hold.
+    /// Adds a file with this content: files of sysfs claim a size of 4096 bytes, whatever they hold.
     fn file(&mut self, path: &Path, content: &[u8]) -> Result<()> {
         let mut header = header(EntryType::Regular, 0o644, content.len() as u64);
         self.builder.append_data(&mut header, self.top.join(path), content)?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flate2::read::GzDecoder;
 use memgauge_core::topology::Machine;
 use memgauge_lab::record::record;
-use memgauge_linux::sysfs::read_machine;
+use memgauge_os::topology::read_machine;
 
 /// A folder that goes away with its value.
 struct Folder(PathBuf);

@@ -1,57 +1,92 @@
-//! Options of `memgauge quick`.
+//! `memgauge quick`: its command line.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 
-use super::{Common, Request, parse_gbs};
-use crate::quick::References;
+use super::options::{Limit, Prefetch, budget_help, confidence_help};
+use super::request::{Common, ReferenceFiles, Request};
+use crate::exit::UsageError;
 
-const QUICK_EXAMPLES: &str = "\
-What looks wrong is measured twice more before it counts. Virtual machines, busy ones and runs without root
-yield warnings at most. Compared are nodes and last-level caches with each other, bandwidths with what the
-memory could transfer, and, where given, a result of before and rules:
+const AFTER_HELP: &str = "\
+What looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
+at most.
 
-  strict = false             # true: failures count on virtual machines and without root, too
+Nodes are compared with each other, and so are last-level caches. Bandwidths are compared with what the memory could transfer. You can add \
+a saved result (--against) and rules of your own (--rules). A file of rules is TOML:
+
+  # true: also fail on virtual machines and without root
+  strict = false
   [[rule]]
-  experiment = \"bandwidth\"   # or idle-latency, loaded-latency
-  mix = \"all-reads\"          # any where it is not said; also: order, cpu-node, memory-node, local, table
-  warn-below = 300.0         # GB/s or ns; also: fail-below, warn-above, fail-above
+  # or: idle-latency, loaded-latency
+  experiment = \"bandwidth\"
+  # any mix if absent; also: order, cpu-node, memory-node, local, table
+  mix = \"all-reads\"
+  # GB/s or ns; also: warn-above, fail-above
+  warn-below = 300.0
   fail-below = 250.0
 
 Examples:
   memgauge quick                              is this machine's memory as it should be?
   memgauge quick -o today.json                the same, and keep the result
-  memgauge quick --against first-day.json     is it as it was?
+  memgauge quick --against first-day.json     has anything changed?
   memgauge quick --limit 460.8                12 channels of DDR5-4800
 
-Exit status: 0 all well, 1 warning, 2 failure, 3 corrupted data or memory errors, 4 could not measure, 64 wrong usage, 130 interrupted.";
+Exit status:
+  0    all well
+  1    warning
+  2    failure
+  3    corrupted data, or memory errors
+  4    could not measure
+  64   wrong usage
+  130  interrupted";
 
 #[derive(Debug, Args)]
-#[command(after_help = QUICK_EXAMPLES)]
-pub(crate) struct QuickArgs {
+#[command(
+    mut_arg("budget", |arg| arg.help(budget_help("0.5s"))),
+    mut_arg("within", |arg| arg.help("End the whole check after this time; cells get less time, and what is not measured by then is left out [default: 45s]")),
+    mut_arg("confidence", |arg| arg.help(confidence_help("1.5%"))),
+    mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
+    after_help = AFTER_HELP
+)]
+pub(super) struct QuickArgs {
     /// Compare with a result that memgauge quick wrote as JSON
     #[arg(long, value_name = "FILE", help_heading = "Verdict")]
     against: Option<PathBuf>,
-    /// Judge by the bands in FILE (TOML, see below)
+    /// Judge by the rules in FILE (TOML, see below)
     #[arg(long, value_name = "FILE", help_heading = "Verdict")]
     rules: Option<PathBuf>,
-    /// What all memory of the machine could transfer at most, in GB/s: populated channels x MT/s x 8 B / 1000
-    /// [default: what firmware states of its memory devices, which only root may read]
-    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs, help_heading = "Verdict")]
-    peak_gbs: Option<f64>,
+    #[command(flatten)]
+    limit: Limit,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    prefetch: super::prefetch::Prefetch,
+    prefetch: Prefetch,
 }
 
 impl QuickArgs {
-    pub(super) fn request(self) -> Request {
+    pub(super) fn request(self) -> Result<Request, UsageError> {
         let mut spec = Spec::new(Task::Quick);
         self.prefetch.apply(&mut spec);
-        spec.peak_gbs = self.peak_gbs;
-        Request { quick: Some(References { against: self.against, rules: self.rules }), ..self.common.request(spec) }
+        self.limit.apply(&mut spec);
+        let files = ReferenceFiles { baseline: self.against, rules: self.rules };
+        Ok(Request { quick: Some(files), ..self.common.request(spec)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::conclusions::findings::Rules;
+
+    use super::*;
+
+    #[test]
+    fn the_rules_in_the_help_can_be_pasted() {
+        let example = AFTER_HELP.split("TOML:\n").nth(1).unwrap().split("Examples:").next().unwrap();
+        let rules: Rules = toml::from_str(example).unwrap();
+        assert_eq!(toml::from_str::<Rules>("").unwrap(), Rules::default());
+        assert_ne!(rules, Rules::default());
+        assert!(example.lines().all(|line| line.len() < 80), "a longer line would be wrapped");
     }
 }

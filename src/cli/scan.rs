@@ -1,69 +1,74 @@
-//! Options of `memgauge scan`.
+//! `memgauge scan`: its command line.
 
 use clap::Args;
-use memgauge_core::spec::{ScanSpec, Spec, Task};
+use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::units::{Bytes, ParseError};
 
-use super::{Output, Pages, Planning, Request, Where, WidthArg};
+use super::options::{Pages, Placement, Planning, Prefetch};
+use super::output::ReportOptions;
+use super::request::Request;
+use super::values::{WIDTHS, one_of};
+use crate::exit::UsageError;
 
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Takes four fifths of what is free at most, a region at a time, leaves 5 % of the node or 2 GiB free, whichever is more, and stops
-taking when memory gets scarce. All of it is given back at the end and after Ctrl-C, which keeps what was measured. As root the physical addresses are shown.
+const AFTER_HELP: &str = "\
+A scan takes at most four fifths of the free memory, one region at a time. It leaves 5 % of the node or 2 GiB free, whichever is more, and \
+stops taking memory when it gets scarce. All memory is given back at the end and after Ctrl-C, which keeps what was measured. Root sees \
+physical addresses.
 
 Examples:
   memgauge scan                           each node's free memory, read by its own CPUs
   memgauge scan --node 1 --integrity      one node; also write patterns and compare
   memgauge scan --size 16G --region 256M  16 GiB of each node in smaller regions
-  memgauge scan --node 2 --cpu 0-15       memory without CPUs, read by these
-  memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file"
-)]
-pub(crate) struct ScanArgs {
-    /// Bytes of a region [default: 1G, less where fewer than four would fit]
+  memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
+  memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct ScanArgs {
+    /// Size of a region [default: 1G, or less where fewer than four regions would fit]
     #[arg(long, value_name = "SIZE", help_heading = "Scan")]
     region: Option<Bytes>,
-    /// How often each region is read [default: 10]
+    /// How many times to read each region [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Scan")]
     passes: Option<u32>,
     /// Width of the histogram's buckets in GB/s [default: 5]
     #[arg(long, value_name = "GB/S", value_parser = parse_bucket, help_heading = "Scan")]
     bucket: Option<f64>,
-    /// Afterwards write two patterns to all of it and compare what comes back
+    /// Afterwards write two patterns to all of it, and compare what is read back
     #[arg(long, help_heading = "Scan")]
     integrity: bool,
-    #[command(flatten)]
-    place: Where,
-    /// The most memory of a node to take [default: what is free, less a margin]
-    #[arg(long, value_name = "SIZE", help_heading = "Memory")]
-    size: Option<Bytes>,
-    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
-    #[arg(long, value_name = "KIND", default_value = "auto", help_heading = "Memory")]
-    pages: Pages,
-    /// Width of loads; best = what measures fastest here
-    #[arg(long, default_value = "best", help_heading = "Traffic")]
-    width: WidthArg,
     /// Seed of the order in which regions are read
     #[arg(long, value_name = "N", help_heading = "Scan")]
     seed: Option<u64>,
     #[command(flatten)]
-    prefetch: super::prefetch::Prefetch,
+    placement: Placement,
     #[command(flatten)]
-    output: Output,
+    prefetch: Prefetch,
+    /// Take at most this much memory of each node [default: what is free, less a margin]
+    #[arg(long, value_name = "SIZE", help_heading = "Memory")]
+    size: Option<Bytes>,
+    #[command(flatten)]
+    pages: Pages,
+    /// Width of loads; best = the fastest here, as measured
+    #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS), help_heading = "Traffic")]
+    width: WidthRequest,
+    #[command(flatten)]
+    report: ReportOptions,
     #[command(flatten)]
     planning: Planning,
 }
 
 impl ScanArgs {
-    pub(super) fn request(self) -> Request {
+    pub(super) fn request(self) -> Result<Request, UsageError> {
         let mut spec = Spec::new(Task::Scan);
         self.prefetch.apply(&mut spec);
-        self.place.apply(&mut spec);
+        self.placement.apply(&mut spec);
+        self.pages.apply(&mut spec);
         spec.size = self.size;
-        spec.pages = self.pages.into();
-        spec.width = self.width.into();
+        spec.width = self.width;
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
-        Request { spec, memory_dir: None, output: self.output, planning: self.planning, quick: None }
+        Request::new(spec, self.report, self.planning)
     }
 }
 

@@ -1,15 +1,30 @@
-//! Command lines and what they ask for.
+//! Command lines, and what they ask for.
 
+use std::time::Duration;
+
+use clap::Parser;
 use memgauge_core::experiment::PageRequest;
-use memgauge_core::spec::{ScanSpec, WidthRequest};
-use memgauge_core::traffic::Width;
+use memgauge_core::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, WidthRequest};
+use memgauge_core::traffic::{Mix, Width};
+use memgauge_core::units::{Bytes, IdSet};
 
-use super::*;
+use super::command::{Cli, Invocation};
+use super::values::{parse_gbs, parse_percent};
 
-fn spec(line: &str) -> Spec {
-    match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
-        Asked::Measure(request) => request.spec,
+/// What a line asks to measure.
+pub(super) fn spec(line: &str) -> Spec {
+    match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
+        Invocation::Measure(request) => request.spec,
         _ => panic!("{line} measures"),
+    }
+}
+
+/// Why a line is refused.
+pub(super) fn refused(line: &str) -> String {
+    match Cli::try_parse_from(line.split(' ')).map(Cli::invocation) {
+        Err(error) => error.to_string(),
+        Ok(Err(error)) => error.to_string(),
+        Ok(Ok(_)) => panic!("{line} is accepted"),
     }
 }
 
@@ -52,8 +67,8 @@ fn a_limit_is_a_bandwidth() {
 
 #[test]
 fn files_are_for_the_commands_that_can_use_them() {
-    let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::asked) {
-        Ok(Ok(Asked::Measure(request))) => Some(request.memory_dir),
+    let directory = |line: &str| match Cli::try_parse_from(line.split(' ')).map(Cli::invocation) {
+        Ok(Ok(Invocation::Measure(request))) => Some(request.memory_dir),
         _ => None,
     };
     for command in ["latency", "bandwidth", "loaded"] {
@@ -86,8 +101,8 @@ fn a_scan_says_how_much_and_how_often() {
     assert_eq!(got.task, Task::Scan);
     assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
     assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
-    let asked = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
-    assert_eq!(got.scan, asked);
+    let scan = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
+    assert_eq!(got.scan, scan);
     assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
     for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s"] {
         let line = format!("memgauge scan {bad}");
@@ -111,8 +126,8 @@ fn counters_are_for_the_commands_that_have_windows() {
         assert!(!spec(&format!("memgauge {command}")).counters);
     }
     for command in ["stream", "chase"] {
-        let counted = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().asked().unwrap() {
-            Asked::Loop(request) => request.spec.counters,
+        let counted = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
+            Invocation::Loop(request) => request.spec.counters,
             _ => panic!("{line} is a loop"),
         };
         assert!(counted(&format!("memgauge {command} 1M --counters")));
@@ -132,4 +147,42 @@ fn prefetchers_are_left_alone_unless_asked() {
     let compare = spec("memgauge prefetch compare --cpu 0-3 --node 1");
     assert_eq!((compare.task, compare.prefetch), (Task::Prefetch, Leave));
     assert!(Cli::try_parse_from(["memgauge", "prefetch", "compare", "--prefetch", "off"]).is_err());
+}
+
+#[test]
+fn labels_are_for_every_command_that_makes_a_result() {
+    use crate::host::HostIdentity;
+    let identity = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
+        Invocation::Measure(request) => request.identity,
+        Invocation::Loop(request) => request.identity,
+        Invocation::Info(args) => args.report.host.request().unwrap(),
+        Invocation::Count(args) => args.report.host.request().unwrap(),
+        _ => panic!("{line} makes a result"),
+    };
+    let requested = HostIdentity::new(true, vec!["rack=12".parse().unwrap(), "site=b".parse().unwrap()]).unwrap();
+    let commands =
+        ["", " latency", " bandwidth", " loaded", " c2c", " quick", " scan", " sweep", " prefetch compare", " stream", " chase", " info"];
+    for command in commands {
+        assert_eq!(identity(&format!("memgauge{command} --label rack=12 --label site=b --no-host-identity")), requested, "{command}");
+        assert_eq!(identity(&format!("memgauge{command}")), HostIdentity::default(), "{command}");
+    }
+    assert_eq!(identity("memgauge count --label rack=12 --label site=b --no-host-identity -- ls"), requested);
+    assert!(refused("memgauge latency --label rack=1 --label rack=2").contains("'rack' is given twice"));
+    assert!(refused("memgauge latency --label rack").contains("KEY=VALUE"));
+    assert!(refused("memgauge render a.json --label rack=1").contains("unexpected argument"));
+}
+
+#[test]
+fn options_for_mlc_alone_are_hidden() {
+    use clap::CommandFactory;
+    for (command, hidden) in [
+        ("latency", &["--touch-cpu", "--keep-awake"][..]),
+        ("bandwidth", &["--contents", "--start-signal"]),
+        ("loaded", &["--contents", "--start-signal", "--touch-cpu"]),
+        ("c2c", &["--holder-pushes", "--reader-pushes", "--touch-cpu"]),
+    ] {
+        let mut cli = Cli::command();
+        let help = cli.find_subcommand_mut(command).unwrap().render_long_help().to_string();
+        assert!(hidden.iter().all(|option| !help.contains(option)), "{command}");
+    }
 }

@@ -1,71 +1,58 @@
-//! Values of options: pages, widths, formats, shares and rates.
+//! Values of options: names, shares and rates.
 
-use clap::ValueEnum;
-use memgauge_core::experiment::PageRequest;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use memgauge_core::experiment::{ChaseOrder, LineState, PageRequest, PrefetchRequest};
 use memgauge_core::spec::WidthRequest;
-use memgauge_core::traffic::Width;
+use memgauge_core::traffic::{Access, LineUse, Width};
 use memgauge_core::units::ParseError;
 
-/// Which pages, on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum Pages {
-    Auto,
-    #[value(name = "4k")]
-    Base,
-    Thp,
-    #[value(name = "2m")]
-    Huge2M,
-    #[value(name = "1g")]
-    Huge1G,
-}
+/// The longest injection delay in core cycles. It is some milliseconds: with longer pauses between bursts there is no load left to measure.
+pub(crate) const MAX_DELAY_CYCLES: u32 = 10_000_000;
 
-impl From<Pages> for PageRequest {
-    fn from(pages: Pages) -> Self {
-        match pages {
-            Pages::Auto => Self::Auto,
-            Pages::Base => Self::Base,
-            Pages::Thp => Self::Thp,
-            Pages::Huge2M => Self::Huge2M,
-            Pages::Huge1G => Self::Huge1G,
-        }
-    }
-}
+/// Kinds of pages.
+pub(super) const PAGES: [(&str, PageRequest); 5] = [
+    ("auto", PageRequest::Auto),
+    ("4k", PageRequest::Base),
+    ("thp", PageRequest::Thp),
+    ("2m", PageRequest::Huge2M),
+    ("1g", PageRequest::Huge1G),
+];
 
-/// Which width, on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum WidthArg {
-    Best,
-    Scalar,
-    Sse2,
-    Avx2,
-    Avx512,
-    Neon,
-    String,
-}
+/// Widths of loads and stores.
+pub(super) const WIDTHS: [(&str, WidthRequest); 7] = [
+    ("best", WidthRequest::Best),
+    ("scalar", WidthRequest::Is(Width::Scalar)),
+    ("sse2", WidthRequest::Is(Width::Sse2)),
+    ("avx2", WidthRequest::Is(Width::Avx2)),
+    ("avx512", WidthRequest::Is(Width::Avx512)),
+    ("neon", WidthRequest::Is(Width::Neon)),
+    ("string", WidthRequest::Is(Width::String)),
+];
 
-impl From<WidthArg> for WidthRequest {
-    fn from(width: WidthArg) -> Self {
-        Self::Is(match width {
-            WidthArg::Best => return Self::Best,
-            WidthArg::Scalar => Width::Scalar,
-            WidthArg::Sse2 => Width::Sse2,
-            WidthArg::Avx2 => Width::Avx2,
-            WidthArg::Avx512 => Width::Avx512,
-            WidthArg::Neon => Width::Neon,
-            WidthArg::String => Width::String,
-        })
-    }
-}
+/// Orders in which a chase visits lines.
+pub(super) const ORDERS: [(&str, ChaseOrder); 3] =
+    [("window-local", ChaseOrder::WindowLocal), ("full-random", ChaseOrder::FullRandom), ("sequential", ChaseOrder::Sequential)];
 
-/// Which format, on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FormatArg {
-    Text,
-    Json,
-}
+/// Orders in which loaders visit lines.
+pub(super) const ACCESSES: [(&str, Access); 2] = [("sequential", Access::Sequential), ("random", Access::Random)];
 
-/// The longest injection delay, in core cycles: some milliseconds between bursts, below which nothing measures as load.
-pub(crate) const MOST_CYCLES: u32 = 10_000_000;
+/// What loaders do with a line.
+pub(super) const LINE_USES: [(&str, LineUse); 4] =
+    [("whole", LineUse::Whole), ("part", LineUse::Part), ("write-back", LineUse::WrittenBack), ("check", LineUse::Checked)];
+
+/// States of prefetchers.
+pub(super) const PREFETCH: [(&str, PrefetchRequest); 3] =
+    [("leave", PrefetchRequest::Leave), ("off", PrefetchRequest::Off), ("on", PrefetchRequest::On)];
+
+/// States of lines in the holder's cache.
+pub(super) const STATES: [(&str, LineState); 2] = [("hit", LineState::Hit), ("hitm", LineState::Hitm)];
+
+/// Parses one of the names in a table.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static>(table: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let value = |text: &str| table.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
+    PossibleValuesParser::new(table.iter().map(|(name, _)| *name))
+        .try_map(move |text| value(&text).ok_or(ParseError { input: text, expected: "one of the possible values" }))
+}
 
 /// A share of one: `1%`, `0.5%` or `0.01`.
 pub(super) fn parse_percent(text: &str) -> Result<f64, ParseError> {

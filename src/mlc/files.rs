@@ -1,60 +1,37 @@
-//! The files that letters name: delays (`-g`), content of memory (`-M`), what each thread does (`-o`).
+//! The files that letters name: delays (`-g`), and what each thread does (`-o`).
 
 use std::path::{Path, PathBuf};
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::spec::{Place, SecondStream, ThreadSpec};
-use memgauge_core::traffic::{Access, LineContent, Mix};
+use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::letters::{list, mix, size, whole};
-use crate::cli::MOST_CYCLES;
+use crate::cli::values::MAX_DELAY_CYCLES;
+use crate::contents::data_lines;
 
-/// Lines of content that are taken: the most of any version.
-const MOST_CONTENTS: usize = 256;
-
-/// Lines that say something, with their numbers: no blank ones, no comments.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let said = |line: &str| !line.is_empty() && !line.starts_with('#');
-    text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())).filter(move |(_, line)| said(line))
-}
-
-/// Injection delays, a number a line.
+/// Injection delays, one number a line.
 ///
 /// # Errors
-/// Names the line that is none.
+/// Names the line that is not a delay.
 pub(crate) fn delays(text: &str) -> Result<Vec<u32>, String> {
-    let delay = |line: &str| whole(line).filter(|&n| n <= MOST_CYCLES);
-    let delays: Vec<u32> = lines(text)
-        .map(|(n, line)| delay(line).ok_or_else(|| format!("line {n}: '{line}' is no delay in cycles")))
+    let delay = |line: &str| whole(line).filter(|&n| n <= MAX_DELAY_CYCLES);
+    let delays: Vec<u32> = data_lines(text)
+        .map(|(n, line)| delay(line).ok_or_else(|| format!("line {n}: '{line}' is not a delay in cycles")))
         .collect::<Result<_, _>>()?;
     if delays.is_empty() { Err("holds no delay".into()) } else { Ok(delays) }
 }
 
-/// Contents of 64-byte lines, 128 hexadecimal digits each.
-///
-/// # Errors
-/// Names the line that is none.
-pub(crate) fn contents(text: &str) -> Result<Vec<LineContent>, String> {
-    let contents: Vec<LineContent> = lines(text)
-        .map(|(n, line)| line.parse().map_err(|_| format!("line {n} is not 128 hexadecimal digits, the content of a 64-byte line")))
-        .collect::<Result<_, _>>()?;
-    match contents.len() {
-        0 => Err("holds no line of content".into()),
-        n if n > MOST_CONTENTS => Err(format!("holds {n} lines of content; {MOST_CONTENTS} are the most")),
-        _ => Ok(contents),
-    }
-}
-
-/// Where a buffer is, as a file of threads says.
+/// Where a buffer is, as a file of threads names it.
 #[derive(Debug, Clone, PartialEq)]
-enum Where {
+enum PlaceName {
     Local,
     Node(u32),
     Directory(PathBuf),
 }
 
-impl Where {
+impl PlaceName {
     fn place(&self, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Place, String> {
         Ok(match self {
             Self::Local => Place::Local,
@@ -67,24 +44,24 @@ impl Where {
 /// What a file of threads says.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// What CPUs do that make traffic; no CPU is in two of them.
+    /// What the CPUs do that make traffic. No CPU is in two of them.
     pub(crate) traffic: Vec<ThreadSpec>,
-    /// Buffer of the CPU that measures latency, where a line names it.
+    /// Buffer of the CPU that measures latency, if a line names it.
     pub(crate) latency: Option<(Bytes, Place)>,
-    /// Some buffer is persistent memory.
+    /// Whether a buffer is persistent memory.
     pub(crate) pmem: bool,
 }
 
-/// Reads a file of threads. `latency` is the CPU that measures latency, `None` where none does: a line for it only says how large its
-/// buffer is and where.
+/// Reads a file of threads. `latency` is the CPU that measures latency, if one does: a line for it only says how large its buffer is, and
+/// where.
 ///
-/// A CPU that several lines name does what the last of them says.
+/// If several lines name a CPU, the last one counts.
 ///
 /// # Errors
 /// Names the line and the field that is wrong.
 pub(crate) fn threads(text: &str, latency: Option<u32>, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Threads, String> {
     let mut all = Threads::default();
-    for (n, line) in lines(text) {
+    for (n, line) in data_lines(text) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (mut thread, pmem) = thread(&words, directory).map_err(|why| format!("line {n}: {why}"))?;
         all.pmem |= pmem;
@@ -110,30 +87,31 @@ fn thread(words: &[&str], directory: &dyn Fn(&Path) -> Result<MemoryDir, String>
     let [cpus, traffic, order, bytes, kind, rest @ ..] = words else {
         return Err("has fewer than five fields: CPUs, traffic, seq or rand, size, dram or pmem".into());
     };
-    let cpus = list(Some(cpus)).ok_or_else(|| format!("'{cpus}' are no CPUs such as 0-7,16"))?;
+    let cpus = list(Some(cpus)).ok_or_else(|| format!("'{cpus}' are not CPUs such as 0-7,16"))?;
     let code = if *traffic == "R" { None } else { Some(traffic.strip_prefix('W').and_then(whole).unwrap_or(0)) };
     let (mix, two) = match code {
         None => (Mix::AllReads, false),
         Some(21) => (Mix::AllReads, true),
         Some(23) => (Mix::R3W1, true),
-        // As code 7 with its reads and writes in two places.
+        // Like code 7, but with its reads and writes in two places.
         Some(27) => (Mix::R2W1NtX1, true),
-        Some(code) => (mix(code).ok_or_else(|| format!("'{traffic}' is no traffic: R, W2 to W12, W19, W21, W23 or W27"))?, false),
+        Some(code) => (mix(code).ok_or_else(|| format!("'{traffic}' is not traffic: R, W2 to W12, W19, W21, W23 or W27"))?, false),
     };
     let access = match *order {
         "seq" => Access::Sequential,
         "rand" => Access::Random,
         other => return Err(format!("'{other}' is neither seq nor rand")),
     };
-    let bytes = size(bytes).ok_or_else(|| format!("'{bytes}' is no size in KiB or with k, m or g"))?;
-    // Where lines are visited in random order two read streams cannot be told from one.
+    let bytes = size(bytes).ok_or_else(|| format!("'{bytes}' is not a size in KiB or with k, m or g"))?;
+    // In random order, two read streams are the same as one.
     let mix = if access == Access::Random { mix.with_one_read_stream() } else { mix };
     let (place, delay, second, pmem) = if two {
         let [first, kind2, second, percent] = rest else {
             return Err(format!("{traffic} needs two places and a percentage: dram 0 dram 1 25"));
         };
         let (first, second) = (place(kind, Some(first))?, place(kind2, Some(second))?);
-        let percent = whole(percent).filter(|p| (1..=99).contains(p)).ok_or_else(|| format!("'{percent}' is no percentage of 1 to 99"))?;
+        let percent =
+            whole(percent).filter(|p| (1..=99).contains(p)).ok_or_else(|| format!("'{percent}' is not a percentage from 1 to 99"))?;
         let stream = SecondStream { place: second.place(directory)?, percent };
         (first, None, Some(stream), [*kind, *kind2].contains(&"pmem"))
     } else {
@@ -141,19 +119,19 @@ fn thread(words: &[&str], directory: &dyn Fn(&Path) -> Result<MemoryDir, String>
             [] => (None, None),
             [at] => (Some(*at), None),
             [at, delay] => (Some(*at), Some(*delay)),
-            [.., extra] => return Err(format!("has a field too many: '{extra}'")),
+            [.., extra] => return Err(format!("has one field too many: '{extra}'")),
         };
-        let cycles = |d: &str| whole(d).filter(|&n| n <= MOST_CYCLES).ok_or_else(|| format!("'{d}' is no delay in cycles"));
+        let cycles = |d: &str| whole(d).filter(|&n| n <= MAX_DELAY_CYCLES).ok_or_else(|| format!("'{d}' is not a delay in cycles"));
         (place(kind, at)?, delay.map(cycles).transpose()?, None, *kind == "pmem")
     };
     Ok((ThreadSpec { cpus, mix, access, size: Some(bytes), place: place.place(directory)?, delay, second }, pmem))
 }
 
-fn place(kind: &str, at: Option<&str>) -> Result<Where, String> {
+fn place(kind: &str, at: Option<&str>) -> Result<PlaceName, String> {
     match (kind, at) {
-        ("dram", None) => Ok(Where::Local),
-        ("dram", Some(node)) => whole(node).map(Where::Node).ok_or_else(|| format!("'{node}' is no node's number")),
-        ("pmem", Some(path)) => Ok(Where::Directory(path.into())),
+        ("dram", None) => Ok(PlaceName::Local),
+        ("dram", Some(node)) => whole(node).map(PlaceName::Node).ok_or_else(|| format!("'{node}' is not a node's number")),
+        ("pmem", Some(path)) => Ok(PlaceName::Directory(path.into())),
         ("pmem", None) => Err("pmem needs the directory that it is mounted at".into()),
         (other, _) => Err(format!("'{other}' is neither dram nor pmem")),
     }
@@ -220,8 +198,8 @@ mod tests {
     #[test]
     fn the_last_line_of_a_cpu_counts_and_random_order_has_one_read_stream() {
         let got = read("0-3 R seq 1m dram\n0 R seq 2m dram 1\n0 R seq 4m dram\n2 W10 rand 1m dram\n", None).unwrap();
-        let of = |cpu| got.traffic.iter().find(|t| t.cpus.contains(cpu)).unwrap();
-        assert_eq!((of(0).size, of(1).size, of(2).mix), (Some(Bytes::mib(4)), Some(Bytes::mib(1)), Mix::R2W1NtX1));
+        let thread = |cpu| got.traffic.iter().find(|t| t.cpus.contains(cpu)).unwrap();
+        assert_eq!((thread(0).size, thread(1).size, thread(2).mix), (Some(Bytes::mib(4)), Some(Bytes::mib(1)), Mix::R2W1NtX1));
         assert_eq!(got.traffic.iter().map(|t| t.cpus.len()).sum::<usize>(), 4);
         let beside = read("0-3 R seq 1m dram\n0 R seq 2m dram 1\n", Some(0)).unwrap();
         assert_eq!(beside.latency, Some((Bytes::mib(2), Place::Node(1))));
@@ -254,15 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn delays_and_contents() {
+    fn delays_are_numbers() {
         assert_eq!(delays("0\n 100 \n\n# more\n20000\n").unwrap(), [0, 100, 20000]);
         for bad in ["", "# x", "1\nx", "-1", "1.5", "99999999"] {
             assert!(delays(bad).is_err(), "{bad}");
         }
-        let line = "0123456789abcdefABCDEF".repeat(6)[..128].to_owned();
-        assert_eq!(contents(&format!("{line}\n{line}\n")).unwrap().len(), 2);
-        assert!(contents(&line[1..]).unwrap_err().contains("line 1"));
-        assert!(contents(&format!("{line}\n").repeat(257)).unwrap_err().contains("257"));
-        assert!(contents("").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! The modes and letters: what each takes, what it means, where it has an effect. Parsing, usage and the tests read this one table.
+//! The modes and letters: which value each has, what it means, and in which modes it has an effect. Parsing, usage and the tests read this
+//! one table.
 //!
 //! An argument is one option, its value attached (`-t5`, `-k0-3,8`); modes and letters come in any order and the last one wins.
 
@@ -11,7 +12,8 @@ use memgauge_core::experiment::PageRequest;
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::cli::MOST_CYCLES;
+use crate::cli::values::MAX_DELAY_CYCLES;
+use crate::exit::UsageError;
 
 /// What is measured and printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +66,9 @@ const BANDWIDTH: u16 = BANDWIDTH_MATRIX | PEAK_AND_MAX | LOADED;
 const ALL: u16 = FULL | LATENCY_MATRIX | IDLE | C2C | BANDWIDTH | SCAN;
 const MEASURING: u16 = ALL & !SCAN;
 
-/// What an option's value is.
+/// What kind of value a letter has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum ValueKind {
     /// No value.
     Nothing,
     /// No value, or 0 for "off" and anything else for "on".
@@ -87,9 +89,9 @@ pub(crate) enum Takes {
     Text,
 }
 
-/// A value as it was given; only the field of its kind means something.
+/// The value of a letter. Only the field of its kind is set.
 #[derive(Default)]
-struct Given {
+struct Value {
     on: bool,
     number: u32,
     size: Bytes,
@@ -99,7 +101,7 @@ struct Given {
     text: OsString,
 }
 
-/// Everything said by letters that have an effect in the mode.
+/// The values of all letters that have an effect in the mode.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Letters {
     pub(crate) every_cpu: bool,
@@ -148,12 +150,12 @@ pub(crate) struct Letters {
 /// A row of the table.
 pub(crate) struct Letter {
     pub(crate) letter: char,
-    pub(crate) takes: Takes,
-    /// How its value is called in the usage.
+    pub(crate) value_kind: ValueKind,
+    /// The name of its value in the usage.
     pub(crate) value: &'static str,
     modes: u16,
     pub(crate) help: &'static str,
-    set: fn(&mut Letters, Given),
+    set: fn(&mut Letters, Value),
 }
 
 impl Letter {
@@ -162,15 +164,22 @@ impl Letter {
     }
 }
 
-const fn letter(letter: char, takes: Takes, value: &'static str, modes: u16, help: &'static str, set: fn(&mut Letters, Given)) -> Letter {
-    Letter { letter, takes, value, modes, help, set }
+const fn letter(
+    letter: char,
+    value_kind: ValueKind,
+    value: &'static str,
+    modes: u16,
+    help: &'static str,
+    set: fn(&mut Letters, Value),
+) -> Letter {
+    Letter { letter, value_kind, value, modes, help, set }
 }
 
-use Takes::{List, Mask, Nothing, Number, Ratio, Seconds, Size, Switch, Text};
+use ValueKind::{List, Mask, Nothing, Number, Ratio, Seconds, Size, Switch, Text};
 
 /// No machine has a CPU or node of a higher number.
-const ID: Takes = Number((1 << 20) - 1);
-const COUNT: Takes = Number(u32::MAX);
+const ID: ValueKind = Number((1 << 20) - 1);
+const COUNT: ValueKind = Number(u32::MAX);
 
 /// Every letter.
 #[rustfmt::skip]
@@ -180,7 +189,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('B', Nothing, "", LOADED, "print each thread's bandwidth too, before the table", |l, _| l.per_thread = true),
     letter('c', ID, "CPU", IDLE | LOADED | C2C, "CPU that measures latency; c2c: that reads", |l, v| l.cpu = Some(v.number)),
     letter('C', Size, "SIZE", C2C, "window handed over at a time in KiB, or with k, m, g", |l, v| l.transfer_window = Some(v.size)),
-    letter('d', Number(MOST_CYCLES), "CYCLES", LOADED, "this injection delay only", |l, v| (l.delay, l.delay_file) = (Some(v.number), None)),
+    letter('d', Number(MAX_DELAY_CYCLES), "CYCLES", LOADED, "this injection delay only", |l, v| (l.delay, l.delay_file) = (Some(v.number), None)),
     letter('D', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "window of the random chase: N blocks of 128 B", |l, v| l.chase_window_lines = Some(v.number)),
     letter('e', Switch, "", ALL, "leave prefetchers as they are, which memgauge always does; the chase is sequential unless -r", |l, v| l.leave_prefetchers = v.on),
     letter('E', Size, "SIZE", C2C, "KiB that the writer reads elsewhere after writing, so that lines move outwards", |l, v| l.writer_pushes = v.size),
@@ -202,7 +211,7 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('n', COUNT, "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| l.lines_or_node = Some(v.number)),
     letter('o', Text, "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| l.threads = Some(v.text.into())),
     letter('p', List, "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| l.keep_awake = Some(v.list)),
-    letter('P', Nothing, "", LOADED, "write stored lines back at once where they are persistent memory", |l, _| l.flush_pmem = true),
+    letter('P', Nothing, "", LOADED, "write stored lines back at once if they are persistent memory", |l, _| l.flush_pmem = true),
     letter('q', COUNT, "N", SCAN, "passes over each GiB", |l, v| l.passes = Some(v.number)),
     letter('Q', Nothing, "", LOADED, "write stored lines back at once, whatever memory they are", |l, _| l.flush = true),
     letter('r', Nothing, "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, _| l.random_chase = true),
@@ -215,50 +224,41 @@ pub(crate) const LETTERS: [Letter; 45] = [
     letter('U', Nothing, "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, _| l.random_traffic = true),
     letter('v', Switch, "", ALL, "say more on standard error: plan, kernels, pages, placement, intervals", |l, v| l.verbose = v.on),
     letter('w', ID, "CPU", C2C, "CPU that writes", |l, v| l.writer = Some(v.number)),
-    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: a row more where N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
+    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: adds a row if N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
     letter('x', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| l.million_hops = Some(v.number)),
     letter('X', Nothing, "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, _| l.one_thread_per_core = true),
     letter('Y', Nothing, "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, _| l.width = Some(Width::Avx2)),
     letter('Z', Nothing, "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, _| l.width = Some(Width::Avx512)),
 ];
 
-/// What a command line asks.
+/// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Asked {
-    /// The usage, because it was asked for.
+pub(crate) enum Invocation {
+    /// Print the usage.
     Usage,
-    /// A measurement.
+    /// Measure.
     Measure {
-        /// Which.
+        /// What to measure.
         mode: Mode,
-        /// With what.
+        /// With which letters.
         letters: Box<Letters>,
         /// Options that were given and have no effect.
         ignored: Vec<String>,
     },
 }
 
-/// Why a command line means nothing.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Refusal {
-    pub(crate) message: String,
+fn refuse<T>(message: String) -> Result<T, UsageError> {
+    Err(UsageError(message))
 }
 
-fn refuse<T>(message: String) -> Result<T, Refusal> {
-    Err(Refusal { message })
-}
-
-/// What the arguments ask.
-///
 /// # Errors
-/// When one is no option, or its value is none of its kind.
-pub(crate) fn parse(args: &[OsString]) -> Result<Asked, Refusal> {
+/// When an argument is not an option, or its value is not of its kind.
+pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
     let mut mode = Mode::Full;
     let mut chosen: Option<&str> = None;
     let mut usage = false;
     let mut ignored = Vec::new();
-    let mut given: Vec<(&Letter, Given, String)> = Vec::new();
+    let mut given: Vec<(&Letter, Value, String)> = Vec::new();
     for arg in args {
         let shown = arg.to_string_lossy();
         let bytes = arg.as_bytes();
@@ -276,11 +276,11 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Asked, Refusal> {
             let row = shown.strip_prefix('-').and_then(|rest| rest.chars().next()).and_then(|c| LETTERS.iter().find(|l| l.letter == c));
             let Some(row) = row else { return refuse(format!("there is no option {shown}")) };
             let value = OsStr::from_bytes(bytes.get(2..).unwrap_or_default());
-            given.push((row, row.takes.read(value).map_err(|why| Refusal { message: format!("{shown}: {why}") })?, shown.into_owned()));
+            given.push((row, row.value_kind.read(value).map_err(|why| UsageError(format!("{shown}: {why}")))?, shown.into_owned()));
         }
     }
     if usage || (mode == Mode::Full && given.iter().any(|(row, ..)| row.letter == 'h')) {
-        return Ok(Asked::Usage);
+        return Ok(Invocation::Usage);
     }
     let mut letters = Box::<Letters>::default();
     for (row, value, shown) in given {
@@ -290,25 +290,24 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Asked, Refusal> {
             ignored.push(format!("{shown}: no effect with {}", mode.option()));
         }
     }
-    Ok(Asked::Measure { mode, letters, ignored })
+    Ok(Invocation::Measure { mode, letters, ignored })
 }
 
-/// Pages that typeset two hyphens as one dash are where such arguments come from.
+/// Such arguments come from pages that typeset two hyphens as one dash.
 fn pasted_dash(shown: &str, rest: &str) -> String {
     let name = rest.trim_start_matches(['-', '\u{2013}', '\u{2014}', '\u{2212}']);
     let hyphens = if name.chars().count() > 1 && MODES.iter().any(|(mode, ..)| mode.trim_start_matches('-') == name) { "--" } else { "-" };
     format!(
-        "{shown} begins with a dash (U+{:04X}) and not with a hyphen, as text pasted from web pages does; type {hyphens}{name}",
+        "{shown} begins with a dash (U+{:04X}) instead of a hyphen, as text pasted from web pages often does; type {hyphens}{name}",
         shown.chars().next().map_or(0, u32::from)
     )
 }
 
-impl Takes {
-    fn read(self, value: &OsStr) -> Result<Given, String> {
+impl ValueKind {
+    fn read(self, value: &OsStr) -> Result<Value, String> {
         let text = value.to_str();
-        let known = |text: Option<&str>| text.filter(|t| !t.is_empty()).map(str::to_owned);
         let needs = |what: &str| format!("needs {what}, attached");
-        let mut given = Given { on: true, ..Given::default() };
+        let mut given = Value { on: true, ..Value::default() };
         match self {
             Nothing if value.is_empty() => {}
             Nothing => return Err("takes no value".into()),
@@ -317,10 +316,10 @@ impl Takes {
                 let n: u32 = text.and_then(whole).ok_or("takes no value but 0 or 1")?;
                 given.on = n != 0;
             }
-            Number(most) => {
+            Number(max) => {
                 let n: u32 = text.and_then(whole).ok_or_else(|| needs("a whole number"))?;
-                if n > most {
-                    return Err(format!("is more than {most}"));
+                if n > max {
+                    return Err(format!("is more than {max}"));
                 }
                 given.number = n;
             }
@@ -328,8 +327,8 @@ impl Takes {
             Seconds => {
                 let digits = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
                 let seconds: f64 = digits.and_then(|t| t.parse().ok()).ok_or_else(|| needs("a time in seconds"))?;
-                if seconds <= 0.0 || Duration::try_from_secs_f64(seconds).is_err() || seconds > MOST_SECONDS {
-                    return Err("is no time to measure for".into());
+                if seconds <= 0.0 || Duration::try_from_secs_f64(seconds).is_err() || seconds > MAX_SECONDS {
+                    return Err("is not a time to measure for".into());
                 }
                 given.seconds = seconds;
             }
@@ -337,22 +336,20 @@ impl Takes {
                 let code = text.and_then(whole).ok_or_else(|| needs("a traffic code"))?;
                 given.mix = mix(code).ok_or_else(|| match code {
                     21 | 23 | 27 => "two address streams are for the file of -o".to_owned(),
-                    _ => "is no traffic code; there are 2 to 12 and 19".to_owned(),
+                    _ => "is not a traffic code; the codes are 2 to 12 and 19".to_owned(),
                 })?;
             }
             List => given.list = list(text).ok_or_else(|| needs("CPUs such as 1-7,12"))?,
             Mask => given.list = text.and_then(mask).ok_or_else(|| needs("a hexadecimal mask of CPUs"))?,
-            Text => {
-                given.text =
-                    known(text).map(OsString::from).or_else(|| (!value.is_empty()).then(|| value.into())).ok_or_else(|| needs("a name"))?
-            }
+            Text if value.is_empty() => return Err(needs("a name")),
+            Text => given.text = value.into(),
         }
         Ok(given)
     }
 }
 
-/// A day a point.
-const MOST_SECONDS: f64 = 86_400.0;
+/// A point may take a day at most.
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// A whole number without sign.
 pub(crate) fn whole(text: &str) -> Option<u32> {
@@ -390,8 +387,8 @@ fn mask(text: &str) -> Option<IdSet> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// The mix of a traffic code. Ratios are those at the memory: a plain store is a read and a write. 4 is not documented by anybody; sweeps
-/// over 2 to 12 pass it, and get three loads to a store as with 12.
+/// The mix of a traffic code. Ratios are those at the memory: a plain store is a read and a write. Code 4 is not documented anywhere, but
+/// scripts that go from 2 to 12 pass it. It means the same as 12.
 pub(crate) fn mix(code: u32) -> Option<Mix> {
     Some(match code {
         2 => Mix::R2W1,

@@ -1,4 +1,4 @@
-//! Letters → sections: what is printed under one heading, and the [`Spec`] of each measurement behind it.
+//! Letters → sections: what is printed under one heading, and the [`Spec`] of each measurement for it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,26 +14,27 @@ use memgauge_render::mlc::Wording;
 
 use super::files;
 use super::letters::{Letters, Mode};
+use crate::contents;
 
-/// Seconds of a point where `-t` does not say: what scripts are used to.
+/// Seconds of a point without `-t`, as scripts expect.
 const DEFAULT_SECONDS: f64 = 2.0;
-/// The delays of a curve where neither `-d` nor `-g` says.
+/// The delays of a curve without `-d` and `-g`.
 pub(crate) const DELAYS: [u32; 19] = [0, 2, 8, 15, 50, 100, 200, 300, 400, 500, 700, 1000, 1300, 1700, 2500, 3500, 5000, 9000, 20000];
 /// Mixes of the peak table, in the order of its rows.
 const PEAK: [Mix; 5] = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W1Nt];
-/// Mixes that have a row of the peak table when asked for.
+/// Mixes that have a row in the peak table if `-W` names them.
 const PEAK_MORE: [Mix; 2] = [Mix::NtWrite, Mix::R4W1];
 /// Bytes of the blocks that `-D` counts.
 const WINDOW_BLOCK: u64 = 128;
 /// Bytes of a line, as `-n` counts.
 const LINE: u64 = 64;
-/// A scan's passes and the width of its buckets where nothing says.
+/// The passes of a scan and the width of its buckets, without letters.
 const PASSES: u32 = 10;
 const BUCKET_MBS: u32 = 5000;
 
-/// What stands under one heading.
+/// What is printed under one heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SectionKind {
     LatencyMatrix,
     LatencyPerCpu,
     Idle,
@@ -45,40 +46,40 @@ pub(crate) enum Kind {
     Scan,
 }
 
-/// What is printed at once.
+/// What is measured and printed together.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
-    pub(crate) kind: Kind,
-    /// What is measured for it: mostly one; a spec for each mix where a buffer's size depends on the mix.
+    pub(crate) kind: SectionKind,
+    /// Usually one. If the size of buffers depends on the mix, one for each mix.
     pub(crate) specs: Vec<Spec>,
     pub(crate) wording: Wording,
 }
 
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Request {
+pub(crate) struct Translation {
     pub(crate) sections: Vec<Section>,
-    /// The two lines about prefetchers are printed: the chase is random because they could not be disabled.
+    /// Print the two lines about prefetchers: the chase is random because they are on.
     pub(crate) prefetchers_on: bool,
-    /// What to tell on standard error.
+    /// Messages for standard error.
     pub(crate) notes: Vec<String>,
 }
 
-/// What the letters meet.
-pub(crate) struct Here<'a> {
+/// What the translation needs besides the letters: the machine, its kernels, and access to files.
+pub(crate) struct Inputs<'a> {
     pub(crate) machine: &'a Machine,
-    /// Kernels of this CPU; empty where they are not known.
+    /// Kernels of this CPU; empty if they are unknown.
     pub(crate) kernels: &'a [KernelRow],
     pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
     pub(crate) directory: &'a dyn Fn(&Path) -> Result<MemoryDir, String>,
 }
 
-impl Here<'_> {
+impl Inputs<'_> {
     fn line(&self) -> u64 {
         self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
     }
 
-    /// CPU 0 as the original has it, or the first that may be used.
+    /// CPU 0 as in the original, or the first that may be used.
     fn first_cpu(&self) -> u32 {
         self.machine.allowed.cpus.first().unwrap_or(0)
     }
@@ -87,34 +88,41 @@ impl Here<'_> {
 /// What `letters` mean in `mode`.
 ///
 /// # Errors
-/// When a file cannot be read or does not say what it should.
-pub(crate) fn request(mode: Mode, letters: &Letters, here: &Here<'_>) -> Result<Request, String> {
-    let mut asker = Asker { letters, here, notes: Vec::new() };
+/// When a file cannot be read, or its content is wrong.
+pub(crate) fn translate(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> Result<Translation, String> {
+    let mut translator = Translator { letters, inputs, notes: Vec::new() };
     let one = |section| vec![section];
     let sections = match mode {
-        Mode::LatencyMatrix => one(asker.latency_matrix()),
-        Mode::Idle => one(asker.idle()?),
-        Mode::Peak => one(asker.peak(false)?),
-        Mode::Max => one(asker.peak(true)?),
-        Mode::BandwidthMatrix => one(asker.bandwidth_matrix()?),
-        Mode::Loaded => one(asker.loaded()?),
-        Mode::C2c => one(asker.c2c()),
+        Mode::LatencyMatrix => one(translator.latency_matrix()),
+        Mode::Idle => one(translator.idle()?),
+        Mode::Peak => one(translator.peak(false)?),
+        Mode::Max => one(translator.peak(true)?),
+        Mode::BandwidthMatrix => one(translator.bandwidth_matrix()?),
+        Mode::Loaded => one(translator.loaded()?),
+        Mode::C2c => one(translator.c2c()),
         Mode::Full => {
-            vec![asker.latency_matrix(), asker.peak(false)?, asker.bandwidth_matrix()?, asker.loaded()?, asker.c2c()]
+            vec![
+                translator.latency_matrix(),
+                translator.peak(false)?,
+                translator.bandwidth_matrix()?,
+                translator.loaded()?,
+                translator.c2c(),
+            ]
         }
-        Mode::Scan => one(asker.scan()?),
+        Mode::Scan => one(translator.scan()?),
     };
     let chases = matches!(mode, Mode::Full | Mode::LatencyMatrix | Mode::Idle) || (mode == Mode::Loaded && !letters.bandwidth_only);
-    Ok(Request { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: asker.notes })
+    Ok(Translation { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: translator.notes })
 }
 
-struct Asker<'a> {
+/// Translates letters into specs.
+struct Translator<'a> {
     letters: &'a Letters,
-    here: &'a Here<'a>,
+    inputs: &'a Inputs<'a>,
     notes: Vec<String>,
 }
 
-impl Asker<'_> {
+impl Translator<'_> {
     fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.notes.contains(&text) {
@@ -132,7 +140,7 @@ impl Asker<'_> {
         spec
     }
 
-    fn section(&self, kind: Kind, specs: Vec<Spec>) -> Section {
+    fn section(&self, kind: SectionKind, specs: Vec<Spec>) -> Section {
         let l = self.letters;
         let wording = Wording {
             one_thread_per_core: l.one_thread_per_core,
@@ -146,18 +154,18 @@ impl Asker<'_> {
         Section { kind, specs, wording }
     }
 
-    /// The first node, or the one named, by its own CPUs, those of the node named, or so many of them.
+    /// One node, read by its own CPUs, by those of another node, or by some of them.
     fn scan(&self) -> Result<Section, String> {
         let l = self.letters;
         let mut spec = Spec::new(Task::Scan);
-        let node = l.node.or_else(|| self.here.machine.allowed.nodes.first());
+        let node = l.node.or_else(|| self.inputs.machine.allowed.nodes.first());
         spec.nodes = node.map(IdSet::one);
         let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
         if let Some(id) = cpu_node {
-            let own = self.here.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
-            let cpus = own.cpus.intersection(&self.here.machine.allowed.cpus);
-            let most = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
-            let some: IdSet = self.here.machine.topology.spread(&cpus).into_iter().take(most.max(1)).collect();
+            let own = self.inputs.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
+            let cpus = own.cpus.intersection(&self.inputs.machine.allowed.cpus);
+            let max = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
+            let some: IdSet = self.inputs.machine.topology.spread(&cpus).into_iter().take(max.max(1)).collect();
             spec.cpus = Some(some).filter(|some| !some.is_empty());
             if spec.cpus.is_none() && l.lines_or_node.is_some() {
                 return Err(format!("-n{id}: this node has no CPU that may be used"));
@@ -165,7 +173,7 @@ impl Asker<'_> {
         }
         spec.scan.passes = Some(l.passes.unwrap_or(PASSES).max(1));
         spec.scan.bucket_gbs = Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3);
-        Ok(self.section(Kind::Scan, vec![spec]))
+        Ok(self.section(SectionKind::Scan, vec![spec]))
     }
 
     /// The random order is the default because prefetchers cannot be disabled: it defeats them.
@@ -177,18 +185,18 @@ impl Asker<'_> {
         let l = self.letters;
         let random = self.random();
         spec.chase.orders = vec![if random { ChaseOrder::WindowLocal } else { ChaseOrder::Sequential }];
-        let line = self.here.line();
-        let asked = l.stride.map_or(if random { 2 * LINE } else { LINE }, u64::from);
-        let stride = asked.max(1).next_multiple_of(line);
-        if l.stride.is_some() && stride != asked {
-            self.note(format!("-l{asked}: the chase visits whole lines of {line} B; its stride is {stride}"));
+        let line = self.inputs.line();
+        let requested = l.stride.map_or(if random { 2 * LINE } else { LINE }, u64::from);
+        let stride = requested.max(1).next_multiple_of(line);
+        if l.stride.is_some() && stride != requested {
+            self.note(format!("-l{requested}: the chase visits whole lines of {line} B; its stride is {stride}"));
         }
         spec.stride = Some(Bytes(stride));
         match l.chase_window_lines {
             Some(blocks) if random => {
                 let window = (u64::from(blocks) * WINDOW_BLOCK / stride).max(2) * stride;
-                let most = spec.size.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
-                spec.window = Some(Bytes(window.min(most)));
+                let max = spec.size.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
+                spec.window = Some(Bytes(window.min(max)));
             }
             Some(_) => self.note("-D: no effect on a sequential chase; give -r"),
             None => {}
@@ -199,7 +207,7 @@ impl Asker<'_> {
             None => {}
         }
         spec.chase.touch = l.touch;
-        // A histogram of single loads: buckets finer than a batch would show averages.
+        // A histogram of single loads. With batches, it would be a histogram of averages.
         spec.chase.histogram = l.histogram_log2.map(|_| 1);
     }
 
@@ -207,12 +215,12 @@ impl Asker<'_> {
         if self.letters.every_cpu {
             let mut spec = self.spec(Task::Latency(LatencyShape::PerCpu));
             self.chase(&mut spec);
-            spec.nodes = Some(self.here.machine.allowed.nodes.clone());
-            return self.section(Kind::LatencyPerCpu, vec![spec]);
+            spec.nodes = Some(self.inputs.machine.allowed.nodes.clone());
+            return self.section(SectionKind::LatencyPerCpu, vec![spec]);
         }
         let mut spec = self.spec(Task::Latency(LatencyShape::Matrix));
         self.chase(&mut spec);
-        self.section(Kind::LatencyMatrix, vec![spec])
+        self.section(SectionKind::LatencyMatrix, vec![spec])
     }
 
     fn idle(&mut self) -> Result<Section, String> {
@@ -221,7 +229,7 @@ impl Asker<'_> {
         self.chase(&mut spec);
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
         spec.keep_awake = l.keep_awake.clone();
-        spec.memory_dir = l.directory.as_deref().map(self.here.directory).transpose()?;
+        spec.memory_dir = l.directory.as_deref().map(self.inputs.directory).transpose()?;
         if spec.memory_dir.is_some() && spec.pages != memgauge_core::experiment::PageRequest::Auto {
             self.note("-L, -h: no effect with -J: the file system chooses the pages of its files");
             spec.pages = memgauge_core::experiment::PageRequest::Auto;
@@ -236,18 +244,18 @@ impl Asker<'_> {
             }
             None => {}
         }
-        Ok(self.section(if l.every_cpu { Kind::LatencyPerCpu } else { Kind::Idle }, vec![spec]))
+        Ok(self.section(if l.every_cpu { SectionKind::LatencyPerCpu } else { SectionKind::Idle }, vec![spec]))
     }
 
-    /// The buffer of a thread with this mix: `-b` for what it reads, and as much for what it writes.
+    /// The buffer of a thread with this mix: `-b` for what it reads, and as much again for what it writes.
     fn buffer(&self, mix: Mix) -> Option<Bytes> {
         let (loads, stores) = mix.lines();
         self.letters.buffer.map(|b| if loads > 0 && stores > 0 { Bytes(b.0 * 2) } else { b })
     }
 
-    /// A spec for all mixes, or one for each where their buffers differ.
+    /// One spec for all mixes, or one for each if their buffers differ.
     fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
-        // Parts of lines are touched by plain loads and stores only: other mixes get a spec without it.
+        // Only plain loads and stores touch parts of lines. Other mixes get a spec that does not.
         let apart = self.letters.buffer.is_some() || self.letters.part_of_line;
         let groups: Vec<Vec<Mix>> = if apart { mixes.iter().map(|m| vec![*m]).collect() } else { vec![mixes.to_vec()] };
         let mut specs = Vec::new();
@@ -266,17 +274,17 @@ impl Asker<'_> {
         let mut mixes = if l.shared { vec![Mix::AllReads] } else { PEAK.to_vec() };
         match l.mix {
             Some(mix) if PEAK_MORE.contains(&mix) && !l.shared => mixes.push(mix),
-            Some(_) => self.note("-W: no effect here: the table has its own mixes, and rows more for 4, 6 and 12 only"),
+            Some(_) => self.note("-W: no effect here: the table has its own mixes, and additional rows for 4, 6 and 12 only"),
             None => {}
         }
         let specs = self.by_mix(spec, &mixes)?;
-        Ok(self.section(Kind::Peak, specs))
+        Ok(self.section(SectionKind::Peak, specs))
     }
 
     fn bandwidth_matrix(&mut self) -> Result<Section, String> {
         let spec = self.spec(Task::Bandwidth(BandwidthShape::Matrix));
         let specs = self.by_mix(spec, &[self.letters.mix.unwrap_or_default()])?;
-        Ok(self.section(Kind::BandwidthMatrix, specs))
+        Ok(self.section(SectionKind::BandwidthMatrix, specs))
     }
 
     fn loaded(&mut self) -> Result<Section, String> {
@@ -284,7 +292,7 @@ impl Asker<'_> {
         let mut spec = self.spec(if l.bandwidth_only { Task::Bandwidth(BandwidthShape::One) } else { Task::Loaded });
         spec.delays = match (l.delay, &l.delay_file) {
             (Some(delay), _) => vec![delay],
-            (None, Some(path)) => files::delays(&(self.here.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?,
+            (None, Some(path)) => files::delays(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?,
             (None, None) => DELAYS.to_vec(),
         };
         spec.cpus = l.loaders.clone();
@@ -297,7 +305,7 @@ impl Asker<'_> {
         spec.size = self.buffer(mix);
         spec.nodes = l.node.map(IdSet::one);
         spec.start_signal = l.signal.clone();
-        let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.here.first_cpu()));
+        let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.inputs.first_cpu()));
         if l.bandwidth_only {
             for (given, letter) in
                 [(l.cpu.is_some(), "-c"), (l.touch.is_some(), "-i"), (l.histogram_log2.is_some(), "-f"), (l.random_chase, "-r")]
@@ -315,31 +323,33 @@ impl Asker<'_> {
                 spec.chase.cpu = latency_cpu;
             }
         }
-        let mut pmem = false;
-        if let Some(path) = &l.threads {
-            let text = (self.here.read)(path)?;
-            let threads = files::threads(&text, latency_cpu, self.here.directory).map_err(|why| format!("{}: {why}", path.display()))?;
-            pmem = threads.pmem;
-            spec.cpus = None;
-            match threads.latency {
-                Some((size, place)) => {
-                    spec.size = Some(size);
-                    match place {
-                        Place::Local => {}
-                        Place::Node(node) => spec.chase.node = Some(node),
-                        Place::Directory(dir) => spec.memory_dir = Some(*dir),
-                    }
-                }
-                None => spec.size = l.buffer,
-            }
-            spec.traffic.threads = threads.traffic;
-        }
+        let pmem = self.threads(&mut spec, latency_cpu)?;
         self.traffic(&mut spec)?;
         self.flush(&mut spec, pmem);
-        Ok(self.section(Kind::Loaded, vec![spec]))
+        Ok(self.section(SectionKind::Loaded, vec![spec]))
     }
 
-    /// `-P` and `-Q`: stores are written back where there are stores, and for `-P` persistent memory.
+    /// `-o`: what each thread does. Returns whether one of the buffers is persistent memory.
+    fn threads(&self, spec: &mut Spec, latency_cpu: Option<u32>) -> Result<bool, String> {
+        let Some(path) = &self.letters.threads else { return Ok(false) };
+        let text = (self.inputs.read)(path)?;
+        let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
+        spec.cpus = None;
+        spec.traffic.threads = threads.traffic;
+        let Some((size, place)) = threads.latency else {
+            spec.size = self.letters.buffer;
+            return Ok(threads.pmem);
+        };
+        spec.size = Some(size);
+        match place {
+            Place::Local => {}
+            Place::Node(node) => spec.chase.node = Some(node),
+            Place::Directory(dir) => spec.memory_dir = Some(*dir),
+        }
+        Ok(threads.pmem)
+    }
+
+    /// `-P` and `-Q`: stored lines are written back; with `-P` only if there is persistent memory.
     fn flush(&mut self, spec: &mut Spec, pmem: bool) {
         let l = self.letters;
         let stores = spec.mixes.iter().chain(spec.traffic.threads.iter().map(|t| &t.mix)).any(|m| m.lines().1 > 0);
@@ -357,14 +367,14 @@ impl Asker<'_> {
         }
     }
 
-    /// What letters say of traffic, as far as this CPU has kernels for it.
+    /// What letters say about traffic, as far as this CPU has kernels for it.
     fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
         let l = self.letters;
         spec.traffic.shared = l.shared;
         if let Some(path) = &l.contents {
-            spec.traffic.contents = files::contents(&(self.here.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+            spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
         }
-        let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.here.line());
+        let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.inputs.line());
         if l.random_traffic {
             spec.traffic.access = Access::Random;
             spec.traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| Bytes(u64::from(n) * LINE));
@@ -372,7 +382,7 @@ impl Asker<'_> {
             if l.lines_or_node.is_some() {
                 self.note("-n: no effect without -U");
             }
-            if stride > self.here.line() {
+            if stride > self.inputs.line() {
                 spec.traffic.access = Access::Strided;
                 spec.traffic.stride = Some(Bytes(stride));
             }
@@ -389,15 +399,15 @@ impl Asker<'_> {
         Ok(())
     }
 
-    /// Takes back what no kernel of this CPU does, and chooses the width: 16 bytes on x86-64 as the original, or what `-Y` and `-Z` say.
+    /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
     fn fit(&mut self, spec: &mut Spec) {
-        let asked = self.letters.width.unwrap_or(Width::Sse2);
+        let requested = self.letters.width.unwrap_or(Width::Sse2);
         if spec.traffic.access == Access::Random {
             spec.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
         }
-        let kernels = self.here.kernels;
+        let kernels = self.inputs.kernels;
         if kernels.is_empty() {
-            spec.width = WidthRequest::Is(asked);
+            spec.width = WidthRequest::Is(requested);
             return;
         }
         let has = |spec: &Spec, width: Option<Width>| {
@@ -405,7 +415,7 @@ impl Asker<'_> {
                 let form = Form::of(mix, access, spec.traffic.line);
                 kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
             };
-            // What single threads do takes the place of the mixes.
+            // The threads of a file replace the mixes.
             match spec.traffic.threads.as_slice() {
                 [] => spec.mixes.iter().all(|m| one(*m, spec.traffic.access)),
                 threads => threads.iter().all(|t| one(t.mix, t.access)),
@@ -421,13 +431,13 @@ impl Asker<'_> {
             (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
         }
         let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];
-        let from = widths.iter().position(|w| *w == asked).unwrap_or(0);
+        let from = widths.iter().position(|w| *w == requested).unwrap_or(0);
         let found = widths[from..].iter().copied().find(|w| has(spec, Some(*w)));
         spec.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
-        if self.letters.width.is_some() && found != Some(asked) {
-            let letter = if asked == Width::Avx512 { 'Z' } else { 'Y' };
+        if self.letters.width.is_some() && found != Some(requested) {
+            let letter = if requested == Width::Avx512 { 'Z' } else { 'Y' };
             let instead = found.map_or("the fastest there is".to_owned(), |w| w.to_string());
-            self.note(format!("-{letter}: this CPU has no {asked} kernel for this traffic; {instead} is used"));
+            self.note(format!("-{letter}: this CPU has no {requested} kernel for this traffic; {instead} is used"));
         }
     }
 
@@ -435,10 +445,10 @@ impl Asker<'_> {
         let l = self.letters;
         let pair = l.cpu.is_some() || l.writer.is_some();
         let mut spec = self.spec(Task::C2c(if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix }));
-        // One hardware thread of each core says nothing of a pair; the matrix's pairs are of different cores anyway.
+        // -X does not apply to a pair, and the pairs of the matrix are on different cores anyway.
         spec.one_thread_per_core = false;
         spec.window = l.transfer_window.map(|w| {
-            let stride = 2 * self.here.line();
+            let stride = 2 * self.inputs.line();
             Bytes((w.0 / stride).max(2) * stride)
         });
         spec.chase.touch = l.touch;
@@ -453,16 +463,16 @@ impl Asker<'_> {
             transfer.states = vec![LineState::Hitm];
         }
         if pair {
-            let allowed = &self.here.machine.allowed.cpus;
+            let allowed = &self.inputs.machine.allowed.cpus;
             let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
             let reader = l.cpu.unwrap_or_else(|| {
-                if l.writer == Some(self.here.first_cpu()) { other(self.here.first_cpu()) } else { self.here.first_cpu() }
+                if l.writer == Some(self.inputs.first_cpu()) { other(self.inputs.first_cpu()) } else { self.inputs.first_cpu() }
             });
             let writer = l.writer.unwrap_or_else(|| other(reader));
             spec.chase.cpu = Some(reader);
             spec.transfer.holder = Some(writer);
             spec.cpus = Some([reader, writer].into_iter().collect());
         }
-        self.section(if pair { Kind::OneTransfer } else { Kind::C2c }, vec![spec])
+        self.section(if pair { SectionKind::OneTransfer } else { SectionKind::C2c }, vec![spec])
     }
 }

@@ -6,20 +6,21 @@ use std::path::Path;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
+use memgauge_core::experiment::*;
 use memgauge_core::experiment::{ChaseOrder, LineState};
-use memgauge_core::experiment::{Hops, PageRequest};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner::plan;
 use memgauge_core::result::Report;
 use memgauge_core::spec::*;
 use memgauge_core::topology::Machine;
-use memgauge_core::traffic::LineContent;
+use memgauge_core::traffic::*;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
 
-use super::letters::{Asked, LETTERS, Letters, MODES, Mode, Refusal, parse, usage};
-use super::sections::{DELAYS, Here, Kind, Request, request};
+use super::letters::{Invocation, LETTERS, Letters, MODES, Mode, parse, usage};
+use super::sections::{DELAYS, Inputs, SectionKind, Translation, translate};
+use crate::exit::UsageError;
 
 /// Two packages of 16 cores with two threads each: CPUs 0-63, nodes 0-1, nothing measured.
 fn two_nodes() -> Machine {
@@ -34,7 +35,7 @@ fn pmem(path: &Path) -> Result<MemoryDir, String> {
     Ok(dir)
 }
 
-/// What an x86-64 CPU may have: every mix in order, strided and random; parts of lines; written back with plain stores; checked reads.
+/// The kernels that an x86-64 CPU may have: every mix in order, strided and random; parts of lines; written back with plain stores; checked reads.
 fn kernels(widths: &[Width]) -> Vec<KernelRow> {
     let forms = [
         (Access::Sequential, LineUse::Whole),
@@ -72,7 +73,7 @@ fn arguments(line: &str) -> Vec<OsString> {
 
 fn letters_of(line: &str) -> (Mode, Letters, Vec<String>) {
     match parse(&arguments(line)) {
-        Ok(Asked::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
+        Ok(Invocation::Measure { mode, letters, ignored }) => (mode, *letters, ignored),
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -88,29 +89,29 @@ fn files(path: &Path) -> Result<String, String> {
     })
 }
 
-fn ask_on(line: &str, widths: &[Width]) -> Result<Request, String> {
+fn ask_on(line: &str, widths: &[Width]) -> Result<Translation, String> {
     let (mode, letters, _) = letters_of(line);
     let (machine, kernels) = (two_nodes(), kernels(widths));
-    request(mode, &letters, &Here { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
+    translate(mode, &letters, &Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem })
 }
 
-fn ask(line: &str) -> Request {
+fn ask(line: &str) -> Translation {
     ask_on(line, &X86).unwrap()
 }
 
-/// The one spec of a mode's one section.
+/// The only spec of a mode's only section.
 fn spec(line: &str) -> Spec {
-    let request = ask(line);
-    assert_eq!(request.sections.len(), 1, "{line}");
-    assert_eq!(request.sections[0].specs.len(), 1, "{line}");
-    request.sections[0].specs[0].clone()
+    let translation = ask(line);
+    assert_eq!(translation.sections.len(), 1, "{line}");
+    assert_eq!(translation.sections[0].specs.len(), 1, "{line}");
+    translation.sections[0].specs[0].clone()
 }
 
 fn ids(list: &str) -> Option<IdSet> {
     Some(list.parse().unwrap())
 }
 
-/// A mode's spec when nothing but the mode is said.
+/// The spec of a mode without letters.
 fn plain(mode: &str) -> Spec {
     let two_seconds = Some(Duration::from_secs(2));
     let mut spec = Spec { time: two_seconds, ..Spec::new(Task::Suite) };
@@ -267,7 +268,7 @@ fn modes_and_letters_give_their_specs() {
 }
 
 #[test]
-fn every_letter_is_in_the_table_of_tests_or_is_no_part_of_a_spec() {
+fn every_letter_is_in_the_table_of_tests_or_has_no_part_in_a_spec() {
     // -a, -o and the scan's are tested below; -B and -v change what is printed.
     let elsewhere = "aoq";
     for row in &LETTERS {
@@ -305,8 +306,8 @@ fn every_ratio_has_its_mix() {
 
 #[test]
 fn a_full_run_is_five_sections_in_order() {
-    let kinds: Vec<Kind> = ask("-e").sections.iter().map(|s| s.kind).collect();
-    assert_eq!(kinds, [Kind::LatencyMatrix, Kind::Peak, Kind::BandwidthMatrix, Kind::Loaded, Kind::C2c]);
+    let kinds: Vec<SectionKind> = ask("-e").sections.iter().map(|s| s.kind).collect();
+    assert_eq!(kinds, [SectionKind::LatencyMatrix, SectionKind::Peak, SectionKind::BandwidthMatrix, SectionKind::Loaded, SectionKind::C2c]);
     let all = ask("-e -r -X -v -t1");
     assert!(!all.prefetchers_on && all.notes.is_empty());
     for section in &all.sections {
@@ -328,8 +329,8 @@ fn the_lines_about_prefetchers_are_for_chases_without_e() {
 
 #[test]
 fn a_buffer_is_taken_again_for_writes() {
-    let request = ask("--peak_injection_bandwidth -b1m");
-    let sizes: Vec<_> = request.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
+    let translation = ask("--peak_injection_bandwidth -b1m");
+    let sizes: Vec<_> = translation.sections[0].specs.iter().map(|s| (s.mixes[0], s.size)).collect();
     let (one, two) = (Some(Bytes::mib(1)), Some(Bytes::mib(2)));
     assert_eq!(sizes, [(Mix::AllReads, one), (Mix::R3W1, two), (Mix::R2W1, two), (Mix::R1W1, one), (Mix::R2W1Nt, two)]);
 }
@@ -359,7 +360,7 @@ fn a_file_of_threads() {
     assert_eq!((got.traffic.threads[0].delay, got.traffic.threads[0].access), (Some(100), Access::Random));
     assert!(matches!(&got.traffic.threads[1].place, Place::Directory(d) if d.file.path == "/pmemfs0"));
     assert!(ask("--loaded_latency -othreads").sections[0].wording.per_thread);
-    // CPU 0 makes traffic where nothing measures latency.
+    // CPU 0 makes traffic if nothing measures latency.
     assert_eq!(spec("--loaded_latency -T -othreads").traffic.threads[0].cpus, IdSet::one(0));
     assert_eq!(spec("--loaded_latency -othreads -P").traffic.line, LineUse::WrittenBack);
     assert!(ask_on("--loaded_latency -onowhere", &X86).unwrap_err().contains("nowhere"));
@@ -392,7 +393,7 @@ fn widths_fall_back_and_say_so() {
 }
 
 #[test]
-fn what_has_no_effect_is_told_and_nothing_more() {
+fn letters_without_effect_are_reported_and_no_others() {
     for (line, option) in [
         ("--idle_latency -Z", "-Z"),
         ("--idle_latency -X", "-X"),
@@ -413,7 +414,7 @@ fn what_has_no_effect_is_told_and_nothing_more() {
     }
 }
 
-fn refusal(arg: &str) -> Refusal {
+fn refusal(arg: &str) -> UsageError {
     match parse(&[OsString::from(arg)]) {
         Err(refusal) => refusal,
         other => panic!("{arg}: {other:?}"),
@@ -421,7 +422,7 @@ fn refusal(arg: &str) -> Refusal {
 }
 
 #[test]
-fn what_is_no_option_is_refused() {
+fn unknown_options_are_refused() {
     for bad in [
         "--bandwidth",
         "-N3",
@@ -467,7 +468,7 @@ fn what_is_no_option_is_refused() {
     ] {
         assert!(parse(&[OsString::from(bad)]).is_err(), "{bad}");
     }
-    assert!(refusal("--nothing").message.contains("--nothing"));
+    assert!(refusal("--nothing").0.contains("--nothing"));
 }
 
 #[test]
@@ -478,21 +479,21 @@ fn dashes_of_web_pages_have_their_own_message() {
         ("\u{2013}\u{2013}idle_latency", "--idle_latency"),
         ("\u{2014}b2g", "-b2g"),
     ] {
-        let message = refusal(arg).message;
+        let message = refusal(arg).0;
         assert!(message.contains("U+201") && message.ends_with(fixed), "{message}");
     }
 }
 
 #[test]
-fn usage_is_asked_for_in_many_ways() {
+fn usage_is_printed_for_help_and_version() {
     for line in ["--help", "--version", "-h", "-h -e", "--idle_latency --help", "-t5 --version"] {
-        assert_eq!(parse(&arguments(line)), Ok(Asked::Usage), "{line}");
+        assert_eq!(parse(&arguments(line)), Ok(Invocation::Usage), "{line}");
     }
     assert!(matches!(letters_of("--idle_latency -h").1.pages, PageRequest::Huge1G));
     let text = usage();
     for row in &LETTERS {
         assert!(text.lines().any(|l| l.starts_with(&format!("  -{}", row.letter)) && l.ends_with(row.help)), "-{}", row.letter);
-        assert_eq!(row.value.is_empty(), matches!(row.takes, super::letters::Takes::Nothing | super::letters::Takes::Switch));
+        assert_eq!(row.value.is_empty(), matches!(row.value_kind, super::letters::ValueKind::Nothing | super::letters::ValueKind::Switch));
     }
     assert!(MODES.iter().all(|(name, ..)| text.contains(name)));
     assert!(text.lines().all(|l| !l.trim_start().starts_with(|c: char| c.is_ascii_digit()) && !l.contains("00000")), "{text}");
@@ -518,12 +519,12 @@ fn the_manual_names_every_mode_letter_and_variable() {
         let described = manual.lines().any(|l| l.strip_prefix(".BI ").or(l.strip_prefix(".B ")).is_some_and(|l| l.starts_with(&head)));
         assert!(described, "-{}", row.letter);
     }
-    for variable in [super::SPEAKER_VARIABLE, super::VERSION_VARIABLE] {
+    for variable in [super::text::NAME_VARIABLE, super::text::VERSION_VARIABLE] {
         assert!(manual.contains(variable), "{variable}");
     }
 }
 
-/// Specs are accepted by the planner, but for those that this machine cannot satisfy.
+/// The planner accepts the specs, except those that this machine cannot satisfy.
 #[test]
 fn the_planner_takes_them() {
     let (machine, kernels) = (two_nodes(), kernels(&X86));
@@ -549,12 +550,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_argument_vector_panics(args in prop::collection::vec(some_argument(), 0..8)) {
-        if let Ok(Asked::Measure { mode, letters, .. }) = parse(&args) {
+        if let Ok(Invocation::Measure { mode, letters, .. }) = parse(&args) {
             let (machine, kernels) = (MACHINE.clone(), KERNELS.clone());
-            let here = Here { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
-            if let Ok(request) = request(mode, &letters, &here) {
-                prop_assert!(!request.sections.is_empty());
-                for spec in request.sections.iter().flat_map(|s| &s.specs) {
+            let inputs = Inputs { machine: &machine, kernels: &kernels, read: &files, directory: &pmem };
+            if let Ok(translation) = translate(mode, &letters, &inputs) {
+                prop_assert!(!translation.sections.is_empty());
+                for spec in translation.sections.iter().flat_map(|s| &s.specs) {
                     // Refusals are fine; panics are not.
                     let _ = plan(spec, &machine, &kernels);
                 }
@@ -567,7 +568,7 @@ proptest! {
         for text in [text, bytes] {
             let _ = super::files::threads(&text, Some(0), &pmem);
             let _ = super::files::delays(&text);
-            let _ = super::files::contents(&text);
+            let _ = crate::contents::parse(&text);
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// Measuring tests run one after the other: they would disturb each other.
+/// Measuring tests run one after the other, because they would disturb each other.
 pub(crate) static MEASURING: Mutex<()> = Mutex::new(());
 
 pub(crate) fn run(line: &str) -> Output {
@@ -34,7 +34,7 @@ pub(crate) fn report(line: &str) -> Report {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What the program says on standard error when it ends with this status and prints nothing else.
+/// Standard error of a run that ends with this status and prints nothing else.
 pub(crate) fn refused(line: &str, code: i32) -> String {
     let output = run(line);
     assert_eq!(output.status.code(), Some(code), "{line}: {}", text(&output.stderr));
@@ -42,7 +42,7 @@ pub(crate) fn refused(line: &str, code: i32) -> String {
     text(&output.stderr).to_owned()
 }
 
-/// A folder of this test's own.
+/// A directory for one test.
 pub(crate) fn temporary(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

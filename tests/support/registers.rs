@@ -1,4 +1,4 @@
-//! A file system in place of `/dev/cpu`: registers of CPUs that are kept, forgotten or refused as a test wants.
+//! A file system in place of `/dev/cpu`, whose registers keep, lose or refuse what is written, as a test requires.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
 
@@ -14,18 +14,18 @@ use fuser::{
     ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
-/// What the registers do.
+/// How the registers behave.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// Registers by CPU; a CPU that is not here has no device.
+    /// Registers by CPU. A CPU that is absent has no device.
     pub(crate) cpus: BTreeMap<u32, BTreeMap<u32, u64>>,
     /// Bits that may be set, by register; other registers fault.
     pub(crate) valid: BTreeMap<u32, u64>,
     /// CPUs that are offline behind their device.
     pub(crate) offline: Vec<u32>,
-    /// So many devices are opened still; the one after that is offline, once.
+    /// This many devices can still be opened. The next one is offline, once.
     pub(crate) opens_left: Option<usize>,
-    /// Writes are taken and lost.
+    /// Writes succeed, but are lost.
     pub(crate) forgets: bool,
     /// Writes end with this error.
     pub(crate) refuses_writes: Option<i32>,
@@ -35,7 +35,7 @@ pub(crate) struct State {
 
 struct Files(Arc<Mutex<State>>);
 
-/// Nothing is remembered by the kernel: devices come and go.
+/// The kernel must cache nothing, because devices come and go.
 const TTL: Duration = Duration::ZERO;
 
 fn attributes(ino: INodeNo) -> FileAttr {
@@ -60,7 +60,7 @@ fn attributes(ino: INodeNo) -> FileAttr {
     }
 }
 
-// Node 1 is the root, 2 + 2 N the folder of CPU N, and the next one its device.
+// Inode 1 is the root, 2 + 2 N is the directory of CPU N, and the next one is its device.
 fn cpu_of(ino: INodeNo) -> u32 {
     ((u64::from(ino) - 2) / 2) as u32
 }
@@ -108,7 +108,7 @@ impl Filesystem for Files {
             return reply.error(Errno::ENXIO);
         }
         drop(state);
-        // Offsets are registers, whatever the size of the file.
+        // An offset is the number of a register, whatever the size of the file.
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
 
@@ -153,7 +153,7 @@ impl Filesystem for Files {
     }
 }
 
-/// The file system, mounted; and the program told to use it.
+/// The mounted file system, and the program that uses it.
 pub(crate) struct Registers {
     state: Arc<Mutex<State>>,
     session: Option<BackgroundSession>,
@@ -163,7 +163,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Intel's register with bits 0 to 3 and 11 of every online CPU; `None`, and a word to the reader, where nothing can be mounted.
+    /// Intel's register, with bits 0 to 3 and 11, for every online CPU. `None`, and a message, if nothing can be mounted.
     pub(crate) fn intel(name: &str) -> Option<Self> {
         Self::mount(name, "GenuineIntel,6,85", 0x1A4, 0x80F)
     }
@@ -180,7 +180,7 @@ impl Registers {
         let online: memgauge_core::units::IdSet =
             std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap().trim().parse().unwrap();
         let state = State {
-            // Every CPU another value, so that they cannot be confused.
+            // Each CPU has a different value, so that they cannot be confused.
             cpus: online.iter().map(|cpu| (cpu, BTreeMap::from([(register, u64::from(cpu % 2))]))).collect(),
             valid: BTreeMap::from([(register, valid)]),
             ..State::default()

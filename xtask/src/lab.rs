@@ -1,9 +1,9 @@
-//! `cargo xtask lab`: boots the lab's guests and says what their tests said.
+//! `cargo xtask lab`: boots the lab's guests and prints their tests' results.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -15,23 +15,25 @@ use memgauge_lab::{Arch, JOBS, Job, Outcome, Release};
 mod emulate;
 mod image;
 mod packages;
+mod programs;
 mod qemu;
 
 use packages::Packages;
+use programs::{cargo_for, find_program, run};
 
-/// What `cargo xtask lab` takes.
+/// The arguments of `cargo xtask lab`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LabArgs {
     /// Jobs to run [default: all but the optional ones]
     #[arg(value_name = "JOB")]
     jobs: Vec<String>,
-    /// Name the jobs and what each shows, and run nothing
+    /// List the jobs and what each shows, without running them
     #[arg(long)]
     list: bool,
-    /// Keep what the guests wrote, in target/lab/jobs, also when all passed
+    /// Keep what the guests wrote, in target/lab/jobs, even if all tests pass
     #[arg(long)]
     keep: bool,
-    /// Keep what guests recorded of themselves, in tests/machines, where it differs from what is there
+    /// Save the machines that guests recorded to tests/machines, where they differ from the saved ones
     #[arg(long)]
     record: bool,
     /// Boot the job's machine with a shell on this terminal instead of its tests
@@ -39,9 +41,9 @@ pub(crate) struct LabArgs {
     shell: bool,
 }
 
-/// Counts, in the test runner's manner.
+/// How many tests passed, and which failed.
 #[derive(Default)]
-struct Tally {
+struct Totals {
     passed: usize,
     failed: Vec<String>,
 }
@@ -49,7 +51,7 @@ struct Tally {
 pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     if args.list {
         for job in JOBS {
-            println!("{:12} {}{}", job.name, job.about, if job.optional { " (only when named)" } else { "" });
+            println!("{:12} {}{}", job.name, job.about, if job.optional { " (runs only if named)" } else { "" });
         }
         for target in emulate::TARGETS {
             println!("{:12} {}", target.name, target.about);
@@ -58,7 +60,7 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     }
     let (jobs, targets) = chosen(&args.jobs)?;
     check_tools(&jobs, &targets)?;
-    let folder = crate::target_folder().join("lab");
+    let folder = crate::folders::target_folder().join("lab");
     fs::create_dir_all(&folder)?;
     if args.shell {
         let [job] = jobs[..] else { bail!("--shell needs the name of one guest; 'cargo xtask lab --list' names them") };
@@ -76,28 +78,28 @@ pub(crate) fn lab(args: &LabArgs) -> Result<()> {
     }
     println!("built in {:.1} s", began.elapsed().as_secs_f64());
     let work = Mutex::new(work);
-    let tally = Mutex::new(Tally::default());
+    let totals = Mutex::new(Totals::default());
     std::thread::scope(|scope| {
-        for _ in 0..LANES {
+        for _ in 0..PARALLEL_JOBS {
             scope.spawn(|| {
-                while let Some(next) = take(&work) {
-                    let ended = next.run(args.record);
-                    tally.lock().unwrap_or_else(PoisonError::into_inner).count(&next, ended, args.keep);
+                while let Some(next) = next_job(&work) {
+                    let result = next.run(args.record);
+                    totals.lock().unwrap_or_else(PoisonError::into_inner).count(&next, result, args.keep);
                 }
             });
         }
     });
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for failed in &tally.failed {
+    let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for failed in &totals.failed {
         println!("failed: {failed}");
     }
-    println!("\n{} passed, {} failed, in {:.1} s", tally.passed, tally.failed.len(), began.elapsed().as_secs_f64());
-    ensure!(tally.failed.is_empty(), "the lab found faults");
+    println!("\n{} passed, {} failed, in {:.1} s", totals.passed, totals.failed.len(), began.elapsed().as_secs_f64());
+    ensure!(totals.failed.is_empty(), "tests failed");
     Ok(())
 }
 
-/// What runs at once. A guest has moments of one CPU or none (its boot, its tests' waits); two of them fill two CPUs.
-const LANES: usize = 2;
+/// Jobs that run at the same time. A guest sometimes uses one CPU or none (while it boots, while its tests wait); two guests fill two CPUs.
+const PARALLEL_JOBS: usize = 2;
 
 /// A job that can start.
 enum Work {
@@ -105,15 +107,15 @@ enum Work {
     Emulated(&'static emulate::Target),
 }
 
-fn take(work: &Mutex<VecDeque<Work>>) -> Option<Work> {
+fn next_job(work: &Mutex<VecDeque<Work>>) -> Option<Work> {
     work.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
-/// What became of a job.
-struct Ended {
+/// The result of a job.
+struct JobResult {
     outcomes: Vec<Outcome>,
     seconds: f64,
-    /// What to say of it beside its tests.
+    /// What to print in addition to its tests.
     remarks: Vec<String>,
 }
 
@@ -125,7 +127,7 @@ impl Work {
         }
     }
 
-    fn run(&self, record: bool) -> Ended {
+    fn run(&self, record: bool) -> JobResult {
         let began = Instant::now();
         let (mut outcomes, mut remarks) = (Vec::new(), Vec::new());
         let ended = match self {
@@ -133,7 +135,7 @@ impl Work {
             Self::Emulated(target) => emulate::run_tests(target, &mut outcomes),
         };
         let seconds = began.elapsed().as_secs_f64();
-        // A job that dies has not passed, whatever it said before.
+        // A job that dies has not passed, even if all its tests did.
         if let Err(error) = ended {
             outcomes.push(Outcome { test: "end".into(), seconds: 0.0, failure: Some(format!("{error:#}")) });
         } else if let Self::Guest(_, prepared) = self
@@ -143,7 +145,7 @@ impl Work {
             let kept = keep_recordings(&prepared.share, &prepared.own.join("recorded"));
             remarks = kept.unwrap_or_else(|error| vec![format!("not recorded: {error:#}")]);
         }
-        Ended { outcomes, seconds, remarks }
+        JobResult { outcomes, seconds, remarks }
     }
 }
 
@@ -168,7 +170,7 @@ fn chosen(names: &[String]) -> Result<(Vec<&'static Job>, Vec<&'static emulate::
     Ok((jobs, targets))
 }
 
-/// Says everything that is missing at once, with the command that installs it.
+/// Reports every missing program at once, with the command that installs it.
 fn check_tools(jobs: &[&Job], targets: &[&emulate::Target]) -> Result<()> {
     let mut needed: Vec<(&str, &str)> = Vec::new();
     if !jobs.is_empty() {
@@ -191,7 +193,7 @@ fn check_tools(jobs: &[&Job], targets: &[&emulate::Target]) -> Result<()> {
     missing.dedup();
     ensure!(
         missing.is_empty(),
-        "the lab needs programs that are not here; on Debian install them with:\n  apt-get install --no-install-recommends {}",
+        "the lab needs programs that are missing here; on Debian, install them with:\n  apt-get install --no-install-recommends {}",
         missing.join(" ")
     );
     Ok(())
@@ -203,12 +205,6 @@ fn tool_package(tool: &str) -> &'static str {
         "mke2fs" => "e2fsprogs",
         _ => "ndctl",
     }
-}
-
-fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder: PathBuf| folder.join(name)).find(|file| file.exists())
 }
 
 /// Everything that a guest boots.
@@ -224,7 +220,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Boots the guest and reads what its tests said.
+    /// Boots the guest and reads its tests' results.
     fn run(&self, job: &Job, outcomes: &mut Vec<Outcome>) -> Result<()> {
         let ended = self.boot(job, false);
         let text = fs::read_to_string(self.share.join(OUTCOMES)).unwrap_or_default();
@@ -232,7 +228,7 @@ impl Prepared {
         ended?;
         let next = job.tests.get(outcomes.len()).map_or("the end", |t| t.name);
         ensure!(self.share.join(DONE).exists(), "the guest ended in the middle of {next}:\n{}", last_lines(&self.console));
-        ensure!(outcomes.len() == job.tests.len(), "{} of {} tests said what became of them", outcomes.len(), job.tests.len());
+        ensure!(outcomes.len() == job.tests.len(), "{} of {} tests reported a result", outcomes.len(), job.tests.len());
         Ok(())
     }
 
@@ -282,43 +278,35 @@ fn build(arch: Arch) -> Result<PathBuf> {
     let mut cargo = cargo_for(&target, "rust-lld");
     cargo.args(["build", "--quiet", "--release", "--target", &target, "-p", "memgauge", "-p", "memgauge-lab"]);
     ensure!(cargo.status()?.success(), "the programs for {target} do not build");
-    Ok(crate::target_folder().join(target).join("release"))
+    Ok(crate::folders::target_folder().join(target).join("release"))
 }
 
-/// Cargo, with a linker for another target.
-fn cargo_for(target: &str, linker: &str) -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), linker);
-    cargo.current_dir(crate::project_folder());
-    cargo
-}
-
-/// Copies the machines that a guest recorded, by way of the folder `scratch`. One that says the same as the one of its name that is there
-/// already stays as it is: what differs are counters.
+/// Copies the machines that a guest recorded, by way of the folder `scratch`. A file that is there already is kept if it differs only in
+/// counters.
 fn keep_recordings(share: &Path, scratch: &Path) -> Result<Vec<String>> {
-    let mut said = Vec::new();
+    let mut remarks = Vec::new();
     for entry in fs::read_dir(share)? {
         let new = entry?.path();
         let Some(name) = new.file_name().and_then(|n| n.to_str()).filter(|n| n.ends_with(".tar.gz")) else { continue };
-        let kept = crate::project_folder().join("tests/machines").join(name);
+        let kept = crate::folders::project_folder().join("tests/machines").join(name);
         let known = kept.exists().then(|| Archived::read(&kept, scratch)).transpose()?;
         if known == Some(Archived::read(&new, scratch)?) {
-            said.push(format!("recorded before, and the same: {}", kept.display()));
+            remarks.push(format!("unchanged: {}", kept.display()));
         } else {
             fs::copy(&new, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
-            said.push(format!("recorded: {}", kept.display()));
+            remarks.push(format!("recorded: {}", kept.display()));
         }
     }
-    Ok(said)
+    Ok(remarks)
 }
 
-impl Tally {
+impl Totals {
     /// Prints a job's tests in one piece and counts them; what the guest wrote stays when it failed, or to `keep`.
-    fn count(&mut self, work: &Work, ended: Ended, keep: bool) {
+    fn count(&mut self, work: &Work, result: JobResult, keep: bool) {
         let (job, about) = work.name();
         println!("\njob {job}: {about}");
         let failed_before = self.failed.len();
-        for Outcome { test, seconds, failure } in ended.outcomes {
+        for Outcome { test, seconds, failure } in result.outcomes {
             match failure {
                 None => {
                     println!("test {job}::{test} ... ok ({seconds:.1} s)");
@@ -330,8 +318,8 @@ impl Tally {
                 }
             }
         }
-        println!("job {job}: {:.1} s", ended.seconds);
-        for remark in ended.remarks {
+        println!("job {job}: {:.1} s", result.seconds);
+        for remark in result.remarks {
             println!("{remark}");
         }
         if let Work::Guest(_, prepared) = work {
@@ -349,13 +337,6 @@ fn last_lines(console: &Path) -> String {
     let text = fs::read(console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(30)..].join("\n")
-}
-
-/// Runs a program to its end and gives what it printed.
-fn run(command: &mut Command) -> Result<String> {
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    ensure!(output.status.success(), "{} failed: {}", command.get_program().display(), String::from_utf8_lossy(&output.stderr).trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

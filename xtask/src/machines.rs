@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn archives_are_as_described() {
-        check(&crate::project_folder().join("tests/machines")).unwrap();
+        check(&crate::folders::project_folder().join("tests/machines")).unwrap();
     }
 
     #[test]

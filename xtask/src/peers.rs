@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: memgauge beside public benchmarks, in turn, compared run by run.
+//! `cargo xtask peers`: compares memgauge with public benchmarks, run by run in turn.
 //!
 //! In each round every tool of a row runs once, and who begins changes from round to round; a ratio is of two runs of the same round, so
 //! that what drifts hits both. Nothing of the peers is in this repository: they are found on `PATH` or in a folder, already built.
@@ -29,15 +29,17 @@ mod sysbench;
 mod table;
 mod tinymembench;
 mod tool;
+mod tools;
 mod xmem;
 
-use command::{Call, Said};
+use command::{Call, RunOutput};
 use compare::Series;
 use row::Row;
 use table::{Outcome, Part};
-use tool::{Found, TOOLS, Tool, Way};
+use tool::{Found, Tool, Way};
+use tools::TOOLS;
 
-/// What `cargo xtask peers` takes.
+/// The arguments of `cargo xtask peers`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PeersArgs {
     /// Also look for the peers' programs in this folder and below, before PATH
@@ -64,12 +66,12 @@ pub(crate) struct PeersArgs {
     /// Also write every run to this file, as lines of tab-separated values
     #[arg(long, value_name = "FILE")]
     raw: Option<PathBuf>,
-    /// Name the peers found and the rows, and run nothing
+    /// List the peers found and the rows, without running them
     #[arg(long)]
     list: bool,
 }
 
-/// A tool that is not done by then is stuck: the longest, STREAM with one thread of a slow machine, takes half of it.
+/// A tool that has not ended by then is stuck. The longest, STREAM with one thread on a slow machine, needs half of it.
 const LIMIT: Duration = Duration::from_secs(90);
 /// The same for tools that run only when named.
 const SLOW_LIMIT: Duration = Duration::from_secs(600);
@@ -103,7 +105,7 @@ pub(crate) fn peers(args: &PeersArgs) -> Result<()> {
     let began = Instant::now();
     let mut runner = Runner {
         rounds: args.rounds as usize,
-        most_others: args.others / 100.0,
+        max_others: args.others / 100.0,
         raw: String::from("row\tround\ttool\tway\tvalue\tunit\tothers\tseconds\tcommand\n"),
         ..Runner::default()
     };
@@ -126,9 +128,10 @@ fn wanted(row: &Row, asked: &[String]) -> bool {
 /// Builds memgauge as its users have it, so that tests' and debug builds are never compared.
 fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo).args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::project_folder()).status()?;
+    let status =
+        Command::new(cargo).args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::folders::project_folder()).status()?;
     ensure!(status.success(), "memgauge could not be built");
-    Ok(crate::target_folder().join("release/memgauge"))
+    Ok(crate::folders::target_folder().join("release/memgauge"))
 }
 
 /// The tools named, or all but the slow ones.
@@ -143,12 +146,12 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Tool>> {
     Ok(TOOLS.iter().filter(|tool| if only.is_empty() { tool.slow.is_none() } else { named(tool) }).collect())
 }
 
-/// What there is of the chosen tools, and what must be asked of them beforehand.
+/// The programs of the chosen tools that are installed, and what must be found out about them beforehand.
 fn found(folder: Option<&Path>, tools: &[&Tool]) -> Result<Found> {
     if let Some(folder) = folder {
         ensure!(folder.is_dir(), "{} is no folder", folder.display());
     }
-    let mut files = tool::find(folder, &std::env::var("PATH").unwrap_or_default());
+    let mut files = tools::find(folder, &std::env::var("PATH").unwrap_or_default());
     files.retain(|name, _| tools.iter().any(|tool| tool.files.contains(name)));
     let thp = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let mut found = Found { files, thp_always: thp.contains("[always]"), ..Found::default() };
@@ -164,7 +167,7 @@ fn found(folder: Option<&Path>, tools: &[&Tool]) -> Result<Found> {
 /// A line for each tool: what it says of its version, where it is, or that it was not found.
 fn versions(memgauge: &Path, tools: &[&Tool], found: &Found) -> String {
     let mut text = String::new();
-    let own = Call::new(memgauge, ["--version"]).run(LIMIT).map_or_else(|_| String::new(), |said| said.text.trim().to_owned());
+    let own = Call::new(memgauge, ["--version"]).run(LIMIT).map_or_else(|_| String::new(), |output| output.text.trim().to_owned());
     let _ = writeln!(text, "- {own}");
     for tool in tools {
         let Some(path) = tool.files.iter().find_map(|file| found.get(file)) else {
@@ -172,8 +175,8 @@ fn versions(memgauge: &Path, tools: &[&Tool], found: &Found) -> String {
             continue;
         };
         let version = tool.version.and_then(|(args, label)| {
-            let said = Call::new(path, args.iter().copied()).run(LIMIT).ok()?;
-            let rest = said.text.split_once(label)?.1;
+            let output = Call::new(path, args.iter().copied()).run(LIMIT).ok()?;
+            let rest = output.text.split_once(label)?.1;
             Some(rest.lines().next()?.trim().to_owned())
         });
         let _ = writeln!(text, "- {} {}", tool.name, version.as_deref().unwrap_or("(states no version)"));
@@ -187,7 +190,7 @@ struct Runner {
     rounds: usize,
     /// Runs beside which others used more of the machine than this share do not count: tools take being pushed off their CPUs in
     /// different ways, and a ratio would compare that.
-    most_others: f64,
+    max_others: f64,
     /// Every run, as tab-separated values.
     raw: String,
     /// The share of the machine that other processes used, by run.
@@ -196,7 +199,7 @@ struct Runner {
 }
 
 /// One round's runs: a command that tells several rows is run once.
-type Round = BTreeMap<Call, std::result::Result<Said, String>>;
+type Round = BTreeMap<Call, std::result::Result<RunOutput, String>>;
 
 impl Runner {
     fn group(&mut self, rows: &[Row], memgauge: &Path, tools: &[&Tool], found: &Found) -> Result<Vec<Outcome>> {
@@ -228,12 +231,12 @@ impl Runner {
                     let j = (turn + round) % ways.len();
                     let (tool, way) = &ways[j];
                     let limit = if tools.iter().any(|t| t.name == *tool && t.slow.is_some()) { SLOW_LIMIT } else { LIMIT };
-                    let (value, said) = self.figure(way, row, limit, &mut done);
+                    let (value, output) = self.figure(way, row, limit, &mut done);
                     let part = &mut parts[i][j];
-                    if let Some(said) = said {
-                        huge.entry((i, j)).or_default().extend(said.huge);
+                    if let Some(output) = output {
+                        huge.entry((i, j)).or_default().extend(output.huge);
                         if j == 0 {
-                            part.way = memgauge::kernel(&said.text, row).unwrap_or_default();
+                            part.way = memgauge::kernel(&output.text, row).unwrap_or_default();
                         }
                         let _ = writeln!(
                             self.raw,
@@ -242,8 +245,8 @@ impl Runner {
                             part.way,
                             value.as_ref().map_or_else(|_| String::new(), f64::to_string),
                             row.measure.unit(),
-                            said.others.map_or_else(String::new, |o| format!("{o:.3}")),
-                            said.seconds,
+                            output.others.map_or_else(String::new, |o| format!("{o:.3}")),
+                            output.seconds,
                             way.call.line()
                         );
                     }
@@ -254,7 +257,7 @@ impl Runner {
                         row.name(),
                         value.as_ref().map_or_else(|e| e.clone(), |v| format!("{v:.3}"))
                     );
-                    let quiet = said.and_then(|s| s.others).is_none_or(|others| others <= self.most_others);
+                    let quiet = output.and_then(|s| s.others).is_none_or(|others| others <= self.max_others);
                     part.disturbed += usize::from(value.is_ok() && !quiet);
                     part.series.0.push(value.as_ref().ok().copied().filter(|_| quiet));
                     if let Err(why) = value
@@ -292,15 +295,15 @@ impl Runner {
         row: &Row,
         limit: Duration,
         done: &'a mut Round,
-    ) -> (std::result::Result<f64, String>, Option<&'a Said>) {
-        let said = done.entry(way.call.clone()).or_insert_with(|| {
+    ) -> (std::result::Result<f64, String>, Option<&'a RunOutput>) {
+        let output = done.entry(way.call.clone()).or_insert_with(|| {
             self.runs += 1;
-            let said = way.call.run(limit).map_err(|error| format!("{error:#}"));
-            self.others.extend(said.iter().filter_map(|s| s.others));
-            said
+            let output = way.call.run(limit).map_err(|error| format!("{error:#}"));
+            self.others.extend(output.iter().filter_map(|s| s.others));
+            output
         });
-        match said {
-            Ok(said) => ((way.read)(&said.text, row).map_err(|error| format!("{error:#}")), Some(said)),
+        match output {
+            Ok(output) => ((way.read)(&output.text, row).map_err(|error| format!("{error:#}")), Some(output)),
             Err(why) => (Err(why.clone()), None),
         }
     }
@@ -333,7 +336,7 @@ fn document(report: &Report, versions: &str, outcomes: &[Outcome], runner: &Runn
         runner.runs,
         took.as_secs_f64()
     );
-    if median(&runner.others).is_some_and(|others| others > BUSY) && runner.most_others > BUSY {
+    if median(&runner.others).is_some_and(|others| others > BUSY) && runner.max_others > BUSY {
         let _ = writeln!(
             text,
             "The machine was busy: these ratios compare how tools take being pushed off their CPUs, not what they reach. Repeat on a quiet one.\n"

@@ -315,7 +315,7 @@ pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
         event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
     };
     let inputs =
-        metrics::Inputs { of: &of, thread_s: account.thread_s, wall_s: account.wall_s, work: account.work.map(|w| w.count as f64) };
+        metrics::Inputs { count: &of, thread_s: account.thread_s, wall_s: account.wall_s, work: account.work.map(|w| w.count as f64) };
     CounterMetric::ALL
         .iter()
         .filter(|m| account.work.is_some() || !m.definition().per_work)

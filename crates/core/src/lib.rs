@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod plan;
 pub mod planner;
 pub mod prefetchers;
+pub mod protocol;
 pub mod result;
 pub mod spec;
 pub mod stats;

@@ -9,14 +9,14 @@ mod strided;
 
 use std::arch::asm;
 
-use crate::kernel::{Kernel, joined};
+use crate::kernel::{Kernel, joined, total};
+use crate::text::CHASE_UNROLL;
 
 pub(crate) const ISA: &str = "aarch64";
 
-pub(crate) const KERNELS: &[Kernel] = &{
-    const COUNT: usize = stream::KERNELS.len() + strided::KERNELS.len() + random::KERNELS.len() + line_use::KERNELS.len();
-    joined::<COUNT>(&[stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS])
-};
+const LISTS: &[&[Kernel]] = &[stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS];
+
+pub(crate) const KERNELS: &[Kernel] = &joined::<{ total(LISTS) }>(LISTS);
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
@@ -99,7 +99,7 @@ pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
             "b.ne 2b",
             "3:",
             at = inout(reg) at,
-            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            rounds = inout(reg) hops / CHASE_UNROLL => _,
             options(readonly, nostack),
         );
     }
@@ -128,7 +128,7 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
 
 pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
     let mut at = start;
-    // Barriers as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // Barriers as in `ticks_fenced`; what follows the second reading is not timed and needs no barrier.
     // SAFETY: reads what the caller promises to be readable and writes `batches`.
     unsafe {
         asm!(

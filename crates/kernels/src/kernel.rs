@@ -2,20 +2,14 @@
 
 use memgauge_core::traffic::{Access, Form, Mix, Width};
 
+use crate::line::{LINE, Line};
 use crate::order::Order;
 
-/// The most streams that a kernel has.
+/// The largest number of streams of any kernel.
 pub const MAX_STREAMS: usize = 4;
 
 /// Bursts in one step of every kernel.
 pub const BURSTS_PER_STEP: u32 = 4;
-
-/// Bytes of a cache line: the unit in which kernels touch memory on every instruction set here. Machines with 128-byte lines
-/// (some Arm cores) see two consecutive accesses to each.
-pub const LINE: u32 = 64;
-
-/// The byte of which lines stored consist unless a [`Walk`] says otherwise.
-pub const STORED_BYTE: u8 = 0xA5;
 
 /// One memory stream of a kernel: the bytes that one step reads and writes there, each of them once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,27 +42,6 @@ impl Stream {
     }
 }
 
-/// The content of one cache line.
-#[repr(C, align(64))]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line(pub [u8; LINE as usize]);
-
-impl Line {
-    /// What kernels store unless told otherwise: [`STORED_BYTE`]s.
-    pub const STORED: Self = Self([STORED_BYTE; LINE as usize]);
-    /// Zeros, with which a checksum begins.
-    pub const ZERO: Self = Self([0; LINE as usize]);
-
-    /// The exclusive or of its eight 8-byte words.
-    pub fn xor_of_words(&self) -> u64 {
-        let mut sum = 0;
-        for word in self.0.as_chunks().0 {
-            sum ^= u64::from_ne_bytes(*word);
-        }
-        sum
-    }
-}
-
 /// Where a kernel goes and what it stores there.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk<'a> {
@@ -82,8 +55,8 @@ pub struct Walk<'a> {
     /// Random access: lines visited so far, so the caller adds the [lines](Kernel::lines_per_step) of each run. Rounded down to whole
     /// bursts.
     pub index: usize,
-    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats the first byte of
-    /// it; `dc zva` stores zeros whatever it is.
+    /// What each line stored receives, of kernels that do not store what they have loaded. `rep stosb` repeats its
+    /// first byte; `dc zva` always stores zeros.
     pub stored: &'a Line,
     /// Checked lines: the exclusive or of what it was before the run and of every line loaded.
     pub sum: Line,
@@ -184,7 +157,7 @@ impl Kernel {
         self.streams.iter().map(|s| u64::from(s.write)).sum()
     }
 
-    /// Lines that one step loads, all streams together: what memory moves, times 64 bytes, whatever part of a line is touched.
+    /// Lines that one step loads, all streams together: memory moves 64 bytes for each, even where only a part of the line is touched.
     #[inline]
     pub fn lines_read_per_step(&self) -> u64 {
         self.read_per_step() / u64::from(self.touched)
@@ -276,7 +249,17 @@ pub(crate) const fn burst_lines(streams: &[Stream], touched: u32) -> u32 {
     bytes / touched / BURSTS_PER_STEP
 }
 
-/// Several lists of kernels as one; `N` is their length together.
+/// How many kernels these lists have together.
+pub(crate) const fn total(lists: &[&[Kernel]]) -> usize {
+    let (mut n, mut list) = (0, 0);
+    while list < lists.len() {
+        n += lists[list].len();
+        list += 1;
+    }
+    n
+}
+
+/// Several lists of kernels as one; `N` is their [`total`].
 pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
     let mut out = [lists[0][0]; N];
     let (mut list, mut at, mut n) = (0, 0, 0);
@@ -290,6 +273,6 @@ pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
             n += 1;
         }
     }
-    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is the lists' length together");
+    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is not the total of the lists");
     out
 }

@@ -1,41 +1,42 @@
 //! The timed loops: memory traffic, pointer chases, clocks and delays, in assembly, one file per instruction set.
 //!
-//! Every loop is an `asm!` block, so what is measured is what is written here: no compiler drops a load whose value nobody wants, widens
-//! a store or reorders a mix. Instruction-set extensions are detected at run time; nothing depends on how the program was compiled.
+//! Every loop is an `asm!` block, so the code that is measured is the code that is written here: no compiler drops a load whose value is unused,
+//! widens a store or reorders a mix. Instruction-set extensions are detected at run time, so nothing depends on compiler flags.
 //!
 //! **A kernel declares its traffic.** Each [`Kernel`] states the bytes that one step reads and writes in each of its streams, and the
 //! tests hold it to that: they record the address of every access that a kernel makes and compare it with the declaration.
 //!
-//! **The shape of a kernel.** The unit is a *burst* of four cache lines (three or nine where a mix's smallest unit has as many), written
-//! once as text. A run without delay is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 36 lines, long enough that the loop's
+//! **The shape of a kernel.** The unit is a *burst* of four cache lines, or of three or nine where the ratio of the mix needs it. It is written
+//! once, as text. A run without delay is a loop over *steps* of [`BURSTS_PER_STEP`] bursts, 12 to 36 lines, long enough that the loop's
 //! own two or three instructions cost nothing next to the loads and stores. A paced run is a loop over the same bursts with a delay
 //! after each.
 //!
 //! **Forms.** Most kernels visit every line, one after the other, and touch all of it. The others have a different
 //! [form](Kernel::form): one line every so many bytes, a part of each line, lines in pseudo-random order ([`Order`]), lines written back
-//! after the store, lines summed up. What such a run needs to know is in a [`Walk`].
+//! after the store, lines added to a checksum. A [`Walk`] holds what such a run needs.
 //!
 //! **Registers are overwritten unconsumed.** Loads of a kernel that only reads all go to the same register. Register renaming gives
-//! each load a register of its own, so none waits for another; adding the values up, as code for a compiler has to, would only add work.
+//! each load a register of its own, so no load waits for another. Adding the values up, as compiled code must, would only add work.
 //!
-//! **The data stored is not zero** wherever the instruction leaves a choice ([`Line::STORED`], or the caller's): some Intel cores do not
+//! **The data stored is not zero** unless the instruction allows nothing else ([`Line::STORED`], or the caller's line): some Intel cores do not
 //! write back lines that were zero and are overwritten with zeros, and memory or links may compress zeros. It comes from registers that
 //! hold one line, so storing a pattern costs what storing a constant does.
 //!
 //! **Alignment.** Streams start at cache-line boundaries and accesses never straddle lines. On x86-64 and aarch64 the heads of kernels'
 //! loops, of [`chase`], of [`chase_timed`]'s batches and of [`dependent_adds`] are 64-byte aligned, so that their fetching and decoding do not
-//! vary from build to build. [`chase_exact`] and [`chase_store`] are a load and a branch, which wait for the load wherever they lie.
+//! vary from build to build. [`chase_exact`] and [`chase_store`] are a load and a branch, whose time is that of the load at any alignment.
 //!
 //! **Non-temporal stores and write-backs are fenced** once, at the end of a run, where they are not ordered like other stores, so that the
 //! time of a run includes the last of them and another thread that sees the run's end sees its data. Non-temporal pairs of aarch64 are
 //! ordered like any store and need no fence.
 //!
-//! Other crates have no `cfg(target_arch)`: it is here, once.
+//! This is the only crate with `cfg(target_arch)`.
 
 use memgauge_core::plan::KernelRow;
 use memgauge_core::traffic::LineUse;
 
 mod kernel;
+mod line;
 mod order;
 #[macro_use]
 mod text;
@@ -53,11 +54,10 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as arch;
 
-pub use kernel::{BURSTS_PER_STEP, Kernel, LINE, Line, MAX_STREAMS, STORED_BYTE, Stream, Walk};
+pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
+pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
-
-/// Hops of [`chase`] between two of its branches.
-pub const CHASE_UNROLL: usize = 64;
+pub use text::CHASE_UNROLL;
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.
 pub fn all() -> &'static [Kernel] {
@@ -107,7 +107,7 @@ pub fn counter_frequency() -> Option<f64> {
 ///
 /// # Errors
 ///
-/// Why it is not known to.
+/// The reason why that is unknown.
 pub fn invariant_counter() -> Result<&'static str, &'static str> {
     arch::invariant_counter()
 }
@@ -160,8 +160,7 @@ pub unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) ->
 }
 
 /// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
-/// that this
-/// core then holds it modified.
+/// that this core then holds it modified.
 ///
 /// # Safety
 ///

@@ -1,28 +1,28 @@
 //! The pseudo-random order in which random kernels visit the lines of a window.
 //!
-//! What limits random traffic is how many lines a core can have on their way at once, and every instruction spent on finding the next
-//! line takes the place of a later line in its reorder buffer. So nothing is computed per line: an order is a small table, from which a
-//! kernel takes two instructions to a line's place. (On Zen 5, a permutation computed for each line, eight instructions, gave less than
-//! half of the bandwidth.)
+//! Random traffic is limited by how many lines a core can have in flight at once. Each instruction that finds the next line takes a slot
+//! in the reorder buffer that a later line could have used. So nothing is computed per line: an order is a small table, from which two
+//! instructions give a line's place. (On Zen 5, a permutation that was computed for each line in eight instructions gave less than half
+//! of the bandwidth.)
 
-use crate::kernel::LINE;
+use crate::line::LINE;
 
 /// Blocks of a window are a multiple of every kernel's burst (3, 4 or 9 lines), so that a burst never ends behind the table.
 const BLOCK_UNIT: usize = 36;
 
-/// From so many blocks on, blocks are enlarged instead: 576 to 1151 entries are 9 KiB at most, a part of any L1 cache, and far more
-/// lines than a core has on their way.
-const MOST_BLOCKS: usize = 1152;
+/// At this number of blocks, blocks are made larger instead. 576 to 1151 entries are at most 9 KiB, a part of any L1 cache, and far more
+/// lines than a core has in flight.
+const MAX_BLOCKS: usize = 1152;
 
-/// Lines by which each visit to a block goes further than the last one: 0.618 of 2^24, odd, so that every line has its turn whatever
-/// power of two the block's size is.
+/// Lines by which each visit to a block moves on from the visit before: 0.618 of 2^24, and odd, so that every line of a block is
+/// visited, whichever power of two is its size.
 pub(crate) const STEP_LINES: usize = 10_368_889;
 
 /// A pseudo-random order of the lines of a window.
 ///
 /// The window is divided into blocks of equal size, a power of two, which are visited in a random sequence, over and over. The line
-/// visited in block `b` the `i`th time is `i` times an odd number, modulo the size, by exclusive or with a random number of the block:
-/// another line each time until each had its turn.
+/// visited in block `b` the `i`th time is `i` times an odd number, modulo the size, by exclusive or with a random number of the block.
+/// No line is visited again before all the others were.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// For each block, in the order of visits: where it begins plus its random number, as bytes.
@@ -32,14 +32,14 @@ pub struct Order {
 }
 
 impl Order {
-    /// The fewest lines that a window can have.
-    pub const FEWEST_LINES: usize = BLOCK_UNIT;
+    /// The smallest window, in lines.
+    pub const MIN_LINES: usize = BLOCK_UNIT;
 
     /// The order of the largest window of at most `lines` lines that can have one: less than a sixteenth smaller where there are
-    /// more than 576. `None` below [`FEWEST_LINES`](Self::FEWEST_LINES).
+    /// more than 576. `None` below [`MIN_LINES`](Self::MIN_LINES).
     pub fn new(lines: usize, seed: u64) -> Option<Self> {
         let mut block = 1;
-        while lines / block >= MOST_BLOCKS {
+        while lines / block >= MAX_BLOCKS {
             block *= 2;
         }
         let blocks = lines / block / BLOCK_UNIT * BLOCK_UNIT;

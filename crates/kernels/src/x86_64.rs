@@ -10,30 +10,31 @@ mod strided;
 
 use std::arch::asm;
 
-use crate::kernel::{Kernel, joined};
+use crate::kernel::{Kernel, joined, total};
+use crate::text::CHASE_UNROLL;
 
 pub(crate) use cpu::{counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
 pub(crate) const ISA: &str = "x86_64";
 
-pub(crate) const KERNELS: &[Kernel] = &{
-    const COUNT: usize = 3 * (stream::PER_WIDTH + strided::PER_WIDTH + random::PER_WIDTH + line_use::PER_WIDTH) + 2;
-    joined::<COUNT>(&[
-        &stream::SSE2,
-        &stream::AVX2,
-        &stream::AVX512,
-        &stream::string::KERNELS,
-        &strided::SSE2,
-        &strided::AVX2,
-        &strided::AVX512,
-        &random::SSE2,
-        &random::AVX2,
-        &random::AVX512,
-        &line_use::SSE2,
-        &line_use::AVX2,
-        &line_use::AVX512,
-    ])
-};
+/// Kernels by form, and in each by width.
+const LISTS: &[&[Kernel]] = &[
+    stream::SSE2,
+    stream::AVX2,
+    stream::AVX512,
+    stream::string::KERNELS,
+    strided::SSE2,
+    strided::AVX2,
+    strided::AVX512,
+    random::SSE2,
+    random::AVX2,
+    random::AVX512,
+    line_use::SSE2,
+    line_use::AVX2,
+    line_use::AVX512,
+];
+
+pub(crate) const KERNELS: &[Kernel] = &joined::<{ total(LISTS) }>(LISTS);
 
 /// Additions of [`dependent_adds`] between two of its branches.
 const ADDS_UNROLL: u64 = 64;
@@ -89,7 +90,7 @@ pub(crate) unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
             "jnz 2b",
             "3:",
             at = inout(reg) at,
-            rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+            rounds = inout(reg) hops / CHASE_UNROLL => _,
             options(readonly, nostack),
         );
     }
@@ -119,7 +120,7 @@ pub(crate) unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
 
 pub(crate) unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
     let mut at = start;
-    // Fences as in `ticks_fenced`; what comes behind the second reading is not timed and needs none.
+    // Fences as in `ticks_fenced`; what follows the second reading is not timed and needs no fence.
     // SAFETY: reads what the caller promises to be readable and writes `batches`.
     unsafe {
         asm!(

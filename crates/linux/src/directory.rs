@@ -1,7 +1,7 @@
-//! A directory whose files are to be memory: what the kernel says of it, and files without a name in it.
+//! A directory whose files serve as memory: its properties, and files without a name in it.
 //!
-//! The file that is asked about is of the same kind as those that buffers will be, because DAX is a property of the file: a mount option or
-//! an attribute of the directory decides when it is made.
+//! The properties are those of a file that is created in the same way as the files of buffers. DAX is a property of the file, which a mount
+//! option or an attribute of the directory decides when the file is created.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -14,39 +14,39 @@ use std::path::{Path, PathBuf};
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
 
-/// `TMPFS_MAGIC` of linux/magic.h; devtmpfs has it too.
+/// `TMPFS_MAGIC` of linux/magic.h. It is also that of devtmpfs.
 const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`.
 const HUGETLBFS: u64 = 0x9584_58f6;
-/// Names tried where a file must have one for a moment; a clash of 64 random bits is somebody's doing.
-const NAMES: u32 = 8;
+/// How many names to try when a file must have one for a moment. Two clashes of 64 random bits are no coincidence.
+const NAME_ATTEMPTS: u32 = 8;
 
-/// Why a directory cannot be memory.
+/// Why the files of a directory cannot serve as memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// What was named is no such directory.
+    /// The path is not a suitable directory.
     #[error("--memory-dir {path}: {why}")]
     Request {
-        /// As it was named.
+        /// The path as given.
         path: String,
-        /// What it is, and the way out.
+        /// Why not, and what to do about it.
         why: String,
     },
-    /// It is one, but its files cannot be used.
+    /// It is a suitable directory, but its files cannot be used.
     #[error("--memory-dir {path}: {why}")]
     Unavailable {
-        /// As it was named.
+        /// The path as given.
         path: String,
-        /// What the kernel refused, and the way out.
+        /// What the kernel refused, and what to do about it.
         why: String,
     },
 }
 
-/// What the kernel says of the files in `path`; sysfs and the mount table are read below `root`. Nothing is left in the directory.
+/// Reads the properties of the files in `path`. Sysfs and the mount table are read below `root`. Nothing is left in the directory.
 ///
 /// # Errors
-/// [`DirectoryError::Request`] when it is not a directory or of a kind that cannot serve, [`DirectoryError::Unavailable`] when files
-/// cannot be made there or not be mapped.
+/// [`DirectoryError::Request`] when `path` is not a directory or on a file system that cannot be used, and [`DirectoryError::Unavailable`]
+/// when files cannot be created or mapped there.
 pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
     let named = path.display().to_string();
     let request = |why: &str| DirectoryError::Request { path: named.clone(), why: why.to_owned() };
@@ -60,7 +60,7 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
         return Err(request("it is not a directory; give the directory that a file system is mounted at"));
     }
     let text = full.to_str().ok_or_else(|| request("its name is not UTF-8, so no result can hold it; give it another name"))?;
-    let file = nameless(&full).map_err(|e| unavailable(cannot_make(&e)))?;
+    let file = create_nameless(&full).map_err(|e| unavailable(cannot_create(&e)))?;
     if statfs(&file).is_ok_and(|s| s.kind == HUGETLBFS) {
         return Err(request("it is a hugetlbfs; for the pages of its pool use --pages 2m or --pages 1g and leave --memory-dir out"));
     }
@@ -68,33 +68,33 @@ pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
         .map_err(|e| unavailable(format!("files there cannot be mapped: {e}; give a directory of another file system")))
 }
 
-fn cannot_make(e: &io::Error) -> String {
+fn cannot_create(e: &io::Error) -> String {
     let advice = match e.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "mount it for writing",
         io::ErrorKind::PermissionDenied => "give a directory that this user may write to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free space there",
         _ => "give a directory of another file system",
     };
-    format!("no file can be made there: {e}; {advice}")
+    format!("no file can be created there: {e}; {advice}")
 }
 
-/// A file in `dir` that has no name, so that it is gone when this process is, however it ends.
+/// Creates a file in `dir` that has no name, so that it goes away with this process however the process ends.
 ///
 /// # Errors
 /// When the directory or its file system refuses.
-pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
+pub(crate) fn create_nameless(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    // O_EXCL beside O_TMPFILE: nobody can give it a name later.
+    // O_EXCL with O_TMPFILE: the file cannot get a name later.
     match options.clone().custom_flags(libc::O_TMPFILE | libc::O_EXCL).open(dir) {
-        // File systems without O_TMPFILE say EOPNOTSUPP, kernels before 3.11 EISDIR.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => named_for_a_moment(dir, &options),
+        // File systems without O_TMPFILE return EOPNOTSUPP, and kernels before 3.11 EISDIR.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)) => create_and_unlink(dir, &options),
         file => file,
     }
 }
 
-fn named_for_a_moment(dir: &Path, options: &OpenOptions) -> io::Result<File> {
-    for attempt in 0..NAMES {
+fn create_and_unlink(dir: &Path, options: &OpenOptions) -> io::Result<File> {
+    for attempt in 0..NAME_ATTEMPTS {
         let path = dir.join(format!(".memgauge-{:016x}", RandomState::new().hash_one((std::process::id(), attempt))));
         match options.clone().create_new(true).open(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -105,19 +105,19 @@ fn named_for_a_moment(dir: &Path, options: &OpenOptions) -> io::Result<File> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// What the kernel says of `file`, which is in `dir`.
+/// Reads the properties of `file`, which is in `dir`.
 ///
 /// # Errors
 /// When the file cannot be mapped.
 pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<MemoryDir> {
     let stat = statfs(file)?;
-    let mount = mount_of(file, root);
-    let device = mount.as_ref().and_then(|m| Device::of(m, root)).or_else(|| {
+    let mount = find_mount(file, root);
+    let device = mount.as_ref().and_then(|m| Device::for_mount(m, root)).or_else(|| {
         let id = file.metadata().ok()?.dev();
-        Device::at(root, libc::major(id), libc::minor(id))
+        Device::by_number(root, libc::major(id), libc::minor(id))
     });
-    let synchronous = synchronous(file)?;
-    // A kernel before 5.8 does not say so of a file; MAP_SYNC is granted for DAX only.
+    let synchronous = try_map_sync(file)?;
+    // Kernels before 5.8 do not show this attribute. They grant MAP_SYNC for DAX only.
     let dax = dax_attribute(file).unwrap_or(synchronous.is_ok());
     let backing = match (dax, stat.kind) {
         (true, _) => FileBacking::Dax,
@@ -155,7 +155,7 @@ struct Statfs {
 
 fn statfs(file: &File) -> io::Result<Statfs> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the call fills the structure that it is given, and nothing is read of it unless it succeeds.
+    // SAFETY: the call writes one `statfs`, and `stat` has room for one. It is read only after the call has succeeded.
     let stat = unsafe {
         if libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) != 0 {
             return Err(io::Error::last_os_error());
@@ -163,17 +163,18 @@ fn statfs(file: &File) -> io::Result<Statfs> {
         stat.assume_init()
     };
     let block = if stat.f_frsize > 0 { stat.f_frsize as u64 } else { stat.f_bsize as u64 };
-    // A tmpfs without a limit, and ramfs, have no blocks at all.
+    // A tmpfs without a limit has no blocks, and neither has ramfs.
     let free = (stat.f_blocks > 0).then(|| Bytes((stat.f_bavail as u64).saturating_mul(block)));
-    // The magic number has 32 bits; some instruction sets extend its sign.
+    // The magic number has 32 bits. Some instruction sets extend its sign.
     Ok(Statfs { kind: stat.f_type as u64 & 0xffff_ffff, free, block: Bytes(block) })
 }
 
-/// Whether the kernel says that the file is DAX; `None` when it cannot say.
+/// Whether the file has the DAX attribute; `None` when the kernel does not show it.
 fn dax_attribute(file: &File) -> Option<bool> {
     const DAX: u64 = libc::STATX_ATTR_DAX as u64;
     let mut stat = MaybeUninit::<libc::statx>::uninit();
-    // SAFETY: the path is an empty string, which with AT_EMPTY_PATH means the file itself; the call fills the structure.
+    // SAFETY: the path is an empty string, which with AT_EMPTY_PATH means the file itself. The call writes one `statx`, and `stat` has room for
+    // one. It is read only after the call has succeeded.
     let stat = unsafe {
         if libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS, stat.as_mut_ptr()) != 0 {
             return None;
@@ -183,25 +184,25 @@ fn dax_attribute(file: &File) -> Option<bool> {
     (stat.stx_attributes_mask & DAX != 0).then_some(stat.stx_attributes & DAX != 0)
 }
 
-/// Whether the file may be mapped with `MAP_SYNC`, and why not.
+/// Whether the file can be mapped with `MAP_SYNC`, or the error when it cannot.
 ///
 /// # Errors
-/// When it may not be mapped at all.
-fn synchronous(file: &File) -> io::Result<io::Result<()>> {
-    let try_with = |flags| {
-        // One byte stands for a page; it is never touched.
-        // SAFETY: the kernel chooses where, so nothing is replaced.
+/// When it cannot be mapped at all.
+fn try_map_sync(file: &File) -> io::Result<io::Result<()>> {
+    let try_map = |flags| {
+        // One byte stands for a page, which is never touched.
+        // SAFETY: the kernel chooses the address, so no existing mapping is replaced.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), 1, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd(), 0) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the mapping was just made, and nobody else knows of it.
+        // SAFETY: the mapping was just made, and nothing refers to it.
         unsafe { libc::munmap(at, 1) };
         Ok(())
     };
-    match try_with(libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) {
+    match try_map(libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) {
         Ok(()) => Ok(Ok(())),
-        Err(refused) => try_with(libc::MAP_SHARED).map(|()| Err(refused)),
+        Err(refused) => try_map(libc::MAP_SHARED).map(|()| Err(refused)),
     }
 }
 
@@ -214,14 +215,14 @@ struct Mount {
     source: String,
 }
 
-/// The mount that an open file came through. Paths do not tell: a mount may hide another.
-fn mount_of(file: &File, root: &Path) -> Option<Mount> {
+/// The mount of an open file. Its path would not be enough, because one mount may hide another.
+fn find_mount(file: &File, root: &Path) -> Option<Mount> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
     let id = info.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim();
     mount(&fs::read_to_string(root.join("proc/self/mountinfo")).ok()?, id)
 }
 
-/// The line of this id in the text of mountinfo: `36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/pmem0 rw,dax=always`.
+/// The line with this id in the text of mountinfo: `36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/pmem0 rw,dax=always`.
 fn mount(table: &str, id: &str) -> Option<Mount> {
     table.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;
@@ -244,29 +245,29 @@ fn mount(table: &str, id: &str) -> Option<Mount> {
 #[derive(Debug, PartialEq, Eq)]
 struct Device {
     name: String,
-    /// `queue/dax`: whether it can be mapped without the page cache.
+    /// Whether it can be mapped without the page cache (`queue/dax`).
     dax: Option<bool>,
     node: Option<u32>,
 }
 
 impl Device {
-    fn of(mount: &Mount, root: &Path) -> Option<Self> {
-        Self::at(root, mount.major, mount.minor).or_else(|| {
-            // File systems over several devices (btrfs) have a number of their own and name one of them.
+    fn for_mount(mount: &Mount, root: &Path) -> Option<Self> {
+        Self::by_number(root, mount.major, mount.minor).or_else(|| {
+            // File systems over several devices (btrfs) have a device number of their own, and their source is one of the devices.
             let id = fs::metadata(Some(&mount.source).filter(|s| s.starts_with("/dev/"))?).ok()?.rdev();
-            Self::at(root, libc::major(id), libc::minor(id))
+            Self::by_number(root, libc::major(id), libc::minor(id))
         })
     }
 
-    fn at(root: &Path, major: u32, minor: u32) -> Option<Self> {
+    fn by_number(root: &Path, major: u32, minor: u32) -> Option<Self> {
         let folder = fs::canonicalize(root.join(format!("sys/dev/block/{major}:{minor}"))).ok()?;
-        // A `!` stands for the slash of names such as cciss/c0d0.
+        // Sysfs writes a slash in a name, as in cciss/c0d0, as `!`.
         let name = format!("/dev/{}", folder.file_name()?.to_str()?.replace('!', "/"));
         let text = |file: PathBuf| fs::read_to_string(file).ok().map(|t| t.trim().to_owned());
-        // A partition is a folder in its disc's, which has the queue.
+        // The folder of a partition is inside that of its disk, which has the queue.
         let queue = |folder: &Path| text(folder.join("queue/dax")).map(|t| t == "1");
         let dax = queue(&folder).or_else(|| queue(folder.parent()?));
-        // The nearest of its parents (namespace, region, controller, bus) that has a node; -1 when firmware does not say.
+        // The nearest parent (namespace, region, controller, bus) that has a node. The node is -1 when firmware does not state it.
         let node = folder.ancestors().find_map(|f| text(f.join("numa_node"))).and_then(|n| n.parse().ok());
         Some(Self { name, dax, node })
     }
@@ -274,9 +275,9 @@ impl Device {
     fn why_not_dax(&self) -> String {
         let name = &self.name;
         match self.dax {
-            Some(true) => format!("{name} could do DAX, but the file system is mounted without it"),
-            Some(false) => format!("{name} cannot do DAX (queue/dax is 0)"),
-            None => format!("the kernel does not say that {name} can do DAX"),
+            Some(true) => format!("{name} supports DAX, but the file system is mounted without it"),
+            Some(false) => format!("{name} does not support DAX (queue/dax is 0)"),
+            None => format!("the kernel does not say whether {name} supports DAX"),
         }
     }
 }
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directory_is_a_wrong_request() {
+    fn a_path_that_is_not_a_directory_is_a_wrong_request() {
         let folder = Folder::new(Path::new("/dev/shm"), "file");
         folder.write("file", "");
         for path in ["absent", "file", "file/below"] {
@@ -346,19 +347,19 @@ mod tests {
     }
 
     #[test]
-    fn where_no_file_can_be_made_it_cannot_be_measured() {
+    fn a_directory_where_no_file_can_be_created_is_unavailable() {
         for path in ["/proc/self", "/sys/kernel"] {
             let e = read(Path::new(path), root()).unwrap_err();
             assert!(matches!(e, DirectoryError::Unavailable { .. }), "{e:?}");
-            assert!(e.to_string().contains("no file can be made there"), "{e}");
+            assert!(e.to_string().contains("no file can be created there"), "{e}");
         }
     }
 
     #[test]
     fn a_file_has_no_name_even_where_the_file_system_must_name_it() {
         let folder = Folder::new(Path::new("/dev/shm"), "name");
-        let with = nameless(&folder.0).unwrap();
-        let without = named_for_a_moment(&folder.0, OpenOptions::new().read(true).write(true).mode(0o600)).unwrap();
+        let with = create_nameless(&folder.0).unwrap();
+        let without = create_and_unlink(&folder.0, OpenOptions::new().read(true).write(true).mode(0o600)).unwrap();
         for file in [with, without] {
             assert!(folder.is_empty());
             assert_eq!(file.metadata().unwrap().nlink(), 0);
@@ -372,15 +373,15 @@ mod tests {
         let table = "22 1 254:0 / / rw shared:1 - ext4 /dev/root rw\n\
                      36 35 259:3 /sub /mnt\\040x rw,noatime master:1 shared:2 - ext4 /dev/pmem0 rw,dax=always\n\
                      40 22 0:25 / /dev/shm rw - tmpfs tmpfs rw,size=64k\n";
-        let of = |id| mount(table, id);
+        let find = |id| mount(table, id);
         let pmem = Mount { major: 259, minor: 3, filesystem: "ext4".into(), source: "/dev/pmem0".into() };
-        assert_eq!(of("36"), Some(pmem));
-        assert_eq!(of("40").unwrap().filesystem, "tmpfs");
-        assert_eq!(of("35"), None);
+        assert_eq!(find("36"), Some(pmem));
+        assert_eq!(find("40").unwrap().filesystem, "tmpfs");
+        assert_eq!(find("35"), None);
     }
 
     #[test]
-    fn a_device_of_an_invented_machine() {
+    fn a_device_of_a_made_up_machine() {
         let tree = Folder::new(&std::env::temp_dir(), "device");
         let bus = "sys/devices/platform/e820_pmem/ndbus0/region0";
         tree.write(&format!("{bus}/numa_node"), "2\n");
@@ -399,11 +400,11 @@ mod tests {
             std::os::unix::fs::symlink(device, tree.0.join("sys/dev/block").join(id)).unwrap();
         }
         let device = |name: &str, dax, node| Some(Device { name: name.into(), dax, node });
-        assert_eq!(Device::at(&tree.0, 259, 0), device("/dev/pmem0", Some(true), Some(2)));
-        assert_eq!(Device::at(&tree.0, 259, 1), device("/dev/pmem0p1", Some(true), Some(2)));
-        assert_eq!(Device::at(&tree.0, 259, 2), device("/dev/nvme0n1", Some(false), None));
-        assert_eq!(Device::at(&tree.0, 253, 0), device("/dev/dm-0", None, None));
-        assert_eq!(Device::at(&tree.0, 1, 1), None);
-        assert!(Device::at(&tree.0, 259, 2).unwrap().why_not_dax().contains("queue/dax is 0"));
+        assert_eq!(Device::by_number(&tree.0, 259, 0), device("/dev/pmem0", Some(true), Some(2)));
+        assert_eq!(Device::by_number(&tree.0, 259, 1), device("/dev/pmem0p1", Some(true), Some(2)));
+        assert_eq!(Device::by_number(&tree.0, 259, 2), device("/dev/nvme0n1", Some(false), None));
+        assert_eq!(Device::by_number(&tree.0, 253, 0), device("/dev/dm-0", None, None));
+        assert_eq!(Device::by_number(&tree.0, 1, 1), None);
+        assert!(Device::by_number(&tree.0, 259, 2).unwrap().why_not_dax().contains("queue/dax is 0"));
     }
 }

@@ -1,4 +1,4 @@
-//! The state of the machine that bears on the numbers, and what is limited here, why, and how to lift it.
+//! The state of the machine that affects results, and notes on what is limited here, why, and how to lift it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,25 +9,26 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
-use crate::sysfs::tree::{Tree, field};
-use crate::sysfs::{CPU, nodes::NODE};
+use crate::tree::{CPU_DIR, NODE_DIR};
+use crate::tree::{Tree, field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
 const CAPABILITIES: [(u32, &str); 5] =
     [(14, "CAP_IPC_LOCK"), (17, "CAP_SYS_RAWIO"), (21, "CAP_SYS_ADMIN"), (23, "CAP_SYS_NICE"), (38, "CAP_PERFMON")];
-/// The huge page that everybody has in mind: a PMD's on x86-64 and on Arm with 4 KiB base pages.
-const HUGE: Bytes = Bytes::mib(2);
-/// The pool that is advised: enough for a buffer several times larger than today's last-level caches.
+/// The usual huge page: that of a PMD on x86-64, and on Arm with 4 KiB base pages.
+const HUGE_PAGE: Bytes = Bytes::mib(2);
+/// The size of the pool that the advice suggests: enough for a buffer several times larger than today's last-level caches.
 const ADVISED_POOL: Bytes = Bytes::gib(1);
-/// Below this, buffers cannot be several times as large as a server's last-level cache, and latencies are partly the cache's.
-const TIGHT: Bytes = Bytes::gib(1);
+/// With less memory than this, buffers cannot be several times larger than a server's last-level cache, and latencies are partly those of the
+/// cache.
+const MIN_MEMORY: Bytes = Bytes::gib(1);
 
-/// Reads the state of the machine below `root` that bears on measurements of `machine`: everything but the clock and core frequencies,
-/// which have to be measured.
+/// Reads the state of `machine` below `root` that affects measurements, except for the clock and the core frequencies, which must be
+/// measured.
 pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     let tree = Tree::new(root);
     let status = tree.text("proc/self/status").unwrap_or_default();
-    // Real, effective, saved and file system user.
+    // The real, effective, saved and file system user.
     let effective_user = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
     let held = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
     let frequency = Frequency::read(tree, machine);
@@ -36,7 +37,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         capabilities: CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 1).map(|(_, name)| (*name).to_owned()).collect(),
         clock: None,
         core_ghz: BTreeMap::new(),
-        // 1 balances; 2 promotes between memory tiers. Both migrate pages.
+        // 1 balances, and 2 promotes between memory tiers. Both migrate pages.
         numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
         thp: tree.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
         thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),
@@ -49,7 +50,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     };
     let drivers = frequency.drivers;
     environment.limits = [
-        allowed_notes(tree, machine),
+        allowed_notes(machine),
+        cpu_notes(tree, machine),
         memory_notes(tree, machine),
         page_notes(machine, &environment),
         frequency_notes(&environment, &drivers),
@@ -60,11 +62,11 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
 }
 
 fn turbo(tree: Tree<'_>) -> Option<bool> {
-    let no_turbo = tree.parsed::<u8>(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| off == 0);
-    no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU}/cpufreq/boost")).map(|on| on != 0))
+    let no_turbo = tree.parsed::<u8>(&format!("{CPU_DIR}/intel_pstate/no_turbo")).map(|off| off == 0);
+    no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU_DIR}/cpufreq/boost")).map(|on| on != 0))
 }
 
-/// Distinct words of cpufreq over online CPUs.
+/// The distinct settings of cpufreq over online CPUs.
 #[derive(Debug, Default)]
 struct Frequency {
     governors: Vec<String>,
@@ -73,25 +75,25 @@ struct Frequency {
 }
 
 impl Frequency {
-    /// CPUs of one policy share its files, so each policy is read once, by its first online CPU.
+    /// The CPUs of a policy share its files, so each policy is read once, through its first online CPU.
     fn read(tree: Tree<'_>, machine: &Machine) -> Self {
-        let mut words = Self::default();
+        let mut settings = Self::default();
         let mut seen = IdSet::new();
         for cpu in &machine.topology.cpus {
             if seen.contains(cpu.id) {
                 continue;
             }
-            let folder = format!("{CPU}/cpu{}/cpufreq", cpu.id);
-            // `affected_cpus` is a list of numbers with blanks between.
+            let folder = format!("{CPU_DIR}/cpu{}/cpufreq", cpu.id);
+            // `affected_cpus` is a list of numbers separated by spaces.
             for other in tree.text(&format!("{folder}/affected_cpus")).unwrap_or_default().split_whitespace() {
                 if let Ok(id) = other.parse() {
                     seen.insert(id);
                 }
             }
             let files = [
-                (&mut words.governors, "scaling_governor"),
-                (&mut words.preferences, "energy_performance_preference"),
-                (&mut words.drivers, "scaling_driver"),
+                (&mut settings.governors, "scaling_governor"),
+                (&mut settings.preferences, "energy_performance_preference"),
+                (&mut settings.drivers, "scaling_driver"),
             ];
             for (list, file) in files {
                 if let Some(word) = tree.text(&format!("{folder}/{file}")).filter(|word| !word.is_empty() && !list.contains(word)) {
@@ -99,7 +101,7 @@ impl Frequency {
                 }
             }
         }
-        words
+        settings
     }
 }
 
@@ -108,30 +110,33 @@ fn named(what: &str, ids: &IdSet) -> String {
     format!("{what}{} {ids}", if ids.len() == 1 { "" } else { "s" })
 }
 
-/// Advice names the first of several.
+/// Advice names only the first of several.
 fn and_so_on(ids: &IdSet) -> &'static str {
     if ids.len() == 1 { "" } else { " (and so on)" }
 }
 
-fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
     let mut notes = Vec::new();
-    let lost = topology.online().difference(&allowed.cpus);
-    if !lost.is_empty() {
+    let excluded = topology.online().difference(&allowed.cpus);
+    if !excluded.is_empty() {
         notes.push(
             Note::info(
                 "cpus-not-allowed",
-                format!("online, but not measured because this process may not use them: {}", named("CPU", &lost)),
+                format!("online, but not measured because this process may not use them: {}", named("CPU", &excluded)),
             )
             .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out"),
         );
     }
     let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
-    let lost = with_memory.difference(&allowed.nodes);
-    if !lost.is_empty() {
+    let excluded = with_memory.difference(&allowed.nodes);
+    if !excluded.is_empty() {
         notes.push(
-            Note::info("nodes-not-allowed", format!("not measured because Mems_allowed leaves out their memory: {}", named("node", &lost)))
-                .advise("start it outside the cpuset or container that leaves them out (cpuset.mems)"),
+            Note::info(
+                "nodes-not-allowed",
+                format!("not measured because Mems_allowed leaves out their memory: {}", named("node", &excluded)),
+            )
+            .advise("start it outside the cpuset or container that leaves them out (cpuset.mems)"),
         );
     }
     let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
@@ -149,12 +154,18 @@ fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
             format!("in no online node, so that no memory is local to them: {}", named("CPU", &homeless)),
         ));
     }
+    notes
+}
+
+fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
+    let (topology, allowed) = (&machine.topology, &machine.allowed);
+    let mut notes = Vec::new();
     if !topology.offline.is_empty() {
         let offline = named("CPU", &topology.offline);
         let first = topology.offline.first().unwrap_or(0);
         notes.push(
             Note::info("cpus-offline", format!("present, but not measured because they are offline: {offline}"))
-                .advise(format!("as root: echo 1 > /{CPU}/cpu{first}/online{}", and_so_on(&topology.offline))),
+                .advise(format!("as root: echo 1 > /{CPU_DIR}/cpu{first}/online{}", and_so_on(&topology.offline))),
         );
     }
     if let Some(quota) = allowed.cpu_quota
@@ -178,16 +189,16 @@ fn allowed_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
 fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let allowed = &machine.allowed;
     let mut notes = Vec::new();
-    // A control group is worth a word when it is what limits, not whenever there is one.
-    let group = memory_groups(tree).into_iter().min_by_key(|room| room.take);
-    if let Some(room) = group.filter(|room| room.name == allowed.memory_limited_by) {
-        let tight = allowed.memory < TIGHT;
-        let message = format!("at most {} of memory are taken: {}", gib(allowed.memory.0), room.name);
-        let note = if tight { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
+    // A control group gets a note only when it is the limit that decides.
+    let group = memory_groups(tree).into_iter().min_by_key(|group| group.bytes);
+    if let Some(group) = group.filter(|group| group.name == allowed.memory_limited_by) {
+        let scarce = allowed.memory < MIN_MEMORY;
+        let message = format!("at most {} of memory is taken: {}", gib(allowed.memory.0), group.name);
+        let note = if scarce { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
         notes.push(note.advise("raise the limit of the control group (memory.max, a container's memory limit)"));
-    } else if allowed.memory < TIGHT {
+    } else if allowed.memory < MIN_MEMORY {
         notes.push(
-            Note::warning("little-memory", format!("at most {} of memory are taken: {}", gib(allowed.memory.0), allowed.memory_limited_by))
+            Note::warning("little-memory", format!("at most {} of memory is taken: {}", gib(allowed.memory.0), allowed.memory_limited_by))
                 .advise("free memory or lift the limit; buffers may otherwise fit into the last-level cache"),
         );
     }
@@ -199,15 +210,15 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
     let topology = &machine.topology;
     let allowed = |id: u32| machine.allowed.nodes.contains(id);
     let nodes = || topology.nodes.iter().filter(|n| allowed(n.id));
-    let free = |n: &memgauge_core::topology::Node| n.pools.iter().any(|p| p.page == HUGE && p.free > 0);
-    let offered = nodes().any(|n| n.pools.iter().any(|p| p.page == HUGE));
+    let free = |n: &memgauge_core::topology::Node| n.pools.iter().any(|p| p.page == HUGE_PAGE && p.free > 0);
+    let offered = nodes().any(|n| n.pools.iter().any(|p| p.page == HUGE_PAGE));
     let without: IdSet = nodes().filter(|n| !free(n)).map(|n| n.id).collect();
     if offered && let Some(first) = without.first() {
-        // No more than half of what may be taken there: nodes may be small.
-        let most = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
-        let pages = (ADVISED_POOL.0.min(most) / HUGE.0).max(1);
-        let size = Bytes(pages * HUGE.0);
-        let folder = format!("/{NODE}/node{first}/hugepages/hugepages-{}kB", HUGE.0 >> 10);
+        // At most half of what may be taken there, because nodes may be small.
+        let limit = machine.allowed.node_memory.get(&first).map_or(0, |b| b.0 / 2);
+        let pages = (ADVISED_POOL.0.min(limit) / HUGE_PAGE.0).max(1);
+        let size = Bytes(pages * HUGE_PAGE.0);
+        let folder = format!("/{NODE_DIR}/node{first}/hugepages/hugepages-{}kB", HUGE_PAGE.0 >> 10);
         notes.push(Note::info("no-huge-page-pool", format!("no free 2 MiB page in the pools of {}", named("node", &without))).advise(
             format!("as root: echo {pages} > {folder}/nr_hugepages{} reserves {size} there; 0 gives it back", and_so_on(&without)),
         ));
@@ -232,7 +243,7 @@ fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {
 
 fn frequency_notes(environment: &Environment, drivers: &[String]) -> Vec<Note> {
     let mut notes = Vec::new();
-    // With these drivers in active mode, `powersave` is the name of the ordinary dynamic policy; elsewhere it is the lowest frequency.
+    // With these drivers in active mode, `powersave` is the ordinary dynamic policy. With others it is the lowest frequency.
     let dynamic = drivers.iter().all(|d| d == "intel_pstate" || d == "amd-pstate-epp");
     if !dynamic && environment.governors.iter().any(|g| g == "powersave") {
         notes.push(
@@ -268,14 +279,14 @@ fn privilege_notes(tree: Tree<'_>, machine: &Machine, environment: &Environment)
     notes
 }
 
-/// What `perf_event_paranoid` leaves (`Documentation/admin-guide/sysctl/kernel.rst`); Debian and Ubuntu add levels 3 and 4.
+/// What `perf_event_paranoid` forbids (`Documentation/admin-guide/sysctl/kernel.rst`). Debian and Ubuntu add levels 3 and 4.
 fn perf_note(tree: Tree<'_>, environment: &Environment) -> Option<Note> {
     let file = "proc/sys/kernel/perf_event_paranoid";
     let Some(level) = tree.parsed::<i32>(file) else {
-        let told = tree.exists("proc/sys/kernel");
-        return told.then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
+        let live = tree.exists("proc/sys/kernel");
+        return live.then(|| Note::info("perf-absent", "this kernel has no performance events: nothing is counted by hardware"));
     };
-    // Root in a container may lack them: the capabilities decide, not the user.
+    // The capabilities decide and not the user, because root in a container may lack them.
     let privileged = environment.capabilities.iter().any(|c| c == "CAP_PERFMON" || c == "CAP_SYS_ADMIN");
     if privileged || level <= 0 {
         return None;

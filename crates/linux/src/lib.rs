@@ -1,20 +1,23 @@
-//! Everything that asks the operating system: what the machine is ([`sysfs`]), what of it may be used ([`cpu`], [`limits`]), the state it is
-//! in ([`environment`]).
+//! What memgauge asks of Linux. [`memgauge_os`] lists what the rest of the program may use of it, one module for each module here.
 //!
-//! Whatever is a file is read below a root folder that the caller names, so that a recorded machine is read by the same code as the live one.
+//! Every file of `/sys` and `/proc` is read below a root folder that the caller names, so that a recorded machine is read by the same code
+//! as the live one.
+//!
+//! [`memgauge_os`]: ../memgauge_os/index.html
 
-pub mod child;
+pub mod clock;
+pub mod counters;
 pub mod cpu;
 pub mod directory;
 pub mod environment;
 pub mod limits;
-pub mod msr;
-pub mod prefetch;
-pub mod smbios;
-pub mod sysfs;
-
-pub mod clock;
 pub mod memory;
 pub mod noise;
-pub mod perf;
+pub mod prefetch;
+pub mod program;
 pub mod start_signal;
+pub mod topology;
+
+#[cfg(test)]
+mod fixture;
+mod tree;

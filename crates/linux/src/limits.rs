@@ -1,8 +1,8 @@
 //! How much memory and CPU time may be taken.
 //!
-//! Taking too much does not fail: the kernel kills somebody, perhaps not us. So every limit counts (what is free on each node, what the
-//! system can spare, every control group from ours to the root, resource limits, commit accounting), and a margin stays free of each.
-//! Pages of huge-page pools are outside these amounts: they are taken from the pool and not from free memory.
+//! When a process takes too much, the kernel does not refuse: it kills a process, and not always that one. All limits are therefore read (free
+//! memory of each node and of the system, every control group from ours to the root, resource limits, commit accounting), and a margin of
+//! each stays free. The pages of huge-page pools are not part of these amounts, because they come from the pool and not from free memory.
 
 pub(crate) mod cgroup;
 
@@ -12,66 +12,66 @@ use std::path::Path;
 use memgauge_core::topology::Node;
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::sysfs::nodes::NODE;
-use crate::sysfs::tree::{Tree, kib_field};
+use crate::tree::NODE_DIR;
+use crate::tree::{Tree, kib_field};
 use cgroup::{Group, Hierarchy, groups};
 
-/// The share of a limit that is taken, in percent: the rest is for page tables, for what others allocate meanwhile, and for the error of
-/// the estimate.
-const SHARE: u64 = 80;
-/// The share of all memory that stays free in any case, in percent.
-const RESERVE: u64 = 5;
-/// What stays free of the system's memory at least: the most that the kernel keeps back for itself by default (`min_free_kbytes` is
-/// clamped to 256 MiB).
-const SYSTEM_FLOOR: u64 = 256 << 20;
-/// What stays free of a node at least. Less than for the system: nodes of CXL, HBM or guests may have few hundred MiB, and the kernel's
-/// reserve is spread over nodes by size.
-const NODE_FLOOR: u64 = 64 << 20;
-/// Version 1 states "no limit" as the largest multiple of the page size; nothing has this much memory.
+/// The percentage of a limit that may be taken. The rest is for page tables, for what other processes allocate meanwhile, and for the error
+/// of the estimate.
+const USABLE_PERCENT: u64 = 80;
+/// The percentage of all memory that always stays free.
+const RESERVE_PERCENT: u64 = 5;
+/// The least that stays free in the system: the most that the kernel reserves for itself by default (`min_free_kbytes` is limited to
+/// 256 MiB).
+const SYSTEM_RESERVE: u64 = 256 << 20;
+/// The least that stays free on a node. It is less than for the system: nodes of CXL, HBM or guests may have a few hundred MiB, and the
+/// kernel's reserve is spread over the nodes by their size.
+const NODE_RESERVE: u64 = 64 << 20;
+/// Version 1 control groups show "no limit" as the largest multiple of the page size. No machine has this much memory.
 const UNLIMITED: u64 = 1 << 62;
 
-/// How much memory may be taken, margins kept.
+/// How much memory may be taken. The margins are already subtracted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
-    /// In all.
-    pub memory: Bytes,
-    /// Which limit was the least, in words.
-    pub limited_by: String,
+pub(crate) struct Budget {
+    /// In total.
+    pub(crate) memory: Bytes,
+    /// The limit that decides, in words.
+    pub(crate) limited_by: String,
     /// On each allowed node.
-    pub node_memory: BTreeMap<u32, Bytes>,
+    pub(crate) node_memory: BTreeMap<u32, Bytes>,
 }
 
-/// A limit: how much it leaves, and how to call it.
+/// What a limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Room {
-    /// Bytes that may be taken, margin kept.
-    pub(crate) take: u64,
-    /// In words.
+pub(crate) struct Headroom {
+    /// Bytes that may be taken. The margin is already subtracted.
+    pub(crate) bytes: u64,
+    /// The limit in words.
     pub(crate) name: String,
 }
 
-/// Reads how much memory may be taken in all and on each of the nodes `allowed`.
-pub fn read_budget(root: &Path, nodes: &[Node], allowed: &IdSet) -> Budget {
+/// Reads how much memory may be taken in total and on each of the `allowed` nodes.
+pub(crate) fn read_budget(root: &Path, nodes: &[Node], allowed: &IdSet) -> Budget {
     let tree = Tree::new(root);
     let meminfo = tree.text("proc/meminfo").unwrap_or_default();
     let node_memory: BTreeMap<u32, Bytes> =
-        nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_room(tree, n, &meminfo)))).collect();
+        nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_headroom(tree, n, &meminfo)))).collect();
     let on_nodes = node_memory.values().fold(0u64, |sum, b| sum.saturating_add(b.0));
-    let mut rooms = vec![Room { take: on_nodes, name: format!("free memory of the allowed nodes ({allowed})") }];
-    rooms.extend(system_room(&meminfo));
-    rooms.extend(commit_room(tree, &meminfo));
-    rooms.extend(memory_groups(tree));
-    rooms.extend(resource_rooms(tree));
-    // The nodes come first: of equal rooms they are the one that is named.
-    let least = rooms.into_iter().min_by_key(|room| room.take);
-    let (memory, limited_by) = least.map_or((0, String::new()), |room| (room.take, room.name));
+    let mut limits = vec![Headroom { bytes: on_nodes, name: format!("free memory of the allowed nodes ({allowed})") }];
+    limits.extend(system_headroom(&meminfo));
+    limits.extend(commit_headroom(tree, &meminfo));
+    limits.extend(memory_groups(tree));
+    limits.extend(resource_headroom(tree));
+    // The nodes come first, so that they are named when another limit is equal.
+    let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
+    let (memory, limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
     Budget { memory: Bytes(memory), limited_by, node_memory }
 }
 
-/// The least CPU time quota of the control groups of this process, in CPUs; `None` without one.
+/// The lowest CPU time quota of the control groups of this process, in CPUs; `None` without a quota.
 ///
-/// A quota below the number of threads stops all of them for parts of each period: results then tell of the quota.
-pub fn cpu_quota(root: &Path) -> Option<f64> {
+/// A quota below the number of threads stops all of them for a part of each period. Results then depend on the quota.
+pub(crate) fn cpu_quota(root: &Path) -> Option<f64> {
     let tree = Tree::new(root);
     let v2 = groups(tree, Hierarchy::V2).into_iter().filter_map(|g| {
         let text = tree.text(&format!("{}/cpu.max", g.folder))?;
@@ -85,58 +85,59 @@ pub fn cpu_quota(root: &Path) -> Option<f64> {
     v2.chain(v1).filter(|&(quota, period)| quota > 0.0 && period > 0.0).map(|(quota, period)| quota / period).reduce(f64::min)
 }
 
-/// `left` less the margin: 80 % of it, and never so much that less than 5 % of `total` or `floor` stay.
-fn with_margin(left: u64, total: u64, floor: u64) -> u64 {
-    let reserve = (total / 100 * RESERVE).max(floor);
-    (left / 100 * SHARE).min(left.saturating_sub(reserve))
+/// What may be taken of `left`: 80 %, but never so much that less than 5 % of `total` or less than `reserve` stays free.
+fn with_margin(left: u64, total: u64, reserve: u64) -> u64 {
+    let kept = (total / 100 * RESERVE_PERCENT).max(reserve);
+    (left / 100 * USABLE_PERCENT).min(left.saturating_sub(kept))
 }
 
-/// What may be taken on a node: free memory, and half of the page cache of files and of what slabs can give back. The kernel's own
-/// `MemAvailable` counts all but the lesser of half and the low watermark; half is the safe end of that, since dirty and busy pages
-/// are not told apart per node.
-fn node_room(tree: Tree<'_>, node: &Node, system: &str) -> u64 {
-    let own = tree.text(&format!("{NODE}/node{}/meminfo", node.id));
+/// What may be taken on a node: free memory, half of the page cache, and half of the reclaimable slabs. The kernel's own `MemAvailable`
+/// subtracts at most half of these. Half is the safe choice, because the kernel does not show which pages of a node are dirty or in use.
+fn node_headroom(tree: Tree<'_>, node: &Node, system: &str) -> u64 {
+    let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", node.id));
     let text = own.as_deref().unwrap_or(system);
-    let of = |name: &str| kib_field(text, name).unwrap_or(0);
-    let cache = of("Active(file)").saturating_add(of("Inactive(file)")).saturating_add(of("SReclaimable"));
+    let field = |name: &str| kib_field(text, name).unwrap_or(0);
+    let cache = field("Active(file)").saturating_add(field("Inactive(file)")).saturating_add(field("SReclaimable"));
     let left = node.free.map_or(0, |free| free.0).saturating_add(cache / 2).min(node.memory.0);
-    with_margin(left, node.memory.0, NODE_FLOOR)
+    with_margin(left, node.memory.0, NODE_RESERVE)
 }
 
-fn system_room(meminfo: &str) -> Option<Room> {
+fn system_headroom(meminfo: &str) -> Option<Headroom> {
     let total = kib_field(meminfo, "MemTotal")?;
     let (left, name) = match kib_field(meminfo, "MemAvailable") {
         Some(left) => (left, "MemAvailable"),
         // Before Linux 3.14.
         None => (kib_field(meminfo, "MemFree")?, "MemFree"),
     };
-    Some(Room { take: with_margin(left, total, SYSTEM_FLOOR), name: format!("available memory ({name}, {})", gib(left)) })
+    Some(Headroom { bytes: with_margin(left, total, SYSTEM_RESERVE), name: format!("available memory ({name}, {})", gib(left)) })
 }
 
-/// With strict commit accounting (`vm.overcommit_memory` = 2) mappings fail above the limit, touched or not.
-fn commit_room(tree: Tree<'_>, meminfo: &str) -> Option<Room> {
+/// With strict commit accounting (`vm.overcommit_memory` = 2), mappings above the limit fail even if they are never touched.
+fn commit_headroom(tree: Tree<'_>, meminfo: &str) -> Option<Headroom> {
     if tree.parsed::<u32>("proc/sys/vm/overcommit_memory") != Some(2) {
         return None;
     }
     let left = kib_field(meminfo, "CommitLimit")?.saturating_sub(kib_field(meminfo, "Committed_AS")?);
-    Some(Room { take: with_margin(left, 0, 0), name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)) })
+    Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("commit limit (vm.overcommit_memory = 2, {} left)", gib(left)) })
 }
 
-/// The rooms of every control group that has a memory limit.
-pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Room> {
+/// What is left in every control group that has a memory limit.
+pub(crate) fn memory_groups(tree: Tree<'_>) -> Vec<Headroom> {
     let v2 = groups(tree, Hierarchy::V2).into_iter().flat_map(|group| {
-        // Above `high` the kernel throttles and reclaims: as good as a limit for a measurement.
-        ["memory.max", "memory.high"].into_iter().filter_map(move |file| group_room(tree, &group, file, "memory.current", "inactive_file"))
+        // Above `high` the kernel throttles and reclaims, so for a measurement it is a limit too.
+        ["memory.max", "memory.high"]
+            .into_iter()
+            .filter_map(move |file| group_headroom(tree, &group, file, "memory.current", "inactive_file"))
     });
     let v1 = groups(tree, Hierarchy::V1("memory"))
         .into_iter()
-        .filter_map(|group| group_room(tree, &group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"));
+        .filter_map(|group| group_headroom(tree, &group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"));
     v2.chain(v1).collect()
 }
 
-/// What a group leaves: its limit less its use, where page cache that was not used lately does not count as use: the kernel drops it
-/// before it kills.
-fn group_room(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, cache: &str) -> Option<Room> {
+/// What is left in a group: its limit less its use. Inactive page cache does not count as use, because the kernel drops it before it kills
+/// a process.
+fn group_headroom(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, cache: &str) -> Option<Headroom> {
     let at = |file: &str| format!("{}/{file}", group.folder);
     let limit = tree.parsed::<u64>(&at(limit_file)).filter(|&n| n < UNLIMITED)?;
     let used = tree.parsed::<u64>(&at(use_file)).unwrap_or(0);
@@ -144,11 +145,11 @@ fn group_room(tree: Tree<'_>, group: &Group, limit_file: &str, use_file: &str, c
     let cached = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<u64>().ok()).unwrap_or(0);
     let left = limit.saturating_sub(used.saturating_sub(cached));
     let name = format!("{limit_file} of control group {} ({}, {} left)", group.name, gib(limit), gib(left));
-    Some(Room { take: with_margin(left, 0, 0), name })
+    Some(Headroom { bytes: with_margin(left, 0, 0), name })
 }
 
-/// RLIMIT_AS and RLIMIT_DATA less what the process has.
-fn resource_rooms(tree: Tree<'_>) -> Vec<Room> {
+/// What RLIMIT_AS and RLIMIT_DATA leave to this process.
+fn resource_headroom(tree: Tree<'_>) -> Vec<Headroom> {
     let limits = tree.text("proc/self/limits").unwrap_or_default();
     let status = tree.text("proc/self/status").unwrap_or_default();
     let rows = [("Max address space", "VmSize", "RLIMIT_AS (ulimit -v)"), ("Max data size", "VmData", "RLIMIT_DATA (ulimit -d)")];
@@ -157,11 +158,12 @@ fn resource_rooms(tree: Tree<'_>) -> Vec<Room> {
         let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
         let used = kib_field(&status, used).unwrap_or(0);
         let left = limit.saturating_sub(used);
-        Some(Room { take: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) })
+        Some(Headroom { bytes: with_margin(left, 0, 0), name: format!("{name}, {} left", gib(left)) })
     };
     rows.into_iter().filter_map(room).collect()
 }
 
+/// A size for messages, in GiB or MiB.
 pub(crate) fn gib(bytes: u64) -> String {
     if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }

@@ -1,4 +1,4 @@
-//! What disturbs a measurement: the kernel's counters before and after it.
+//! What disturbed a measurement, from the kernel's counters before and after it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,43 +7,43 @@ use std::time::{Duration, Instant};
 use memgauge_core::result::Noise;
 use memgauge_core::units::IdSet;
 
-/// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100); in less time than this the steps are all that could be seen.
-const SHORTEST: Duration = Duration::from_millis(200);
+/// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
+const MIN_TIME: Duration = Duration::from_millis(200);
 
 /// The counters at the start of a measurement.
 #[derive(Debug)]
 pub struct NoiseProbe {
     root: PathBuf,
     cpus: IdSet,
-    /// Later by as long as was set aside.
+    /// The start, moved later by the time of all pauses.
     started: Instant,
-    /// Higher by what was counted in what was set aside.
+    /// The counters at the start, raised by what was counted during pauses.
     counters: Counters,
-    /// When something was set aside, and the counters then.
-    aside: Option<(Instant, Counters)>,
-    /// Stretches of time that were not set aside: each has its own error of cutting.
-    stretches: u32,
+    /// The start of the current pause, and the counters then.
+    paused: Option<(Instant, Counters)>,
+    /// Intervals between pauses. Each has its own rounding error.
+    intervals: u32,
 }
 
-/// The kernel's counters at one moment; `None`: this kernel does not have it.
+/// The kernel's counters at one moment; `None` for those that this kernel does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Counters {
     stat: Option<CpuTime>,
-    /// Time that this process's threads ran, in seconds.
+    /// The time that the threads of this process ran, in seconds.
     own_s: Option<f64>,
     vmstat: Vmstat,
-    /// Microseconds of PSI.
+    /// Pressure (PSI) in microseconds.
     cpu_pressure: Option<u64>,
     memory_pressure: Option<u64>,
     memory_errors: Option<u64>,
 }
 
-/// Time of the measured CPUs in ticks of `USER_HZ`.
+/// The time of the measured CPUs in ticks of `USER_HZ`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct CpuTime {
     /// CPUs found.
     cpus: u64,
-    /// user, nice, system, irq and softirq; guests are part of user.
+    /// The sum of user, nice, system, irq and softirq. Guests are part of user.
     busy: u64,
     steal: u64,
 }
@@ -57,43 +57,43 @@ struct Vmstat {
 }
 
 impl NoiseProbe {
-    /// Reads the counters; some ten small files, and one line of `/proc/stat` per CPU of the machine.
+    /// Reads the counters: about ten small files, and one line of `/proc/stat` for each CPU of the machine.
     ///
-    /// `root` is the root of `/proc` and `/sys`. `cpus` are all the CPUs that this process keeps busy meanwhile, those kept awake
-    /// included: its own time on CPUs that are not named would be taken for its time on those that are, and hide as much of others'.
-    /// What must run on more CPUs is [set aside](Self::set_aside).
+    /// `root` is the root of `/proc` and `/sys`. `cpus` are all CPUs that this process keeps busy during the measurement, including those that
+    /// it only keeps awake. Its time on any other CPU would count as its time on these, and hide as much time of other processes. Work on more
+    /// CPUs needs a [pause](Self::pause).
     pub fn start(root: &Path, cpus: &IdSet) -> Self {
         let counters = Counters::read(root, cpus);
-        Self { counters, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), aside: None, stretches: 1 }
+        Self { counters, root: root.to_owned(), cpus: cpus.clone(), started: Instant::now(), paused: None, intervals: 1 }
     }
 
-    /// What happens from here on does not count, until [`Self::go_on`]: the process works on other CPUs as well.
-    pub fn set_aside(&mut self) {
-        self.aside = Some((Instant::now(), Counters::read(&self.root, &self.cpus)));
+    /// Stops counting until [`Self::resume`], for work of this process on other CPUs.
+    pub fn pause(&mut self) {
+        self.paused = Some((Instant::now(), Counters::read(&self.root, &self.cpus)));
     }
 
-    /// What happens from here on counts again.
-    pub fn go_on(&mut self) {
-        if let Some((since, before)) = self.aside.take() {
+    /// Starts counting again after a pause.
+    pub fn resume(&mut self) {
+        if let Some((since, before)) = self.paused.take() {
             self.counters.add(&before, &Counters::read(&self.root, &self.cpus));
             self.started += since.elapsed();
-            self.stretches += 1;
+            self.intervals += 1;
         }
     }
 
-    /// Reads them again and returns the differences. Shares of CPU time need at least 0.2 s and are `None` in less.
+    /// Reads the counters again and returns the differences. Shares of CPU time need at least 0.2 s, and are `None` for less.
     ///
-    /// `involuntary_switches`: the sum over the measuring threads of differences of [`thread_involuntary_switches`]. Migrations and
-    /// frequencies are for the caller to fill in.
+    /// `involuntary_switches` is the sum of the differences of [`thread_involuntary_switches`] over the measuring threads. The caller fills in
+    /// migrations and frequencies.
     pub fn finish(self, involuntary_switches: Option<u64>) -> Noise {
         let elapsed = self.started.elapsed();
         let after = Counters::read(&self.root, &self.cpus);
-        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz(), self.stretches) }
+        Noise { involuntary_switches, ..after.since(&self.counters, elapsed, user_hz(), self.intervals) }
     }
 }
 
-/// Seconds since boot that the hypervisor gave to others, of the time of `cpus`, in steps of 10 ms a CPU; `None` when the kernel tells of
-/// none of them.
+/// Seconds since boot that the hypervisor took from `cpus` for others, in steps of 10 ms for each CPU; `None` when the kernel shows none of
+/// these CPUs.
 pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
     let stat = fs::read_to_string(root.join("proc/stat")).ok()?;
     Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
@@ -135,20 +135,20 @@ impl Counters {
         self.memory_errors = sum(self.memory_errors, from.memory_errors, to.memory_errors);
     }
 
-    /// The differences from `before` to now, as shares of `elapsed`, which is the sum of so many stretches.
-    fn since(&self, before: &Self, elapsed: Duration, user_hz: f64, stretches: u32) -> Noise {
+    /// The differences from `before` to now, as shares of `elapsed`, which is the sum of `intervals`.
+    fn since(&self, before: &Self, elapsed: Duration, user_hz: f64, intervals: u32) -> Noise {
         let seconds = elapsed.as_secs_f64();
-        let long_enough = elapsed >= SHORTEST;
+        let long_enough = elapsed >= MIN_TIME;
         let (mut steal, mut others) = (None, None);
         if let (Some(now), Some(then)) = (self.stat, before.stat)
             && long_enough
             && now.cpus == then.cpus
         {
-            // Each CPU's count is cut to whole ticks in each stretch. The error of a sum of n differences is about 0.4 sqrt(n) ticks; twice that is
-            // taken off, so that cutting never looks like noise.
-            let cut = (now.cpus as f64 * f64::from(stretches)).sqrt();
+            // The count of each CPU is rounded down to whole ticks in each interval. The error of a sum of n differences is about 0.4 sqrt(n)
+            // ticks. Here sqrt(n) ticks are subtracted, so that rounding never looks like noise.
+            let rounding = (now.cpus as f64 * f64::from(intervals)).sqrt();
             let all = seconds * user_hz * now.cpus as f64;
-            let ticks = |now: u64, then: u64| (now.saturating_sub(then) as f64 - cut).max(0.0);
+            let ticks = |now: u64, then: u64| (now.saturating_sub(then) as f64 - rounding).max(0.0);
             steal = Some((ticks(now.steal, then.steal) / all).min(1.0));
             others = self.own_s.zip(before.own_s).map(|(now_s, then_s)| {
                 let own = (now_s - then_s) * user_hz;
@@ -171,18 +171,18 @@ impl Counters {
     }
 }
 
-/// Times that the kernel took the calling thread off its CPU while it could still run; `None` when the kernel does not tell.
+/// How often the kernel took the calling thread off its CPU while it could still run; `None` when the kernel does not show it.
 pub fn thread_involuntary_switches() -> Option<u64> {
     usage(libc::RUSAGE_THREAD).and_then(|u| u64::try_from(u.ru_nivcsw).ok())
 }
 
-/// Nanoseconds that the calling thread has been ready to run and did not, from the second field of `/proc/thread-self/schedstat`; `None` on
+/// Nanoseconds in which the calling thread was ready but did not run, from the second field of `/proc/thread-self/schedstat`; `None` on
 /// kernels without `CONFIG_SCHED_INFO`.
 pub fn thread_waited_ns() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Time that all threads of this process ran, in user and kernel mode.
+/// The time that all threads of this process ran, in user and kernel mode.
 fn own_cpu_seconds() -> Option<f64> {
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
     usage(libc::RUSAGE_SELF).map(|u| seconds(u.ru_utime) + seconds(u.ru_stime))
@@ -190,18 +190,18 @@ fn own_cpu_seconds() -> Option<f64> {
 
 fn usage(who: i32) -> Option<libc::rusage> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage writes one rusage, and all zeros is a valid one.
+    // SAFETY: the call writes one `rusage`, and `usage` has room for one. All zeros is a valid `rusage` as well.
     unsafe { (libc::getrusage(who, usage.as_mut_ptr()) == 0).then(|| usage.assume_init()) }
 }
 
-/// Ticks a second in `/proc/stat`.
+/// Ticks per second in `/proc/stat`.
 fn user_hz() -> f64 {
-    // SAFETY: sysconf only reads.
+    // SAFETY: sysconf takes a number and touches no memory of ours.
     let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if hz > 0 { hz as f64 } else { 100.0 }
 }
 
-/// The time of `cpus` by the text of `/proc/stat`; `None` when it tells of none of them.
+/// The time of `cpus` from the text of `/proc/stat`; `None` when it has none of them.
 fn cpu_time(stat: &str, cpus: &IdSet) -> Option<CpuTime> {
     let mut sum = CpuTime::default();
     for line in stat.lines().take_while(|l| l.starts_with("cpu")) {
@@ -221,13 +221,13 @@ fn cpu_time(stat: &str, cpus: &IdSet) -> Option<CpuTime> {
     (sum.cpus > 0).then_some(sum)
 }
 
-/// The events that matter here, by the text of `/proc/vmstat`.
+/// The events that matter here, from the text of `/proc/vmstat`.
 fn vmstat(text: &str) -> Vmstat {
     let mut events = Vmstat::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(' ') else { continue };
         let slot = match name {
-            // Promotions to a faster tier are counted with NUMA balancing's migrations; demotions to a slower tier are not.
+            // The kernel counts promotions to a faster tier as NUMA balancing's migrations, but not demotions to a slower tier.
             "numa_pages_migrated" => &mut events.migrated,
             _ if name.starts_with("pgdemote_") => &mut events.migrated,
             "numa_hint_faults" => &mut events.hint_faults,
@@ -241,7 +241,7 @@ fn vmstat(text: &str) -> Vmstat {
     events
 }
 
-/// Microseconds in which some task waited, by the text of a file of `/proc/pressure`.
+/// Microseconds in which some task waited, from the text of a file in `/proc/pressure`.
 pub(crate) fn pressure(text: &str) -> Option<u64> {
     let some = text.lines().find(|l| l.starts_with("some "))?;
     some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
@@ -285,10 +285,10 @@ mod tests {
 
     #[test]
     fn vmstat_events() {
-        let with = vmstat(
+        let events = vmstat(
             "nr_free_pages 5\nnuma_hint_faults 7\nnuma_pages_migrated 11\npgdemote_kswapd 2\npgdemote_direct 1\nthp_collapse_alloc 3\nthp_collapse_alloc_failed 9\n",
         );
-        assert_eq!(with, Vmstat { migrated: Some(14), hint_faults: Some(7), collapsed: Some(3) });
+        assert_eq!(events, Vmstat { migrated: Some(14), hint_faults: Some(7), collapsed: Some(3) });
         assert_eq!(vmstat("pgmigrate_success 4\n"), Vmstat::default());
     }
 
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn shares_of_cpu_time() {
         let second = Duration::from_secs(1);
-        // 400 ticks in all. Two are the error of cutting.
+        // 400 ticks in total. Two are the rounding error.
         let noise = at(1300, 42, 11.0).since(&at(1000, 0, 10.0), second, 100.0, 1);
         assert_eq!(noise.steal, Some(0.1));
         assert!((noise.others.unwrap() - (298.0 - 100.0) / 400.0).abs() < 1e-9, "{noise:?}");
@@ -375,10 +375,10 @@ mod tests {
         let mut probe = NoiseProbe::start(&root, &IdSet::one(0));
         let (started, own_s) = (probe.started, probe.counters.own_s.unwrap());
         show(11);
-        probe.set_aside();
+        probe.pause();
         show(16);
         working();
-        probe.go_on();
+        probe.resume();
         assert_eq!(probe.counters.stat, Some(CpuTime { cpus: 1, busy: 1500, steal: 150 }), "five of six are set aside");
         assert!(probe.counters.own_s.unwrap() > own_s + 0.01 && probe.started >= started + Duration::from_millis(60));
         show(18);
@@ -396,7 +396,7 @@ mod tests {
         let mut moved = start;
         moved.add(&before, &after);
         let seen = end.since(&moved, 2 * second, 100.0, 2).others.unwrap();
-        // Less the error of cutting four CPUs' counts in two stretches.
+        // Less the error of cutting four CPUs' counts in two intervals.
         assert!((seen - (100.0 - 8f64.sqrt()) / 800.0).abs() < 1e-9, "{seen}");
     }
 

@@ -1,4 +1,4 @@
-//! Recorded machines: the topology agrees with `lscpu` and with what is known of each machine.
+//! Recorded machines: the topology agrees with `lscpu` and with the known facts about each machine.
 //!
 //! Archives (one folder with `sys/` and `proc/` each) are those of `tests/machines`, `NAME.tar.gz`, and those of the folder that
 //! `MEMGAUGE_MACHINES` names, `NAME.tar.bz2`, such as hwloc's `tests/hwloc/linux`. Without that variable, without `tar` for its archives,
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use flate2::read::GzDecoder;
 use memgauge_core::topology::{Machine, Topology};
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_linux::sysfs::read_machine;
+use memgauge_linux::topology::read_machine;
 
 /// Ending of the archives of `tests/machines`.
 const OURS: &str = ".tar.gz";
-/// Ending of those that others recorded.
+/// Ending of archives that others recorded.
 const THEIRS: &str = ".tar.bz2";
 
-/// An archive, unpacked for as long as this lives.
+/// An unpacked archive, removed when dropped.
 struct Recording {
     folder: PathBuf,
     root: PathBuf,
@@ -52,7 +52,7 @@ impl Drop for Recording {
 
 /// Others' archives hold all of `sys/`.
 fn unpack_parts(archive: &Path, folder: &Path) {
-    // tar complains of patterns that match nothing, which is all right here; what matters is what came out.
+    // tar reports patterns that match nothing, which is fine here. Only the unpacked files matter.
     let patterns = ["*/sys/devices/system", "*/sys/devices/cpu_*", "*/sys/class/dmi", "*/sys/fs/cgroup", "*/proc", "*/dev/cpuset"];
     let mut tar = Command::new("tar");
     tar.arg("-xjf").arg(archive).arg("-C").arg(folder).arg("--wildcards").args(patterns).stderr(Stdio::null()).status().unwrap();
@@ -73,7 +73,7 @@ fn archives(folder: &Path, ending: &str) -> BTreeMap<String, PathBuf> {
     archives
 }
 
-/// Others' archives; `None`, with a word of why, when they cannot be used here.
+/// Others' archives; `None`, with a printed reason, when they cannot be used here.
 fn archives_of_others() -> Option<BTreeMap<String, PathBuf>> {
     let Some(folder) = std::env::var_os("MEMGAUGE_MACHINES") else {
         println!("skipped: MEMGAUGE_MACHINES names no folder of machines that others recorded");
@@ -83,7 +83,7 @@ fn archives_of_others() -> Option<BTreeMap<String, PathBuf>> {
         println!("skipped: tar is not installed");
         return None;
     }
-    // A variable that is set but wrong is a mistake, and no reason to skip.
+    // A wrong value of the variable is a mistake, not a reason to skip.
     Some(archives(Path::new(&folder), THEIRS))
 }
 
@@ -120,7 +120,7 @@ fn agrees_with_lscpu(root: &Path, topology: &Topology, name: &str) {
     assert_eq!(topology.online(), rows.keys().copied().collect(), "{name}: online CPUs");
     let by_column = |column: usize| groups(rows.iter().map(|(cpu, row)| (*cpu, row[column].clone())));
     assert_eq!(groups(topology.cpus.iter().map(|c| (c.id, c.package))), by_column(2), "{name}: packages");
-    // lscpu numbers cores anew for each design, so on Arm machines of several designs its core numbers are not unique.
+    // lscpu numbers the cores of each design from 0, so its core numbers are not unique on Arm machines with several designs.
     if topology.cpus.iter().all(|c| c.kind.is_none() || c.kind.as_deref() == Some("performance") || c.kind.as_deref() == Some("efficiency"))
     {
         assert_eq!(groups(topology.cpus.iter().map(|c| (c.id, c.siblings.clone()))), by_column(1), "{name}: cores");
@@ -164,7 +164,7 @@ fn caches_agree(root: &Path, topology: &Topology, name: &str) {
         let sizes: Vec<u64> = topology.caches.iter().filter(|c| c.level == level(cache)).map(|c| c.size.0).collect();
         assert!(sizes.contains(&one.parse().unwrap()), "{name}: size of {cache}: {sizes:?}, {one}");
         let (sum, all): (u64, u64) = (sizes.iter().sum(), all.parse().unwrap());
-        // lscpu counts the caches of offline CPUs too, where their folders were left.
+        // lscpu also counts the caches of offline CPUs whose folders still exist.
         if topology.offline.is_empty() {
             assert_eq!(sum, all, "{name}: all {cache}");
         } else {
@@ -175,7 +175,7 @@ fn caches_agree(root: &Path, topology: &Topology, name: &str) {
     assert_eq!(compared, levels.len(), "{name}: rows of lscpu -C");
 }
 
-/// What must hold of any machine.
+/// What must be true for every machine.
 fn is_consistent(machine: &Machine, name: &str) {
     let Machine { topology, allowed, .. } = machine;
     assert!(allowed.cpus.is_subset(&topology.online()) && !allowed.cpus.is_empty(), "{name}: allowed CPUs {}", allowed.cpus);
@@ -193,7 +193,7 @@ fn is_consistent(machine: &Machine, name: &str) {
     assert!(!allowed.memory_limited_by.is_empty(), "{name}: memory");
 }
 
-/// These machines were recorded while little was going on.
+/// These machines were recorded while they were mostly idle.
 fn has_memory_to_spare(machine: &Machine, name: &str) {
     let Machine { topology, allowed, .. } = machine;
     for (id, bytes) in &allowed.node_memory {
@@ -205,8 +205,8 @@ fn has_memory_to_spare(machine: &Machine, name: &str) {
 
 type Check = fn(&Machine);
 
-/// What is known of machines: of ours, and of hwloc's.
-const KNOWN: [(&str, Check); 9] = [
+/// Facts about machines: ours, and hwloc's.
+const FACTS: [(&str, Check); 9] = [
     ("2p1024c16n", a_thousand_cpus),
     ("memorysidecaches", memory_side_caches),
     ("fakeheteromemtiers", memory_of_several_tiers),
@@ -218,7 +218,7 @@ const KNOWN: [(&str, Check); 9] = [
     ("nvidia-dgx-gb10", arm_cores_of_two_designs),
 ];
 
-/// Checks each machine; `more` is what holds of all of them beside.
+/// Checks each machine. `more` is an additional check for all of them.
 fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
     let compare = installed("lscpu");
     if !compare {
@@ -232,8 +232,8 @@ fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
         if compare {
             agrees_with_lscpu(&recording.root, &machine.topology, name);
         }
-        if let Some((_, known)) = KNOWN.iter().find(|(known, _)| *known == name) {
-            known(&machine);
+        if let Some((_, check)) = FACTS.iter().find(|(machine, _)| *machine == name) {
+            check(&machine);
         }
     };
     // Unpacking takes the time.
@@ -247,7 +247,7 @@ fn check_all(archives: &BTreeMap<String, PathBuf>, more: fn(&Machine, &str)) {
 #[test]
 fn recorded_machines() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
-    // Guests are small: little of their memory may be free.
+    // Guests are small, so little of their memory may be free.
     check_all(&archives(&folder, OURS), |_, _| ());
 }
 
@@ -304,7 +304,7 @@ fn memory_side_caches(machine: &Machine) {
         assert_eq!((cache.level, cache.size, cache.line), (1, Bytes::gib(96), Some(64)));
         let [access] = node.hmat.as_slice() else { panic!("node {}: {:?}", node.id, node.hmat) };
         assert_eq!((access.class, &access.initiators), (0, &IdSet::one(node.id)));
-        // Firmware states none of the figures: the kernel shows 0.
+        // Firmware states none of the values, so the kernel shows 0.
         assert_eq!((access.read_latency_ns, access.read_bandwidth_mbs), (None, None));
         assert_eq!(node.cpus, (node.id..80).step_by(4).collect());
         assert_eq!(node.pools.iter().map(|p| p.page).collect::<Vec<_>>(), [Bytes::mib(2), Bytes::gib(1)]);
@@ -323,7 +323,7 @@ fn memory_of_several_tiers(machine: &Machine) {
     assert_eq!(topology.nodes.iter().filter(|n| n.cpus.is_empty()).map(|n| n.id).collect::<IdSet>(), ids("4,6,8-9"));
     assert!(topology.nodes.iter().all(|n| n.memory.0 > 0));
     assert_eq!(machine.allowed.nodes, ids("0-2,4,6,8-9"));
-    // The tiers: what firmware claims for the best initiators of each node.
+    // The tiers: what firmware states for the best initiators of each node.
     let claims: Vec<(u32, u8, String, Option<u64>)> = topology
         .nodes
         .iter()
@@ -343,7 +343,7 @@ fn offline_cpus_and_an_absent_node(machine: &Machine) {
     let [node] = topology.nodes.as_slice() else { panic!("{:?}", topology.nodes) };
     assert_eq!((node.id, node.cpus.clone()), (1, ids("5,7,9,11,13,15,17,19")));
     assert_eq!(node.distances, [(1, 10)].into());
-    assert!(topology.cpus.iter().all(|c| c.node == 1), "CPUs of the absent node get the one that is there");
+    assert!(topology.cpus.iter().all(|c| c.node == 1), "CPUs of the absent node get the existing one");
     assert!(topology.caches.iter().all(|c| c.cpus.is_subset(&ids("4-20"))));
     assert_eq!(topology.llc_of(4).unwrap().cpus, ids("4,6,8,10,12,14,16,18,20"));
     assert_eq!(machine.allowed.nodes, ids("1"));
@@ -354,7 +354,7 @@ fn sparse_nodes(machine: &Machine) {
     assert_eq!(topology.nodes.iter().map(|n| n.id).collect::<IdSet>(), ids("0-2,33-34,45,72-73"));
     assert_eq!(topology.packages().len(), 4);
     assert_eq!(topology.cpu(20).unwrap().node, 33);
-    // Columns stand for online nodes in order, whatever their numbers.
+    // Columns stand for the online nodes in order.
     let distances = [(0, 22), (1, 16), (2, 16), (33, 10), (34, 16), (45, 16), (72, 22), (73, 22)];
     assert_eq!(topology.node(33).unwrap().distances, distances.into());
 }

@@ -14,7 +14,7 @@ use memgauge_core::result::{Measurement, Report, TrafficRates};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 
-use crate::{Format, RenderError};
+use crate::format::{Format, RenderError};
 
 /// All sections that a report has results for, in the order of a full run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +50,7 @@ impl Format for Mlc {
     }
 }
 
-/// What header lines say of how it was measured.
+/// How it was measured, for the header lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wording {
     /// One hardware thread of each core was used.
@@ -61,7 +61,7 @@ pub struct Wording {
     pub searched: bool,
     /// Only loads were measured where several mixes have rows.
     pub only_reads: bool,
-    /// Mixes beside the five usual ones have rows where they were measured.
+    /// Mixes other than the five usual ones have rows where they were measured.
     pub more_mixes: bool,
     /// Each thread's bandwidth is printed as well.
     pub per_thread: bool,
@@ -175,7 +175,7 @@ pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
     text
 }
 
-/// Latency under load by injection delay, most load first.
+/// Latency under load by injection delay, heaviest load first.
 pub fn loaded(report: &Report, wording: Wording) -> String {
     // Without a chase (bandwidth only) there are loaders' results alone.
     let mut cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency, Table::Curve).collect();
@@ -196,18 +196,18 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
         text.push_str(&per_thread(&cells));
     }
     let _ = writeln!(text, "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n{}", "=".repeat(26));
-    // In the order in which they were measured, which is that of the delays asked for.
+    // In the order of measurement, which is the order of the delays asked for.
     let mut delays: Vec<u32> = Vec::new();
     for delay in cells.iter().filter(|m| m.at.mix == mix).map(|m| delay_of(m)) {
         if !delays.contains(&delay) {
             delays.push(delay);
         }
     }
-    let of = |delay: u32, metric: Metric| cells.iter().find(|m| m.at.mix == mix && delay_of(m) == delay && m.metric == metric).copied();
+    let find = |delay: u32, metric: Metric| cells.iter().find(|m| m.at.mix == mix && delay_of(m) == delay && m.metric == metric).copied();
     for delay in delays {
-        let latency = of(delay, Metric::Latency);
+        let latency = find(delay, Metric::Latency);
         let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
-        let mbs = of(delay, Metric::Bandwidth).and_then(megabytes);
+        let mbs = find(delay, Metric::Bandwidth).and_then(megabytes);
         let _ = writeln!(text, " {delay:05}\t{}\t{}", number(ns, 6, 2), number(mbs, 9, 1));
     }
     text
@@ -307,7 +307,7 @@ fn results(report: &Report, experiment: Experiment, table: Table) -> impl Iterat
     report.results.iter().filter(move |m| m.experiment == experiment && m.at.table == Some(table) && !m.at.repeat)
 }
 
-/// The order that stands for a latency: sequential when that was asked for, else random within windows.
+/// The order whose latency is printed: sequential when that was asked for, else random within windows.
 fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
     let has = |order| cells.iter().any(|m| m.at.order == Some(order));
     [ChaseOrder::Sequential, ChaseOrder::WindowLocal, ChaseOrder::FullRandom].into_iter().find(|&order| has(order))
@@ -380,7 +380,7 @@ fn header(text: &mut String, columns: &IdSet) {
     text.push('\n');
 }
 
-/// A row for each node with CPUs, a column for each node with memory; numbers of `width` places at least, as with `printf`.
+/// A row for each node with CPUs, a column for each node with memory; numbers with at least `width` places, as with `printf`.
 fn matrix(text: &mut String, report: &Report, cells: BTreeMap<(u32, u32), Option<f64>>, width: usize) {
     text.push_str("\t\tNuma node\nNuma node\t");
     let columns = columns(report);

@@ -136,7 +136,12 @@ fn a_transfer_says_what_was_done_besides() {
         m.evidence.kernel = "store-then-push-then-share-then-chase".into();
     }
     let shown = text(&report, 100);
-    for words in ["CPU 3 loads the lines in between", "lines visited full-random", "the holder reads 2 MiB elsewhere", "store-then-push"] {
+    for words in [
+        "CPU 3 loads the lines before the reader",
+        "lines visited full-random",
+        "the holder reads 2 MiB of another buffer",
+        "store-then-push",
+    ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert!(!shown.contains("the reader reads"), "{shown}");

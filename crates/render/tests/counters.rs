@@ -64,7 +64,7 @@ fn metrics_stand_beside_each_other_with_a_legend() {
     assert!(!text.contains("\n  TLB walks"), "what is missing has no row");
     assert!(line(&text, "LLC miss rate =").contains("llc-misses / llc-accesses: per access of that level"));
     assert!(text.contains("llc-misses = longest_lat_cache.miss"));
-    assert!(text.contains("counted for at least 50 % of the time and scaled"));
+    assert!(text.contains("counted for at least 50 % of the time, and scaled"));
     assert!(text.lines().all(|l| l.chars().count() <= 100));
 }
 

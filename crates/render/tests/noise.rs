@@ -81,8 +81,8 @@ fn shares_of_the_peak_have_a_table_with_intervals() {
 #[test]
 fn what_prefetchers_did_is_said_of_the_cells_that_it_was_so_in() {
     for (ratios, words) in [
-        ([12.0, 9.0], "9.00–12.0 (prefetchers are on, and defeated)"),
-        ([12.0, 1.2], "1.20–12.0 (prefetchers are at work in some of these cells, and defeated)"),
+        ([12.0, 9.0], "9.00–12.0 (prefetchers are on; the random order defeats them)"),
+        ([12.0, 1.2], "1.20–12.0 (prefetchers are at work in some of these cells; the random order defeats them)"),
         ([1.3, 1.2], "1.20–1.30 (no prefetcher at work)"),
     ] {
         let mut report = only(Experiment::IdleLatency);
@@ -116,5 +116,5 @@ fn base_pages_show_memory_and_translation_apart() {
     for m in report.results.iter_mut().filter(full) {
         m.evidence.translation_ns = Some(0.0);
     }
-    has(&text(&report), &["which the intervals do not tell from none"]);
+    has(&text(&report), &["too small for the intervals to show"]);
 }

@@ -5,8 +5,8 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::units::IdSet;
 
 use super::icount::kernels_pass_their_tests;
+use crate::job::{Arch, Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, memgauge};
-use crate::{Arch, Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "arm",

@@ -10,8 +10,8 @@ use memgauge_core::result::{PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "cgroup",
@@ -133,7 +133,7 @@ fn a_node_outside_is_refused() -> Result<()> {
     memgauge(line).in_group(&group(&[])?).run()?.refused(4, &["node 1", NODES, "cpuset.mems"])
 }
 
-/// CPU 5's own node 1 is not allowed: the nearest allowed one is used, and that is said.
+/// CPU 5's own node 1 is not allowed: the nearest allowed one is used, and a note says so.
 fn a_cpu_without_local_memory() -> Result<()> {
     let report = memgauge("bandwidth --cpu 5 --size 4M --time 100ms").in_group(&group(&[])?).measure()?;
     let placement = &measured(&report)?[0].evidence.placement;

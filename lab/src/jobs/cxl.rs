@@ -7,8 +7,8 @@ use memgauge_core::units::Bytes;
 
 use super::kmem::{bandwidth_matrix, latency_matrix, loaded, more_than_the_node_has, shows_the_node};
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, Release, tests};
 use crate::program::memgauge;
-use crate::{Job, Machine, PLAIN, Release, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "cxl",

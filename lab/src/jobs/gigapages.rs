@@ -5,8 +5,8 @@ use memgauge_core::result::{PageKind, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::pool_state;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "gigapages",
@@ -16,7 +16,7 @@ pub(crate) const JOB: Job = Job {
     tests: tests![used_where_there_is_one, refused_where_there_is_none],
 };
 
-/// An aligned gigabyte must be free on node 1, which lies above the hole for devices.
+/// An aligned gigabyte must be free on node 1, whose memory is above the hole for devices.
 const QEMU: &[&str] = &[
     "-machine q35",
     "-cpu max,vendor=GenuineIntel",
@@ -33,7 +33,7 @@ const QEMU: &[&str] = &[
 /// Pages of the pool, in KiB.
 const GIANT_KIB: u64 = 1 << 20;
 
-/// Once: the kernel takes seconds to clear the page.
+/// Only once, because the kernel needs seconds to clear the page.
 fn used_where_there_is_one() -> Result<()> {
     ensure!(pool_state(1, GIANT_KIB)? == (1, 1), "the guest has no page of 1 GiB on node 1: {:?}", pool_state(1, GIANT_KIB)?);
     let report = memgauge("bandwidth --cpu 0 --node 1 --pages 1g --size 256M --time 200ms").measure()?;

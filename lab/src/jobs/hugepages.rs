@@ -9,8 +9,8 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use crate::fragment;
 use crate::guest::{self, pool, pool_state};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "hugepages",
@@ -110,7 +110,7 @@ fn the_pool_by_name() -> Result<()> {
     is_matrix(&report, Experiment::Bandwidth, &"1".parse()?, &"0-2".parse()?)?;
     for m in measured(&report)? {
         is_all(&m.evidence.pages, PageKind::Pool)?;
-        // Two pages of 2 MiB: each was looked up once, and none elsewhere.
+        // Two pages of 2 MiB: each was looked up once, and no other page was.
         ensure!(m.evidence.placement.pages_by_node.values().sum::<u64>() == 2, "{:?}", m.evidence.placement);
     }
     pools_are([4, 4, 2])
@@ -127,7 +127,7 @@ fn a_pool_that_is_too_small() -> Result<()> {
     pools_are([1, 4, 0])
 }
 
-/// The first loader's buffer takes what is free, the second's cannot have it: the evidence must not claim the pool for both.
+/// The first loader's buffer uses what is free, and none is left for the second's: the evidence must not claim the pool for both.
 fn a_pool_for_some_of_the_loaders() -> Result<()> {
     set_pools([2, 0, 0])?;
     let report = memgauge("bandwidth --cpu 0-1 --node 0 --size 4M --time 200ms").measure()?;

@@ -1,6 +1,6 @@
 //! Exact timing: an Arm machine that executes one instruction a nanosecond, so that every number has an expected value.
 //!
-//! Under `-icount shift=0` the guest's clock is the count of its instructions. What the loops take is then known from their text; what is
+//! Under `-icount shift=0` the guest's clock is the count of its instructions. The time of the loops then follows from their text; what is
 //! left over is the kernel's timer interrupt, 0.1 %.
 
 use std::fs;
@@ -16,14 +16,14 @@ use memgauge_core::result::Report;
 use memgauge_core::topology::Identity;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS};
-use memgauge_linux::clock::{self, Clock};
-use memgauge_linux::memory::Buffer;
-use memgauge_linux::noise;
-use memgauge_linux::perf::{Catalogue, Counting, EventSet};
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::counters::{Catalogue, EventSet, OpenCounters};
+use memgauge_os::memory::Buffer;
+use memgauge_os::noise;
 
 use crate::contract::{KERNEL_TESTS, SHARE};
+use crate::job::{Arch, Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Arch, Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "icount",
@@ -168,12 +168,12 @@ fn bandwidth_of_loads() -> Result<()> {
     // A step of either: 32 loads of 32 bytes, `add`, `subs`, `b.ne`. The others have more.
     ensure!(["load-neon", "load-neon-ldnp"].contains(&m.evidence.kernel.as_str()), "kernel {}", m.evidence.kernel);
     let share = m.estimate.value.context("no value")? / (1024.0 / 35.0);
-    // The clock is read every 20 µs at least, which takes some 100 instructions of 20,000; a real core does most of them beside the loads.
+    // The clock is read every 20 µs at least, which costs about 100 of 20,000 instructions; a real core overlaps most of them with the loads.
     ensure!((0.99..=1.0).contains(&share), "{share} of the bandwidth expected");
     Ok(())
 }
 
-/// A counter of the kernel itself for this thread, which no code of memgauge takes part in.
+/// The kernel's own counter for this thread; no code of memgauge is involved.
 struct Counter(fs::File);
 
 impl Counter {
@@ -219,7 +219,7 @@ fn software_counters() -> Result<()> {
     let theirs = switches.read()? - switches_before;
     ensure!(own == theirs, "{own} involuntary switches by getrusage, {theirs} by the kernel's counter: nothing here waits");
 
-    // The thread that touches is another one; its pages are faults of the process, and this thread has next to none.
+    // The thread that touches is another one; its page faults belong to the process, and this thread has almost none.
     let before = faults.read()?;
     let pages = 256;
     let memory = vec![0u8; pages * 4096];
@@ -242,18 +242,18 @@ fn counted_chase() -> Result<()> {
         ensure!(hops > 1_000_000, "{hops} hops in 500 ms");
         for metric in [CounterMetric::InstructionsPerWork, CounterMetric::CyclesPerWork] {
             let value = counters.metric(metric).with_context(|| format!("no {metric:?}: {counters:?}"))?;
-            // 66 instructions for 64 hops, and no fewer; the clock is read every 20 µs at least, which takes some 100 of 20,000.
+            // 66 instructions for 64 hops, and no fewer; the clock is read at least every 20 µs, which costs about 100 of 20,000.
             let share = value / NS_PER_HOP;
             ensure!((1.0..1.01).contains(&share), "{metric:?}: {value}, the loop's text says {NS_PER_HOP}");
         }
-        // This PMU has no caches: whatever it says of them is no count.
+        // This PMU counts no cache events: any value for them would be wrong.
         for event in &counters.events {
             let of_core = event.event.roles.iter().all(|r| matches!(r, Role::Cycles | Role::Instructions));
             ensure!(of_core || (event.value.is_none() && event.reason.is_some()), "{event:?}");
         }
     }
-    let said = report.notes.iter().filter(|n| n.code == "counters-missing").count();
-    ensure!(said == 1, "what is missing is said once: {:?}", report.notes);
+    let missing = report.notes.iter().filter(|n| n.code == "counters-missing").count();
+    ensure!(missing == 1, "missing counters must be reported once: {:?}", report.notes);
     Ok(())
 }
 
@@ -263,7 +263,7 @@ fn turns_are_scaled() -> Result<()> {
     let catalogue = Catalogue::read("/".as_ref(), &Identity::default(), 0);
     let choice = catalogue.named("inst_retired")?;
     let set = EventSet { groups: vec![vec![choice]; EVENTS], system: Vec::new() };
-    let counting = Counting::of_this_thread(&set);
+    let counting = OpenCounters::for_this_thread(&set);
     let before = counting.read();
     let adds = 400_000_000;
     counting.enable();
@@ -298,11 +298,11 @@ fn a_counter_that_never_counts() -> Result<()> {
     ensure!(status.success(), "{status}");
     let report: Report = serde_json::from_slice(&fs::read(&json)?)?;
     let program = report.program.context("no program")?;
-    let of = |name: &str| program.events.iter().find(|e| e.event.name == name).with_context(|| format!("no {name}"));
-    let instructions = of("inst_retired")?.estimate.value.context("no instructions")?;
+    let event = |name: &str| program.events.iter().find(|e| e.event.name == name).with_context(|| format!("no {name}"));
+    let instructions = event("inst_retired")?.estimate.value.context("no instructions")?;
     ensure!(instructions > 100_000.0, "{instructions} instructions of a program with its start");
-    ensure!(of("page-faults")?.estimate.value.is_some_and(|faults| faults > 10.0), "{:?}", of("page-faults")?);
-    let stuck = &of("l1d_cache_refill")?.estimate;
+    ensure!(event("page-faults")?.estimate.value.is_some_and(|faults| faults > 10.0), "{:?}", event("page-faults")?);
+    let stuck = &event("l1d_cache_refill")?.estimate;
     ensure!(stuck.value.is_none(), "{stuck:?}: a miss counter that QEMU does not have");
     ensure!(stuck.reason.as_ref().is_some_and(|r| r.contains("never counted")), "{stuck:?}");
     Ok(())

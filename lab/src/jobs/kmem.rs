@@ -10,8 +10,8 @@ use memgauge_core::result::PlacementStatus;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "kmem",
@@ -77,7 +77,7 @@ fn becomes_memory() -> Result<()> {
     let target = guest::read(dax.join("devices/dax0.0/target_node"))?;
     ensure!(target == NODE.to_string(), "the module would become memory of node {target}");
     guest::write(dax.join("drivers/device_dax/unbind"), "dax0.0")?;
-    // This driver takes the device at once.
+    // This driver claims the device at once.
     guest::write(dax.join("drivers/kmem/new_id"), "dax0.0")?;
     for block in blocks("offline")? {
         guest::write(&block, "online_movable")?;

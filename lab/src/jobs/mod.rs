@@ -1,6 +1,6 @@
 //! The jobs, one a file.
 
-use crate::Job;
+use crate::job::Job;
 
 mod arm;
 mod cgroup;

@@ -9,8 +9,8 @@ use memgauge_core::result::Report;
 use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{Memgauge, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "msr",
@@ -51,7 +51,7 @@ fn refused(run: Memgauge, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// What `status` wrote, whatever its exit status.
+/// The output of `status`, for any exit status.
 fn status() -> Result<Report> {
     memgauge("prefetch status").run()?.report.context("status wrote nothing")
 }
@@ -79,7 +79,7 @@ fn what_an_emulated_cpu_forgets_is_not_claimed() -> Result<()> {
     refused(memgauge(OFF), &words)?;
     refused(memgauge("prefetch compare --size 1M --time 200ms"), &words)?;
     refused(memgauge("prefetch off"), &words)?;
-    // What the user was told beforehand: bit 2 is a CPU out of specification.
+    // The user was warned beforehand: bit 2 stands for a CPU out of specification.
     let tainted: u64 = guest::read("/proc/sys/kernel/tainted")?.parse()?;
     ensure!(tainted & 4 != 0, "tainted is {tainted}");
     Ok(())
@@ -87,9 +87,9 @@ fn what_an_emulated_cpu_forgets_is_not_claimed() -> Result<()> {
 
 /// TSC_AUX keeps what it is given, on each CPU its own: the same way through the kernel's device as the prefetchers' register.
 fn a_register_that_keeps_its_value_is_written_and_restored() -> Result<()> {
-    use memgauge_linux::msr::{DEV_CPU, Fault, Msr};
+    use memgauge_os::prefetch::{MSR_DEVICES, Msr, MsrFault};
     const TSC_AUX: u32 = 0xC000_0103;
-    let msr = Msr::new(DEV_CPU, "/");
+    let msr = Msr::new(MSR_DEVICES, "/");
     for cpu in [0, 1] {
         let before = msr.read(cpu, TSC_AUX)?;
         ensure!(before == u64::from(cpu), "Linux puts the CPU's number there: {before:#x}");
@@ -98,7 +98,7 @@ fn a_register_that_keeps_its_value_is_written_and_restored() -> Result<()> {
         msr.write(cpu, TSC_AUX, before)?;
     }
     let forgotten = msr.write(0, 0x1A4, 1).err().context("0x1a4 keeps its value here")?;
-    ensure!(matches!(forgotten.fault, Fault::Forgotten { read: 0, .. }), "{forgotten}");
+    ensure!(matches!(forgotten.fault, MsrFault::Forgotten { read: 0, .. }), "{forgotten}");
     Ok(())
 }
 
@@ -110,7 +110,7 @@ fn writes_switched_off() -> Result<()> {
     refusal
 }
 
-/// With CPU 1 offline, CPU 0 can be read, and the other is named; nothing is said of it.
+/// With CPU 1 offline, CPU 0 can be read, and the report names CPU 1 and claims nothing about it.
 fn an_offline_cpu_is_named() -> Result<()> {
     set_online(1, false)?;
     let report = status();
@@ -121,11 +121,11 @@ fn an_offline_cpu_is_named() -> Result<()> {
     ensure!(note.message.contains("CPU 1 is offline"), "{note:?}");
     let groups = report.environment.prefetch.context("no state")?.groups;
     ensure!(groups.len() == 1 && groups[0].cpus == IdSet::one(0), "{groups:?}");
-    // Its device is gone with it, and what the kernel says then is told apart from a missing module.
+    // Its device is gone with it. The message differs from that of a missing module.
     set_online(1, false)?;
-    let read = memgauge_linux::msr::Msr::new(memgauge_linux::msr::DEV_CPU, "/").read(1, 0x1A4);
+    let read = memgauge_os::prefetch::Msr::new(memgauge_os::prefetch::MSR_DEVICES, "/").read(1, 0x1A4);
     set_online(1, true)?;
-    ensure!(read == Err(memgauge_linux::msr::MsrError { cpu: 1, fault: memgauge_linux::msr::Fault::Offline(1) }), "{read:?}");
+    ensure!(read == Err(memgauge_os::prefetch::MsrError { cpu: 1, fault: memgauge_os::prefetch::MsrFault::Offline(1) }), "{read:?}");
     Ok(())
 }
 
@@ -133,7 +133,7 @@ fn only_root() -> Result<()> {
     memgauge(OFF).without_root().run()?.refused(4, &["root"])
 }
 
-/// Another CPU than this one: the register is asked for by CPUID, never tried.
+/// A different CPU: CPUID says whether it has the register, and no access is tried.
 fn amd_without_the_announcement() -> Result<()> {
     use memgauge_core::prefetchers::{NoControl, controls};
     let mut machine = status()?.machine;

@@ -11,8 +11,8 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, measured, memgauge, mlc, works};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "numa",
@@ -79,7 +79,7 @@ pub(crate) const QEMU: &[&str] = &[
     "-numa hmat-lb,initiator=1,target=3,hierarchy=memory,data-type=access-bandwidth,bandwidth=30G",
 ];
 
-/// Distances as QEMU was told, to itself 10.
+/// The distances given to QEMU; 10 from a node to itself.
 fn distance(from: u32, to: u32) -> u32 {
     match (from.min(to), from.max(to)) {
         (a, b) if a == b => 10,
@@ -242,7 +242,7 @@ fn all_pairs() -> Result<()> {
         ensure!(m.at.memory_node == home && m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.at);
     }
     let told = |code: &str| report.notes.iter().any(|n| n.code == code);
-    ensure!(told("pairs-at-once") || told("pairs-one-by-one"), "it is not said how pairs were measured: {:?}", report.notes);
+    ensure!(told("pairs-at-once") || told("pairs-one-by-one"), "no note says how pairs were measured: {:?}", report.notes);
     Ok(())
 }
 
@@ -290,7 +290,7 @@ fn files_of_tmpfs_follow_the_nodes() -> Result<()> {
     Ok(())
 }
 
-/// Nodes without CPUs are columns and no rows; rows begin with their node's number and every cell is a number.
+/// Nodes without CPUs have columns but no rows; rows begin with their node's number and every cell is a number.
 fn the_drop_ins_matrices() -> Result<()> {
     for (line, columns) in
         [("--latency_matrix -e -r -t0.03 -b1m", 4), ("--bandwidth_matrix -t0.1 -b1m", 4), ("--c2c_latency -t0.1 -b1m", 2)]

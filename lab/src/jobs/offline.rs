@@ -8,14 +8,14 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "offline",
     about: "nodes 0, 1 and 3; SMT off; CPUs offline, also in the middle of a run",
     optional: false,
-    // Linux 6.1 lets CPU 0 go only when asked at boot.
+    // Linux 6.1 takes CPU 0 offline only if a boot option allows it.
     machine: Machine { qemu: QEMU, kernel: &["cpu0_hotplug", "possible_cpus=8"], ..PLAIN },
     tests: tests![
         node_numbers_with_a_hole,

@@ -13,8 +13,8 @@ use memgauge_core::note::{Note, Severity};
 use memgauge_core::result::{PageKind, PlacementStatus, Report};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "pmem",
@@ -107,7 +107,7 @@ fn free(directory: &str) -> Result<u64> {
     Ok(found.f_bfree * found.f_bsize)
 }
 
-/// The directory holds what it held, and its file system has this much free again. ext4 takes files apart in the background.
+/// The directory has its former content, and its file system has this much free space again. ext4 frees files in the background.
 fn nothing_left(directory: &str, before: u64) -> Result<()> {
     ensure!(names_in(directory)?.is_empty(), "left behind: {:?}", names_in(directory)?);
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -185,7 +185,7 @@ fn dax_with_map_sync() -> Result<()> {
     Ok(())
 }
 
-/// Page cache in front of a device, which is DRAM: said with the way to DAX where there is one.
+/// Page cache in front of a device, which is DRAM: the note says so, and how to use DAX where that is possible.
 fn page_cache(directory: &'static str, device: String, advice: &str) -> Result<()> {
     let expected = Expected {
         directory,

@@ -5,12 +5,12 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{PlacementStatus, QualityReason, Report};
 
 use crate::guest;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{is_matrix, lost_only, measured, memgauge};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "policies",
-    about: "mbind, set_mempolicy, get_mempolicy and move_pages refused: first touch, verified or said not to be",
+    about: "mbind, set_mempolicy, get_mempolicy and move_pages refused: first touch, verified or reported as unverified",
     optional: false,
     machine: Machine { qemu: super::hugepages::QEMU, kernel: &["numa_balancing=disable"], ..PLAIN },
     tests: tests![

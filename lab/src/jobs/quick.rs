@@ -12,8 +12,8 @@ use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::result::{Finding, Health, HealthStatus, Report};
 
 use crate::contract::SHARE;
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::memgauge;
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "quick",
@@ -41,7 +41,7 @@ const QEMU: &[&str] = &[
 /// for an interval also where half of the bursts do not count.
 const QUICK: &str = "quick --size 1M --pages 4k --time 120ms";
 
-/// A check's result and verdict, whatever its exit status.
+/// A check's result and verdict, for any exit status.
 fn checked(line: &str) -> Result<(Report, Health)> {
     let ran = memgauge(line).run()?;
     let report = ran.report.with_context(|| format!("{line}: no result; {}", ran.stderr))?;
@@ -54,7 +54,7 @@ fn checked(line: &str) -> Result<(Report, Health)> {
         HealthStatus::CouldNotMeasure => 4,
     };
     ensure!(ran.status == Some(status), "exit status {:?} for {:?}", ran.status, health.status);
-    // What a virtual machine's firmware and host do is not known.
+    // A guest cannot see what its firmware and host do.
     ensure!(health.status != HealthStatus::Failure, "a failure on a virtual machine: {health:?}");
     Ok((report, health))
 }
@@ -123,7 +123,7 @@ fn an_equal_result_accuses_nobody() -> Result<()> {
 fn time_ends_it() -> Result<()> {
     let begun = Instant::now();
     let (report, health) = checked("quick --size 1M --time 20s --within 6s")?;
-    // Two cells of 20 s would be more; an emulator takes its time to start.
+    // Two cells of 20 s would be more; an emulator starts slowly.
     ensure!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     ensure!(finding(&health, "left-out").is_some() && !report.complete, "{health:?}");
     Ok(())

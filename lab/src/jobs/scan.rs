@@ -1,4 +1,4 @@
-//! A scan of three nodes as root: where its regions are in physical memory, how much it takes, what it gives back.
+//! A scan of three nodes as root: where its regions are in physical memory, how much it uses, and what it gives back.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use memgauge_core::result::{Measurement, PageKind, PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::guest::{self, control_group, pool, pool_state};
+use crate::job::{Job, Machine, PLAIN, tests};
 use crate::program::{measured, memgauge, works};
-use crate::{Job, Machine, PLAIN, tests};
 
 pub(crate) const JOB: Job = Job {
     name: "scan",
@@ -40,7 +40,7 @@ fn regions(report: &Report, node: u32) -> Result<Vec<&Measurement>> {
     Ok(regions)
 }
 
-/// The folder of the block of memory that a physical address lies in, below its node.
+/// The sysfs folder, below its node, of the memory block that contains a physical address.
 fn block_of(node: u32, address: u64) -> Result<PathBuf> {
     let size = u64::from_str_radix(&guest::read("/sys/devices/system/memory/block_size_bytes")?, 16)?;
     Ok(PathBuf::from(format!("/sys/devices/system/node/node{node}/memory{}", address / size)))
@@ -82,7 +82,7 @@ fn memory_without_cpus_up_to_its_margin() -> Result<()> {
     ensure!(scan.margin.0 == node.memory.0 / 4, "margin {} of {}", scan.margin, node.memory);
     ensure!(scan.bytes().0 <= free.0 - scan.margin.0 && scan.bytes().0 >= free.0 / 2, "{} of {free} free", scan.bytes());
     let regions = regions(&report, 2)?;
-    // Others may have taken some meanwhile, which is told.
+    // Other processes may have used some meanwhile, which the report says.
     let stopped = report.notes.iter().any(|n| n.code == "scan-stopped-growing");
     ensure!(stopped || regions.len() == scan.regions as usize, "{} of {} regions", regions.len(), scan.regions);
     ensure!(report.plan.as_ref().is_some_and(|p| p.notes.iter().any(|n| n.code == "scan-margin")), "the small margin is not told");
@@ -123,7 +123,7 @@ fn pages_of_a_pool_are_given_back() -> Result<()> {
 fn processes_without_the_capability_get_no_addresses() -> Result<()> {
     let report = memgauge("scan --node 0 --size 16M --region 4M --passes 1").without_root().measure()?;
     for m in regions(&report, 0)? {
-        let physical = m.evidence.physical.as_ref().context("nothing is said of addresses")?;
+        let physical = m.evidence.physical.as_ref().context("no evidence of addresses")?;
         ensure!(physical.first.is_none() && physical.reason.is_some(), "{physical:?}");
     }
     ensure!(report.notes.iter().any(|n| n.code == "scan-no-addresses" && n.advice.is_some()), "{:?}", report.notes);

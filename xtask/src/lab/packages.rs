@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use memgauge_lab::{Arch, Release};
 
-use super::run;
+use super::programs::{find_program, run};
 
 /// Where Debian is fetched from, unless `MEMGAUGE_LAB_MIRROR` names another place.
 const MIRROR: &str = "http://deb.debian.org";
@@ -101,7 +101,7 @@ impl Packages {
     /// When it cannot be fetched.
     pub(crate) fn qemu(&self, (program, package): (&str, &str)) -> Result<(PathBuf, Vec<PathBuf>)> {
         if self.release == Release::Stable {
-            return Ok((super::find_program(program).with_context(|| format!("{program} is not installed"))?, Vec::new()));
+            return Ok((find_program(program).with_context(|| format!("{program} is not installed"))?, Vec::new()));
         }
         let (data, bios, qemu) = (self.get("qemu-system-data")?, self.get("seabios")?, self.get(package)?);
         Ok((qemu.join("usr/bin").join(program), vec![data.join("usr/share/qemu"), bios.join("usr/share/seabios")]))

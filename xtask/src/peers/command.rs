@@ -21,11 +21,11 @@ const PAGES_AFTER: [Duration; 2] = [Duration::from_millis(400), Duration::from_m
 pub(super) struct Call {
     /// What to run.
     pub(super) program: PathBuf,
-    /// With what.
+    /// Its arguments.
     pub(super) args: Vec<String>,
     /// Variables added to the environment.
     pub(super) env: Vec<(&'static str, String)>,
-    /// CPUs that it may use, by `taskset`; none for tools that pin themselves to CPUs named in `args`.
+    /// CPUs that it may use, by `taskset`; `None` for tools that pin themselves to CPUs named in `args`.
     pub(super) cpus: Option<IdSet>,
 }
 
@@ -62,7 +62,7 @@ impl Call {
     /// # Errors
     /// When it cannot be started, and when it is not done after `limit` (it is killed then). Its exit status is the reader's business: some
     /// tools end with an odd one.
-    pub(super) fn run(&self, limit: Duration) -> Result<Said> {
+    pub(super) fn run(&self, limit: Duration) -> Result<RunOutput> {
         let mut command = match &self.cpus {
             Some(cpus) => {
                 let mut command = Command::new("taskset");
@@ -104,20 +104,20 @@ impl Call {
         if !ended {
             bail!("not done after {} s: {}", limit.as_secs(), self.line());
         }
-        Ok(Said { text, seconds, others, huge: pages.map(|(all, huge)| huge / all) })
+        Ok(RunOutput { text, seconds, others, huge: pages.map(|(all, huge)| huge / all) })
     }
 }
 
-/// What a run said, and what surrounded it.
+/// The output of a run, and its surroundings.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Said {
+pub(super) struct RunOutput {
     /// Standard output, then standard error.
     pub(super) text: String,
     /// Wall time.
     pub(super) seconds: f64,
-    /// The share of the machine's CPU time that went to other processes; none when the kernel does not say.
+    /// The share of the machine's CPU time that went to other processes; `None` if the kernel does not report it.
     pub(super) others: Option<f64>,
-    /// The share of its anonymous memory that was in transparent huge pages; none when it was gone before that was read.
+    /// The share of its anonymous memory that was in transparent huge pages; `None` if the process ended before that was read.
     pub(super) huge: Option<f64>,
 }
 
@@ -138,7 +138,7 @@ fn collect(from: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Strin
     })
 }
 
-/// KiB of anonymous memory, and of it in huge pages, from `/proc/PID/smaps_rollup`; none without any.
+/// KiB of anonymous memory, and of it in huge pages, from `/proc/PID/smaps_rollup`; `None` if there is none.
 fn memory(rollup: &str) -> Option<(f64, f64)> {
     let kib = |key: &str| -> Option<f64> {
         let rest = rollup.lines().find_map(|line| line.strip_prefix(key))?;
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn both_outputs_are_kept() {
-        let said = Call::new("sh", ["-c", "echo out; echo err >&2; exit 3"]).env("A", "b").run(Duration::from_secs(20)).unwrap();
-        assert_eq!(said.text, "out\n\nerr\n");
-        assert!(said.others.is_none_or(|share| (0.0..=1.0).contains(&share)), "{said:?}");
+        let output = Call::new("sh", ["-c", "echo out; echo err >&2; exit 3"]).env("A", "b").run(Duration::from_secs(20)).unwrap();
+        assert_eq!(output.text, "out\n\nerr\n");
+        assert!(output.others.is_none_or(|share| (0.0..=1.0).contains(&share)), "{output:?}");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use memgauge_core::stats::{median, median_interval, quantile, sorted};
 
-/// A tool's figures of one row, by round; none where a run failed.
+/// A tool's figures of one row, by round; `None` where a run failed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Series(pub(super) Vec<Option<f64>>);
 
 impl Series {
-    /// Least, median, most; none without a figure.
+    /// Minimum, median, maximum; `None` without a figure.
     pub(super) fn spread(&self) -> Option<[f64; 3]> {
         let values: Vec<f64> = self.0.iter().flatten().copied().collect();
         let values = sorted(&values);
@@ -24,11 +24,11 @@ pub(super) struct Ratio {
     pub(super) median: f64,
     /// Lower and upper quartile.
     pub(super) quartiles: (f64, f64),
-    /// The 95 % interval of the median; none below six rounds.
+    /// The 95 % interval of the median; `None` below six rounds.
     pub(super) interval: Option<(f64, f64)>,
 }
 
-/// The ratios of the rounds, `a` over `b`; none when there is no round with both.
+/// The ratios of the rounds, `a` over `b`; `None` if there is no round with both.
 pub(super) fn ratio(a: &Series, b: &Series) -> Option<Ratio> {
     let ratios: Vec<f64> = a.0.iter().zip(&b.0).filter_map(|(a, b)| Some((*a)? / (*b)?)).collect();
     let ordered = sorted(&ratios);
@@ -44,7 +44,7 @@ pub(super) fn ratio(a: &Series, b: &Series) -> Option<Ratio> {
 const SAME: f64 = 0.02;
 
 impl Ratio {
-    /// What may be said of it: the interval must exclude 1 and the median differ by more than 2 %.
+    /// What the data support: the interval must exclude 1 and the median differ by more than 2 %.
     pub(super) fn verdict(&self, is_time: bool) -> &'static str {
         let Some((low, high)) = self.interval else { return "too few rounds" };
         match (low > 1.0 && self.median > 1.0 + SAME, high < 1.0 && self.median < 1.0 - SAME, is_time) {

@@ -30,7 +30,7 @@ pub(super) fn way(program: &Path, row: &Row) -> Way {
     Way::new("", Call::new(program, args), read)
 }
 
-/// As its command line takes it.
+/// In the form that its command line expects.
 fn spelled(bytes: u64) -> String {
     Bytes(bytes).to_string().replace(' ', "")
 }
@@ -55,7 +55,7 @@ struct Kernel {
     kernel: String,
 }
 
-/// The first JSON value of what it said: standard error comes after it.
+/// The first JSON value of its output; standard error follows it.
 pub(super) fn first_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<T>();
     values.next().and_then(Result::ok).with_context(|| format!("no result: {}", short(text)))
@@ -135,7 +135,7 @@ warning: a note on standard error {"#;
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn what_is_missing_is_reported() {
         let message = |text, measure| read(text, &row(measure)).unwrap_err().to_string();
         assert!(message(RESULT, Measure::Copy).contains("no memory"));
         assert!(message(RESULT, Measure::Fill).contains("no fill"));

@@ -54,7 +54,7 @@ impl Measure {
         }
     }
 
-    /// The mix of memgauge that moves the same bytes; none for latencies.
+    /// The mix of memgauge that moves the same bytes; `None` for latencies.
     pub(super) const fn mix(self) -> Option<Mix> {
         Some(match self {
             Self::Reads => Mix::AllReads,
@@ -79,10 +79,10 @@ impl Measure {
     }
 }
 
-/// The pages that buffers are asked to have.
+/// The pages that are requested for buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pages {
-    /// Transparent huge pages, asked for by `madvise`.
+    /// Transparent huge pages, requested with `madvise`.
     Huge,
     /// The kernel's base pages: what a program with static arrays gets.
     Base,
@@ -95,7 +95,7 @@ pub(super) struct Row {
     pub(super) measure: Measure,
     /// All streams of one CPU together.
     pub(super) bytes: u64,
-    /// Who takes part.
+    /// The CPUs that take part.
     pub(super) cpus: IdSet,
     /// In what.
     pub(super) pages: Pages,
@@ -132,7 +132,7 @@ struct Level {
 /// Half of a first-level data cache of 32 KiB, which is the smallest in use.
 const L1: u64 = 16 << 10;
 /// What the public figures for this kind of machine were measured with.
-const LEAST_MEMORY: u64 = 512 << 20;
+const MIN_MEMORY: u64 = 512 << 20;
 
 /// Sizes: in L1, in L2, in the last-level cache, in memory. `None` for a cache that the machine does not state.
 fn levels(topology: &Topology, cpu: u32, asked: &[Bytes]) -> Vec<Level> {
@@ -148,7 +148,7 @@ fn levels(topology: &Topology, cpu: u32, asked: &[Bytes]) -> Vec<Level> {
     // A quarter of the CPU's share: guests are often shown more cache than they get.
     let share = llc.map(|c| (c.size.0 / c.cpus.len().max(1) as u64 / 4).max(2 * l2.unwrap_or(0)));
     levels.extend(share.map(|bytes| Level { bytes, memory: false }));
-    levels.push(Level { bytes: LEAST_MEMORY.max(4 * all_llc), memory: true });
+    levels.push(Level { bytes: MIN_MEMORY.max(4 * all_llc), memory: true });
     levels
 }
 

@@ -9,7 +9,7 @@ use super::tool::{Found, Tool, Way, short};
 
 pub(super) const TOOL: Tool = Tool { name: "X-Mem", files: &["xmem"], slow: None, version: None, ways };
 
-/// Its memory comes from the kernel in base pages, whatever malloc is told. Below one huge page that makes no difference to speak of: the
+/// Its memory comes from the kernel in base pages, whatever malloc's settings are. Below one huge page that makes hardly any difference: the
 /// first-level TLBs of today reach half as far.
 const HUGE_PAGE: u64 = 2 << 20;
 

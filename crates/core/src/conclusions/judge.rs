@@ -2,23 +2,16 @@
 
 use crate::estimate::Estimate;
 use crate::experiment::Metric;
+use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, NORMAL_SWITCHES};
 use crate::result::{
     Evidence, LimitShare, LimitSource, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictReason,
     VerdictStatus,
 };
 
-/// Share of CPU time given to others by the hypervisor above which samples are suspect.
-const STEAL: f64 = 0.005;
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
 const OTHERS: f64 = 0.05;
-/// Relative change of core frequency from before to after; caches and the core's part of a latency follow it.
-const FREQUENCY_DRIFT: f64 = 0.02;
 /// Threads must run together for this share of the longest thread's time: in the rest, fewer share the memory.
 const COVERAGE: f64 = 0.95;
-/// Share of the threads' time without their CPUs above which samples are suspect; as for steal.
-const WAITED: f64 = 0.005;
-/// Switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
-const SWITCHES: f64 = 2.0;
 /// Share of samples that switches may have hit, per thread. A median of which a tenth is spoilt in one direction moves by a twentieth of
 /// the distribution at most, which is within the interval of up to 300 samples.
 const SWITCHES_PER_SAMPLE: f64 = 0.1;
@@ -41,7 +34,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let noise = &evidence.noise;
     let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
     let found = [
-        (R::Steal, above(noise.steal, STEAL)),
+        (R::Steal, above(noise.steal, MAX_STEAL)),
         (R::BusyMachine, above(noise.others, OTHERS)),
         (R::InvoluntarySwitches, taken_off(estimate, evidence)),
         (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
@@ -77,14 +70,14 @@ pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
 fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     let noise = &evidence.noise;
     match (noise.waited, noise.involuntary_switches) {
-        (Some(share), _) => share > WAITED,
+        (Some(share), _) => share > MAX_WAITED,
         (None, switches) => switches.is_some_and(|n| n as f64 > normal_switches(estimate, evidence)),
     }
 }
 
 /// How many involuntary switches of all threads together are no reason for doubt.
 fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
-    f64::from(evidence.threads.max(1)) * SWITCHES.max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
+    f64::from(evidence.threads.max(1)) * f64::from(NORMAL_SWITCHES).max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
 }
 
 fn bursts_disturbed(noise: &Noise) -> bool {
@@ -92,7 +85,7 @@ fn bursts_disturbed(noise: &Noise) -> bool {
 }
 
 fn frequency_drifted(noise: &Noise) -> bool {
-    matches!((noise.ghz_before, noise.ghz_after), (Some(before), Some(after)) if (after - before).abs() > FREQUENCY_DRIFT * before)
+    matches!((noise.ghz_before, noise.ghz_after), (Some(before), Some(after)) if (after - before).abs() > MAX_FREQUENCY_CHANGE * before)
 }
 
 fn pages_moved(evidence: &Evidence) -> bool {

@@ -37,8 +37,8 @@ fn counts() -> BTreeMap<Role, f64> {
 }
 
 fn evaluate(metric: CounterMetric, counts: &BTreeMap<Role, f64>) -> Result<f64, String> {
-    let of = |role: Role| counts.get(&role).copied().ok_or_else(|| format!("no {}", role.name()));
-    metric.evaluate(&Inputs { of: &of, thread_s: 1.0, wall_s: 2.0, work: Some(1e8) })
+    let count = |role: Role| counts.get(&role).copied().ok_or_else(|| format!("no {}", role.name()));
+    metric.evaluate(&Inputs { count: &count, thread_s: 1.0, wall_s: 2.0, work: Some(1e8) })
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn names_are_as_in_results_and_unique() {
 #[test]
 fn nothing_is_divided_by_zero() {
     for metric in CounterMetric::ALL {
-        let of = |_: Role| Ok(0.0);
-        let got = metric.evaluate(&Inputs { of: &of, thread_s: 0.0, wall_s: 0.0, work: Some(0.0) });
+        let count = |_: Role| Ok(0.0);
+        let got = metric.evaluate(&Inputs { count: &count, thread_s: 0.0, wall_s: 0.0, work: Some(0.0) });
         assert!(got.as_ref().is_err() || got.as_ref().is_ok_and(|v| v.is_finite()), "{metric:?}: {got:?}");
     }
 }

@@ -5,51 +5,60 @@
 //! the two are close as well.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::experiment::Hops;
 use crate::plan::{
     BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Probe, Scan, Step, StopRule, Traffic, Transfers, Work, more_passes,
 };
 use crate::planner::chase;
+use crate::protocol;
 use crate::traffic::Mix;
 use crate::units::Bytes;
 
-/// A burst: twelve windows of 5 ms that count and one that does not, and waking its threads.
-const BURST_S: f64 = 0.0665;
+/// Waking a burst's threads and collecting what they did.
+const WAKE_S: f64 = 0.001;
+/// Measuring the core's frequency after a burst of a cell.
+const FREQUENCY_S: f64 = 0.0005;
+
+/// Seconds of a burst of so many counted windows.
+const fn burst_s(windows: usize, window: Duration) -> f64 {
+    (windows + protocol::SETTLE_WINDOWS) as f64 * window.as_secs_f64() + WAKE_S
+}
+
+/// A burst of a cell.
+const BURST_S: f64 = burst_s(protocol::BURST_WINDOWS, protocol::WINDOW) + FREQUENCY_S;
 /// Part of it that counts against the budget.
-const COUNTED_S: f64 = 0.06;
-/// The fewest bursts of which a non-parametric interval exists.
-const LEAST_BURSTS: f64 = 6.0;
-/// A run of hand-offs over one allocation, and the fewest of them.
-const RUN_S: f64 = 0.15;
-const LEAST_RUNS: f64 = 3.0;
+const COUNTED_S: f64 = protocol::BURST_WINDOWS as f64 * protocol::WINDOW.as_secs_f64();
+const MIN_BURSTS: f64 = protocol::MIN_BURSTS as f64;
+/// A run of transfers over one allocation, and the minimum number of them.
+const RUN_S: f64 = protocol::TRANSFER_RUN.as_secs_f64();
+const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
 /// Three windows of 20 ms until the core's clock is known to be steady, where other work was done before.
 const WARM_UP_S: f64 = 0.07;
 /// Looking at the machine before and after a cell: counters of the kernel, placement, the core's clock.
 const WATCH_S: f64 = 0.01;
-/// A kernel's burst in a trial (two windows, one to settle), in three rounds: few fall so far behind that they are dropped before. The 52
-/// trials of the author's machine took 49 ms each.
-const TRIAL_S: f64 = 0.016 * 3.0;
-/// Chases that are only evidence: a burst of four windows.
-const GLANCE_S: f64 = 0.026;
-/// Finding out whether plain stores read first: five rounds of three kinds.
-const RFO_S: f64 = 0.24;
+/// A kernel's bursts in a trial. Few kernels fall so far behind that they are dropped before the last round: 52 trials on a two-core virtual
+/// machine took 49 ms each.
+const TRIAL_S: f64 = burst_s(protocol::TRIAL_WINDOWS, protocol::WINDOW) * protocol::TRIAL_ROUNDS as f64;
+/// A chase that is only evidence.
+const COMPARISON_S: f64 = burst_s(protocol::COMPARISON_WINDOWS, protocol::WINDOW);
+/// Finding out whether plain stores read first.
+const RFO_S: f64 = burst_s(protocol::RFO_WINDOWS, protocol::WINDOW) * (protocol::RFO_ROUNDS * protocol::RFO_KINDS) as f64;
 /// Bytes a second at which two CPUs map and clear memory: half of what two cores of this decade clear, for a hypervisor may have to find the
 /// memory first. More CPUs clear more, up to four times as much.
 const ALLOCATE_BYTES_S: f64 = 2e9;
-const MOST_TIMES: f64 = 4.0;
+const MAX_ALLOCATE_FACTOR: f64 = 4.0;
 /// Bytes of buffer a second at which they write a chase into it.
 const CHAIN_BYTES_S: f64 = 5e9;
-/// Buffers that one chase has and that later cells share.
-const SHARED_ALLOCATIONS: u32 = 3;
 /// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
 const TRIES_PER_SHARE: f64 = 2.0;
-/// The fewest bursts of a sweep's point, of four windows of 1 ms or, where events are counted, 41; and waking its thread.
-const POINT_BURSTS: f64 = 8.0;
-const POINT_BURST_S: f64 = 0.005;
-const COUNTED_BURST_S: f64 = 0.042;
-/// A kernel's three bursts in a sweep's trial, and the levels that have one.
-const POINT_TRIAL_S: f64 = 0.021;
+/// A burst of a sweep's point, without and with hardware events.
+const POINT_BURST_S: f64 = burst_s(protocol::SWEEP_WINDOWS, protocol::SWEEP_WINDOW);
+const COUNTED_POINT_BURST_S: f64 = burst_s(protocol::SWEEP_COUNTED_WINDOWS, protocol::SWEEP_WINDOW);
+const MIN_POINT_BURSTS: f64 = protocol::MIN_SWEEP_BURSTS as f64;
+/// A kernel's bursts in a sweep's trial, and the levels that have a trial.
+const POINT_TRIAL_S: f64 = burst_s(protocol::SWEEP_TRIAL_WINDOWS, protocol::SWEEP_WINDOW) * protocol::TRIAL_ROUNDS as f64;
 const LEVELS: f64 = 4.0;
 /// What one thread per core reads a second in a scan, and what first touch clears.
 const READ_BYTES_S: f64 = 10e9;
@@ -152,7 +161,7 @@ impl<'a> Costs<'a> {
             return wanted * allocate(buffer);
         }
         let known = self.chased.entry(key).or_insert(0);
-        let more = (wanted as u32).min(SHARED_ALLOCATIONS).saturating_sub(*known);
+        let more = (wanted as u32).min(protocol::KEPT_ALLOCATIONS).saturating_sub(*known);
         *known += more;
         if more > 0 {
             self.warm = false;
@@ -191,7 +200,7 @@ impl<'a> Costs<'a> {
                 self.latency(probe, *allocations, orders.len(), *hops, with_batches(*histogram))
             }
             Work::Bandwidth { loaders, traffic, .. } => {
-                self.loaders(loaders) + self.trials(loaders, traffic) + self.repeated(LEAST_BURSTS, COUNTED_S, BURST_S)
+                self.loaders(loaders) + self.trials(loaders, traffic) + self.repeated(MIN_BURSTS, COUNTED_S, BURST_S)
             }
             Work::Curve { probe, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
                 let timed = with_batches(*histogram);
@@ -199,14 +208,14 @@ impl<'a> Costs<'a> {
                     Delays::Cycles(list) => list.len() as f64,
                     Delays::Adaptive { points } => f64::from(*points),
                 } + at_percent.len() as f64 * TRIES_PER_SHARE;
-                let point = hops
-                    .map_or_else(|| self.repeated(LEAST_BURSTS, COUNTED_S * timed, BURST_S * timed), |hops| chase::seconds(hops, probe));
+                let point =
+                    hops.map_or_else(|| self.repeated(MIN_BURSTS, COUNTED_S * timed, BURST_S * timed), |hops| chase::seconds(hops, probe));
                 let set_up = self.buffers(&probe.buffer, 1.0) + chain(probe.buffer.bytes) + self.loaders(loaders);
                 set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
             }
             Work::Handoff(handoff) => {
-                let runs = self.repeated(LEAST_RUNS, RUN_S, RUN_S);
-                self.buffers(&handoff.buffer, LEAST_RUNS) + LEAST_RUNS * chain(handoff.buffer.bytes) + runs
+                let runs = self.repeated(MIN_RUNS, RUN_S, RUN_S);
+                self.buffers(&handoff.buffer, MIN_RUNS) + MIN_RUNS * chain(handoff.buffer.bytes) + runs
             }
             Work::Transfers(transfers) => self.transfers(transfers),
             Work::Scan(scan) => self.scan(scan),
@@ -229,7 +238,7 @@ impl<'a> Costs<'a> {
             n => n as f64,
         };
         let known = self.chased.contains_key(&(node, bytes));
-        let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * GLANCE_S };
+        let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * COMPARISON_S };
         let least = f64::from(allocations);
         let measuring = match hops {
             Some(hops) => least * orders * chase::seconds(hops, probe),
@@ -241,11 +250,11 @@ impl<'a> Costs<'a> {
         let more =
             if hops.is_some() || self.stop.fixed_time { 0.0 } else { (measuring / (least * BURST_S * orders * timed)).log2().max(0.0) };
         let groups = least + more;
-        self.buffers(&probe.buffer, groups) + plateau + GLANCE_S + measuring + groups * orders * chain(bytes)
+        self.buffers(&probe.buffer, groups) + plateau + COMPARISON_S + measuring + groups * orders * chain(bytes)
     }
 
     fn points(&self, sizes: &[Bytes]) -> f64 {
-        let least = POINT_BURSTS * if self.counters { COUNTED_BURST_S } else { POINT_BURST_S };
+        let least = MIN_POINT_BURSTS * if self.counters { COUNTED_POINT_BURST_S } else { POINT_BURST_S };
         let point = if self.stop.fixed_time { self.stop.budget_s.max(least) } else { self.between(least, self.stop.budget_s) };
         sizes.len() as f64 * point
     }
@@ -286,5 +295,5 @@ fn chain(bytes: Bytes) -> f64 {
 
 /// Mapping and clearing a buffer.
 fn allocate(buffer: &BufferPlan) -> f64 {
-    buffer.bytes.0 as f64 / (ALLOCATE_BYTES_S * (buffer.touch.len() as f64 / 2.0).clamp(1.0, MOST_TIMES))
+    buffer.bytes.0 as f64 / (ALLOCATE_BYTES_S * (buffer.touch.len() as f64 / 2.0).clamp(1.0, MAX_ALLOCATE_FACTOR))
 }

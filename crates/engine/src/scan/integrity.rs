@@ -7,36 +7,36 @@ use std::sync::PoisonError;
 
 use memgauge_core::result::Mismatch;
 use memgauge_kernels as kernels;
-use memgauge_linux::cpu;
-use memgauge_linux::memory::Buffer;
+use memgauge_os::cpu;
+use memgauge_os::memory::Buffer;
 
-use super::sweep::Portions;
+use super::reading::Portions;
 
 /// Patterns: one that depends on the address, and its complement.
 pub(super) const PATTERNS: u32 = 2;
-/// Mismatches of a region that are told one by one; a chip that fails gives millions.
-const TOLD: usize = 16;
+/// Mismatches of a region that are listed one by one; a chip that fails gives millions.
+const MAX_LISTED: usize = 16;
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
 
 /// A region to be written or compared once.
-pub(super) struct Check {
+pub(super) struct PatternCheck {
     region: Arc<Buffer>,
     /// The region's place among all, so that no two regions have the same words.
     first_word: u64,
     pattern: u32,
     portions: Portions,
-    found: Mutex<Found>,
+    found: Mutex<PatternMismatches>,
 }
 
 /// What was found in a region.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct PatternMismatches {
     pub(super) mismatches: u64,
     pub(super) first: Vec<Mismatch>,
 }
 
-impl Check {
+impl PatternCheck {
     /// Pattern number `pattern` in region number `index`, by so many threads.
     pub(super) fn new(region: Arc<Buffer>, index: usize, pattern: u32, threads: usize) -> Self {
         let len = region.len() / WORD * WORD;
@@ -73,26 +73,27 @@ impl Check {
     /// Compares portions until none is left.
     pub(super) fn compare(&self) {
         let base = self.region.as_ptr();
-        let mut own = Found::default();
+        let mut own = PatternMismatches::default();
         while let Some(portion) = self.portions.take() {
             for offset in portion.step_by(WORD) {
                 // SAFETY: a whole, aligned word of the region; nobody writes to it meanwhile.
                 let at = unsafe { base.add(offset).cast::<u64>() };
                 let written = self.word(offset / WORD);
-                // SAFETY: as above.
+                // SAFETY: `at` is a whole, aligned word of the region, and nobody writes to it meanwhile.
                 let read = unsafe { at.read_volatile() };
                 if read == written {
                     continue;
                 }
                 own.mismatches += 1;
-                if own.first.len() < TOLD {
-                    // SAFETY: as above; the line is read again, from memory where it can be dropped from the caches.
+                if own.first.len() < MAX_LISTED {
+                    // SAFETY: `at` is a whole, aligned word of the region. The line is read again, from memory where it can be dropped from the
+                    // caches.
                     let reread = unsafe {
                         kernels::flush(at.cast());
                         kernels::fence();
                         at.read_volatile()
                     };
-                    let physical = self.region.physical_of(offset);
+                    let physical = self.region.physical_address(offset);
                     let cpu = cpu::current_cpu().unwrap_or_default();
                     own.first.push(Mismatch { offset: offset as u64, physical, written, read, reread, cpu });
                 }
@@ -103,18 +104,18 @@ impl Check {
     }
 
     /// What all threads found.
-    pub(super) fn found(&self) -> Found {
+    pub(super) fn found(&self) -> PatternMismatches {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Found {
+impl PatternMismatches {
     /// Adds what was found elsewhere; of all the first ones are kept.
     pub(super) fn add(&mut self, other: Self) {
         self.mismatches += other.mismatches;
         self.first.extend(other.first);
         self.first.sort_by_key(|m| m.offset);
-        self.first.truncate(TOLD);
+        self.first.truncate(MAX_LISTED);
     }
 }
 
@@ -139,13 +140,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_found_and_a_flipped_bit_is_told() {
+    fn what_was_written_is_found_and_a_flipped_bit_is_reported() {
         let region = region();
         for pattern in 0..PATTERNS {
-            Check::new(region.clone(), 3, pattern, 1).write();
-            let again = Check::new(region.clone(), 3, pattern, 1);
+            PatternCheck::new(region.clone(), 3, pattern, 1).write();
+            let again = PatternCheck::new(region.clone(), 3, pattern, 1);
             again.compare();
-            assert_eq!(again.found(), Found::default());
+            assert_eq!(again.found(), PatternMismatches::default());
         }
         let offset = 5 * 4096 + 24;
         // SAFETY: an aligned word of the test's own buffer.
@@ -155,7 +156,7 @@ mod tests {
             word.write(written ^ 0x40);
             written
         };
-        let broken = Check::new(region.clone(), 3, PATTERNS - 1, 1);
+        let broken = PatternCheck::new(region.clone(), 3, PATTERNS - 1, 1);
         broken.compare();
         let found = broken.found();
         assert_eq!((found.mismatches, found.first.len()), (1, 1));
@@ -165,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn another_regions_words_are_wrong_and_only_the_first_are_told() {
+    fn another_regions_words_are_wrong_and_only_the_first_are_listed() {
         let region = region();
-        Check::new(region.clone(), 0, 0, 1).write();
-        let other = Check::new(region.clone(), 1, 0, 1);
+        PatternCheck::new(region.clone(), 0, 0, 1).write();
+        let other = PatternCheck::new(region.clone(), 1, 0, 1);
         other.compare();
         let found = other.found();
-        assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, TOLD));
+        assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, MAX_LISTED));
         assert_eq!(found.first[1].offset, 8);
     }
 }

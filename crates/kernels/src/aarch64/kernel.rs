@@ -127,7 +127,7 @@ macro_rules! ldp {
 }
 
 /// Stores, by `$op`, lines of stream `$s`.
-macro_rules! store {
+macro_rules! store_lines {
     ($op:literal, $lines:literal, $s:literal, $bytes:literal) => {
         lines!(
             $lines,

@@ -6,14 +6,19 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 use super::stream::always;
 
 /// Stores lines of stream `$s` and cleans each to memory, which Linux lets programs do (SCTLR_EL1.UCI).
 macro_rules! store_back {
     ($lines:literal, $s:literal, $bytes:literal) => {
-        lines!($lines, store!("stp", "\\line", $s, $bytes), concat!("add x9, {", $s, "}, #", $bytes, " * \\burst + \\line\n dc cvac, x9"))
+        lines!(
+            $lines,
+            store_lines!("stp", "\\line", $s, $bytes),
+            concat!("add x9, {", $s, "}, #", $bytes, " * \\burst + \\line\n dc cvac, x9")
+        )
     };
 }
 
@@ -40,7 +45,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     written_back!("mix-2:1-neon-cvac", R2W1, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(pairs!("0,64", ldp!("a", 128)), store_back!("0,64", "b", 128))),
     written_back!("store-neon-cvac", R1W1, streams [a = 0 write 256], burst store_back!("0,64,128,192", "a", 256)),
-    // The line to begin with is the sum so far.
+    // The stored line starts as the sum so far.
     kernel!("xor-neon", AllReads, Neon, always, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
         burst lines!("0,64,128,192",
             "ldp q0, q1, [{a}, #256 * \\burst + \\line]", "eor v4.16b, v4.16b, v0.16b", "eor v5.16b, v5.16b, v1.16b",

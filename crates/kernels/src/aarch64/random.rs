@@ -6,7 +6,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 use crate::order::STEP_LINES;
 
 use super::stream::always;
@@ -40,7 +41,7 @@ macro_rules! store {
 }
 
 /// A kernel over one window, of which a burst reads and writes so many bytes.
-macro_rules! random {
+macro_rules! row {
     ($name:literal, $mix:ident, $read:literal, $write:literal, $burst:expr) => {
         kernel!($name, $mix, Neon, always, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
             burst concat!($burst, turn!()), finish "", operands(walk) [
@@ -52,14 +53,14 @@ macro_rules! random {
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    random!("load-neon-random", AllReads, 256, 0, load!(4)),
-    random!("mix-9:1-neon-random", R9W1, 512, 64, concat!(load!(8), store!("stp", 1))),
-    random!("mix-4:1-neon-random", R4W1, 192, 64, concat!(load!(3), store!("stp", 1))),
-    random!("mix-3:1-neon-random", R3W1, 128, 64, concat!(load!(2), store!("stp", 1))),
-    random!("mix-2:1-neon-random", R2W1, 128, 128, concat!(load!(2), store!("stp", 2))),
-    random!("store-neon-random", R1W1, 0, 256, store!("stp", 4)),
-    random!("nt-store-neon-random", NtWrite, 0, 256, store!("stnp", 4)),
-    random!("mix-3:1-nt-neon-random", R3W1Nt, 192, 64, concat!(load!(3), store!("stnp", 1))),
-    random!("mix-2:1-nt-neon-random", R2W1NtX1, 128, 64, concat!(load!(2), store!("stnp", 1))),
-    random!("mix-1:1-nt-neon-random", R1W1Nt, 128, 128, concat!(load!(2), store!("stnp", 2))),
+    row!("load-neon-random", AllReads, 256, 0, load!(4)),
+    row!("mix-9:1-neon-random", R9W1, 512, 64, concat!(load!(8), store!("stp", 1))),
+    row!("mix-4:1-neon-random", R4W1, 192, 64, concat!(load!(3), store!("stp", 1))),
+    row!("mix-3:1-neon-random", R3W1, 128, 64, concat!(load!(2), store!("stp", 1))),
+    row!("mix-2:1-neon-random", R2W1, 128, 128, concat!(load!(2), store!("stp", 2))),
+    row!("store-neon-random", R1W1, 0, 256, store!("stp", 4)),
+    row!("nt-store-neon-random", NtWrite, 0, 256, store!("stnp", 4)),
+    row!("mix-3:1-nt-neon-random", R3W1Nt, 192, 64, concat!(load!(3), store!("stnp", 1))),
+    row!("mix-2:1-nt-neon-random", R2W1NtX1, 128, 64, concat!(load!(2), store!("stnp", 1))),
+    row!("mix-1:1-nt-neon-random", R1W1Nt, 128, 128, concat!(load!(2), store!("stnp", 2))),
 ];

@@ -9,7 +9,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 /// NEON is part of every aarch64 Linux.
 pub(super) fn always() -> bool {
@@ -45,23 +46,23 @@ pub(super) const KERNELS: &[Kernel] = &[
             pairs!("0,64,128,192,256,320,384,448", "ldp q0, q1, [{a}, #\\line + \\part]"),
             "stp q4, q5, [{b}]\n stp q6, q7, [{b}, #32]\n add {a}, {a}, #512\n add {b}, {b}, #64\n")),
     kernel!("mix-4:1-neon", R4W1, Neon, always, streams [a = 0 read 192, b = 1 write 64],
-        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store!("stp", "0", "b", 64))),
+        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store_lines!("stp", "0", "b", 64))),
     kernel!("mix-3:1-neon", R3W1, Neon, always, streams [a = 0 read 128, b = 1 write 64],
-        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stp", "0", "b", 64))),
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store_lines!("stp", "0", "b", 64))),
     kernel!("mix-3:1-neon-x2", R3W1X2, Neon, always, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-        burst concat!(pairs!("0", ldp!("a", 64), ldp!("b", 64)), store!("stp", "0", "c", 64))),
+        burst concat!(pairs!("0", ldp!("a", 64), ldp!("b", 64)), store_lines!("stp", "0", "c", 64))),
     kernel!("mix-2:1-neon", R2W1, Neon, always, streams [a = 0 read 128, b = 1 write 128],
-        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stp", "0,64", "b", 128))),
-    kernel!("store-neon", R1W1, Neon, always, streams [a = 0 write 256], burst store!("stp", "0,64,128,192", "a", 256)),
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store_lines!("stp", "0,64", "b", 128))),
+    kernel!("store-neon", R1W1, Neon, always, streams [a = 0 write 256], burst store_lines!("stp", "0,64,128,192", "a", 256)),
     kernel!("store-neon-x2", R1W1, Neon, always, streams [a = 0 write 128, b = 1 write 128],
         burst lines!("0,64",
-            store!("stp", "\\line", "a", 128), store!("stp", "\\line", "b", 128))),
+            store_lines!("stp", "\\line", "a", 128), store_lines!("stp", "\\line", "b", 128))),
     kernel!("nt-store-neon", NtWrite, Neon, always, streams [a = 0 write 256],
-        burst store!("stnp", "0,64,128,192", "a", 256)),
+        burst store_lines!("stnp", "0,64,128,192", "a", 256)),
     kernel!("mix-3:1-nt-neon", R3W1Nt, Neon, always, streams [a = 0 read 192, b = 1 write 64],
-        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store!("stnp", "0", "b", 64))),
+        burst concat!(pairs!("0,64,128", ldp!("a", 192)), store_lines!("stnp", "0", "b", 64))),
     kernel!("mix-2:1-nt-neon", R2W1NtX1, Neon, always, streams [a = 0 read 128, b = 1 write 64],
-        burst concat!(pairs!("0,64", ldp!("a", 128)), store!("stnp", "0", "b", 64))),
+        burst concat!(pairs!("0,64", ldp!("a", 128)), store_lines!("stnp", "0", "b", 64))),
     // The sum needs both loads, as in STREAM's triad.
     kernel!("triad-nt-neon", R2W1Nt, Neon, always, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
         burst pairs!("0",

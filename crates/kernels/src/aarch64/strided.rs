@@ -8,7 +8,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 use super::stream::always;
 
@@ -27,21 +28,21 @@ macro_rules! store {
 }
 
 /// Loads the first 16 bytes of `$n` lines of stream `$s`.
-macro_rules! load_part {
+macro_rules! load_first {
     ($n:literal, $s:literal) => {
         times!($n, concat!("ldr q0, [{", $s, "}]\n add {", $s, "}, {", $s, "}, {stride}"))
     };
 }
 
 /// Stores the first 16 bytes of `$n` lines of stream `$s`.
-macro_rules! store_part {
+macro_rules! store_first {
     ($n:literal, $s:literal) => {
         times!($n, concat!("str q4, [{", $s, "}]\n add {", $s, "}, {", $s, "}, {stride}"))
     };
 }
 
 /// A kernel whose burst moves its pointers on by `{stride}` after each line.
-macro_rules! strided {
+macro_rules! row {
     ($name:literal, $mix:ident, $use:ident of $touched:expr, streams $streams:tt, burst $burst:expr) => {
         kernel!($name, $mix, Neon, always, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
@@ -49,43 +50,43 @@ macro_rules! strided {
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    strided!("load-neon-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
+    row!("load-neon-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
         burst load!(4, "a")),
-    strided!("mix-9:1-neon-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
+    row!("mix-9:1-neon-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
         burst concat!(load!(8, "a"), store!("stp", 1, "b"))),
-    strided!("mix-4:1-neon-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
+    row!("mix-4:1-neon-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
         burst concat!(load!(3, "a"), store!("stp", 1, "b"))),
-    strided!("mix-3:1-neon-strided", R3W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
+    row!("mix-3:1-neon-strided", R3W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
         burst concat!(load!(2, "a"), store!("stp", 1, "b"))),
-    strided!("mix-3:1-neon-x2-strided", R3W1X2, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+    row!("mix-3:1-neon-x2-strided", R3W1X2, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
         burst concat!(load!(1, "a"), load!(1, "b"), store!("stp", 1, "c"))),
-    strided!("mix-2:1-neon-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
+    row!("mix-2:1-neon-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!("stp", 2, "b"))),
-    strided!("store-neon-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
+    row!("store-neon-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
         burst store!("stp", 4, "a")),
-    strided!("nt-store-neon-strided", NtWrite, Whole of LINE, streams [a = 0 write 256],
+    row!("nt-store-neon-strided", NtWrite, Whole of LINE, streams [a = 0 write 256],
         burst store!("stnp", 4, "a")),
-    strided!("mix-3:1-nt-neon-strided", R3W1Nt, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
+    row!("mix-3:1-nt-neon-strided", R3W1Nt, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
         burst concat!(load!(3, "a"), store!("stnp", 1, "b"))),
-    strided!("mix-2:1-nt-neon-strided", R2W1NtX1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
+    row!("mix-2:1-nt-neon-strided", R2W1NtX1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
         burst concat!(load!(2, "a"), store!("stnp", 1, "b"))),
-    strided!("triad-nt-neon-strided", R2W1Nt, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+    row!("triad-nt-neon-strided", R2W1Nt, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
         burst concat!(
             parts!("0,32",
                 "ldp q0, q1, [{a}, #\\part]", "ldp q2, q3, [{b}, #\\part]",
                 "add v0.4s, v0.4s, v2.4s", "add v1.4s, v1.4s, v3.4s",
                 "stnp q0, q1, [{c}, #\\part]"),
             "add {a}, {a}, {stride}\n add {b}, {b}, {stride}\n add {c}, {c}, {stride}\n")),
-    strided!("copy-nt-neon-strided", R1W1Nt, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
+    row!("copy-nt-neon-strided", R1W1Nt, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst times!(2,
             parts!("0,32", "ldp q0, q1, [{a}, #\\part]", "stnp q0, q1, [{b}, #\\part]"),
             "add {a}, {a}, {stride}\n add {b}, {b}, {stride}\n")),
-    strided!("load-neon-part", AllReads, Part of 16, streams [a = 0 read 64],
-        burst load_part!(4, "a")),
-    strided!("mix-3:1-neon-part", R3W1, Part of 16, streams [a = 0 read 32, b = 1 write 16],
-        burst concat!(load_part!(2, "a"), store_part!(1, "b"))),
-    strided!("mix-2:1-neon-part", R2W1, Part of 16, streams [a = 0 read 32, b = 1 write 32],
-        burst concat!(load_part!(2, "a"), store_part!(2, "b"))),
-    strided!("store-neon-part", R1W1, Part of 16, streams [a = 0 write 64],
-        burst store_part!(4, "a")),
+    row!("load-neon-part", AllReads, Part of 16, streams [a = 0 read 64],
+        burst load_first!(4, "a")),
+    row!("mix-3:1-neon-part", R3W1, Part of 16, streams [a = 0 read 32, b = 1 write 16],
+        burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
+    row!("mix-2:1-neon-part", R2W1, Part of 16, streams [a = 0 read 32, b = 1 write 32],
+        burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
+    row!("store-neon-part", R1W1, Part of 16, streams [a = 0 write 64],
+        burst store_first!(4, "a")),
 ];

@@ -126,7 +126,7 @@ macro_rules! access {
 }
 
 /// Stores lines of stream `$s`, of which a burst has `$bytes` bytes.
-macro_rules! store {
+macro_rules! store_lines {
     ($lines:literal, $s:literal, $bytes:literal) => {
         lines!($lines, line_by!("sd", concat!($bytes, " * \\burst + \\line"), concat!("{", $s, "}")))
     };

@@ -7,7 +7,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 use super::stream::always;
 
@@ -19,7 +20,7 @@ macro_rules! xor {
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    // The line to begin with is the sum so far.
+    // The stored line starts as the sum so far.
     kernel!("xor-scalar", AllReads, Scalar, always, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
         burst lines!("0,64,128,192",
             xor!("t1", 0), xor!("t2", 8), xor!("t3", 16), xor!("t4", 24), xor!("t5", 32), xor!("t6", 40), xor!("a6", 48), xor!("a7", 56)),

@@ -6,7 +6,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 use crate::order::STEP_LINES;
 
 use super::stream::always;
@@ -40,7 +41,7 @@ macro_rules! store {
 }
 
 /// A kernel over one window, of which a burst reads and writes so many bytes.
-macro_rules! random {
+macro_rules! row {
     ($name:literal, $mix:ident, $read:literal, $write:literal, $burst:expr) => {
         kernel!($name, $mix, Scalar, always, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
             burst concat!($burst, turn!()), finish "", operands(walk) [
@@ -52,10 +53,10 @@ macro_rules! random {
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    random!("load-scalar-random", AllReads, 256, 0, load!(4)),
-    random!("mix-9:1-scalar-random", R9W1, 512, 64, concat!(load!(8), store!(1))),
-    random!("mix-4:1-scalar-random", R4W1, 192, 64, concat!(load!(3), store!(1))),
-    random!("mix-3:1-scalar-random", R3W1, 128, 64, concat!(load!(2), store!(1))),
-    random!("mix-2:1-scalar-random", R2W1, 128, 128, concat!(load!(2), store!(2))),
-    random!("store-scalar-random", R1W1, 0, 256, store!(4)),
+    row!("load-scalar-random", AllReads, 256, 0, load!(4)),
+    row!("mix-9:1-scalar-random", R9W1, 512, 64, concat!(load!(8), store!(1))),
+    row!("mix-4:1-scalar-random", R4W1, 192, 64, concat!(load!(3), store!(1))),
+    row!("mix-3:1-scalar-random", R3W1, 128, 64, concat!(load!(2), store!(1))),
+    row!("mix-2:1-scalar-random", R2W1, 128, 128, concat!(load!(2), store!(2))),
+    row!("store-scalar-random", R1W1, 0, 256, store!(4)),
 ];

@@ -7,7 +7,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 /// These instructions are part of every riscv64 Linux.
 pub(super) fn always() -> bool {
@@ -27,14 +28,14 @@ pub(super) const KERNELS: &[Kernel] = &[
             line_by!("sd", "{b}"), "addi {a}, {a}, 512\n addi {b}, {b}, 64\n"),
         finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
     kernel!("mix-4:1-scalar", R4W1, streams [a = 0 read 192, b = 1 write 64],
-        burst concat!(words!("0,64,128", access!("ld t0", "a", 192)), store!("0", "b", 64))),
+        burst concat!(words!("0,64,128", access!("ld t0", "a", 192)), store_lines!("0", "b", 64))),
     kernel!("mix-3:1-scalar", R3W1, streams [a = 0 read 128, b = 1 write 64],
-        burst concat!(words!("0,64", access!("ld t0", "a", 128)), store!("0", "b", 64))),
+        burst concat!(words!("0,64", access!("ld t0", "a", 128)), store_lines!("0", "b", 64))),
     kernel!("mix-3:1-scalar-x2", R3W1X2, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-        burst concat!(words!("0", access!("ld t0", "a", 64), access!("ld t0", "b", 64)), store!("0", "c", 64))),
+        burst concat!(words!("0", access!("ld t0", "a", 64), access!("ld t0", "b", 64)), store_lines!("0", "c", 64))),
     kernel!("mix-2:1-scalar", R2W1, streams [a = 0 read 128, b = 1 write 128],
-        burst concat!(words!("0,64", access!("ld t0", "a", 128)), store!("0,64", "b", 128))),
-    kernel!("store-scalar", R1W1, streams [a = 0 write 256], burst store!("0,64,128,192", "a", 256)),
+        burst concat!(words!("0,64", access!("ld t0", "a", 128)), store_lines!("0,64", "b", 128))),
+    kernel!("store-scalar", R1W1, streams [a = 0 write 256], burst store_lines!("0,64,128,192", "a", 256)),
     kernel!("copy-scalar", Copy, streams [a = 0 read 128, b = 1 write 128],
         burst words!("0,64", access!("ld t0", "a", 128), access!("sd t0", "b", 128))),
 ];

@@ -6,7 +6,8 @@ use std::arch::asm;
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
 use super::stream::always;
 
@@ -25,21 +26,21 @@ macro_rules! store {
 }
 
 /// Loads the first 8 bytes of `$n` lines of stream `$s`.
-macro_rules! load_part {
+macro_rules! load_first {
     ($n:literal, $s:literal) => {
         times!($n, concat!("ld t0, 0({", $s, "})\n add {", $s, "}, {", $s, "}, {stride}"))
     };
 }
 
 /// Stores the first 8 bytes of `$n` lines of stream `$s`.
-macro_rules! store_part {
+macro_rules! store_first {
     ($n:literal, $s:literal) => {
         times!($n, concat!("sd t1, 0({", $s, "})\n add {", $s, "}, {", $s, "}, {stride}"))
     };
 }
 
 /// A kernel whose burst moves its pointers on by `{stride}` after each line.
-macro_rules! strided {
+macro_rules! row {
     ($name:literal, $mix:ident, $use:ident of $touched:expr, streams $streams:tt, burst $burst:expr) => {
         kernel!($name, $mix, Scalar, always, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
@@ -47,26 +48,26 @@ macro_rules! strided {
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    strided!("load-scalar-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
+    row!("load-scalar-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
         burst load!(4, "a")),
-    strided!("mix-9:1-scalar-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
+    row!("mix-9:1-scalar-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
         burst concat!(load!(8, "a"), store!(1, "b"))),
-    strided!("mix-4:1-scalar-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
+    row!("mix-4:1-scalar-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
         burst concat!(load!(3, "a"), store!(1, "b"))),
-    strided!("mix-3:1-scalar-strided", R3W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
+    row!("mix-3:1-scalar-strided", R3W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
         burst concat!(load!(2, "a"), store!(1, "b"))),
-    strided!("mix-3:1-scalar-x2-strided", R3W1X2, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+    row!("mix-3:1-scalar-x2-strided", R3W1X2, Whole of LINE, streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
         burst concat!(load!(1, "a"), load!(1, "b"), store!(1, "c"))),
-    strided!("mix-2:1-scalar-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
+    row!("mix-2:1-scalar-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!(2, "b"))),
-    strided!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
+    row!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
         burst store!(4, "a")),
-    strided!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32],
-        burst load_part!(4, "a")),
-    strided!("mix-3:1-scalar-part", R3W1, Part of 8, streams [a = 0 read 16, b = 1 write 8],
-        burst concat!(load_part!(2, "a"), store_part!(1, "b"))),
-    strided!("mix-2:1-scalar-part", R2W1, Part of 8, streams [a = 0 read 16, b = 1 write 16],
-        burst concat!(load_part!(2, "a"), store_part!(2, "b"))),
-    strided!("store-scalar-part", R1W1, Part of 8, streams [a = 0 write 32],
-        burst store_part!(4, "a")),
+    row!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32],
+        burst load_first!(4, "a")),
+    row!("mix-3:1-scalar-part", R3W1, Part of 8, streams [a = 0 read 16, b = 1 write 8],
+        burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
+    row!("mix-2:1-scalar-part", R2W1, Part of 8, streams [a = 0 read 16, b = 1 write 16],
+        burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
+    row!("store-scalar-part", R1W1, Part of 8, streams [a = 0 write 32],
+        burst store_first!(4, "a")),
 ];

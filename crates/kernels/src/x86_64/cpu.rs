@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
-/// CPUID bits that the functions here depend on. Asking costs a VM exit in a virtual machine, so they are asked once.
+/// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
 struct Features {
     clflush_optimized: bool,
     clwb: bool,
@@ -23,7 +23,7 @@ fn leaf(number: u32) -> Option<CpuidResult> {
     let range = number & 0xFFFF_0000;
     // SAFETY: every x86-64 CPU has CPUID.
     let last = unsafe { __cpuid(range) }.eax;
-    // SAFETY: as above.
+    // SAFETY: every x86-64 CPU has CPUID, and a leaf that it lacks returns zeros or other leaves' data.
     (last >= number && last & 0xFFFF_0000 == range).then(|| unsafe { __cpuid_count(number, 0) })
 }
 
@@ -50,9 +50,8 @@ pub(crate) fn counter_frequency() -> Option<f64> {
     hypervisor_tsc_hz().or_else(crystal_tsc_hz)
 }
 
-/// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It comes before
-/// leaf 15h, which
-/// may describe the host.
+/// CPUID 4000_0010h: EAX is the guest's TSC frequency in kHz. VMware defined the leaf; KVM-based monitors provide it. It is preferred
+/// to leaf 15h, which may describe the host.
 fn hypervisor_tsc_hz() -> Option<f64> {
     let virtual_machine = leaf(1)?.ecx & (1 << 31) != 0;
     if !virtual_machine {

@@ -1,43 +1,101 @@
-//! x86-64: the frame of every vector kernel, and the widths that the lists of kernels are made for.
+//! x86-64: the widths of vector registers, and the frame of every vector kernel.
+//!
+//! Each width is a macro that answers by name: `$width!(mov)` is its move instruction. Register 0 takes what is loaded. Registers 1, 2 …
+//! hold the line that is stored: they are the line's slots, and slot n is stored to part n of a line.
+//!
+//! A kernel uses vector instructions of its width only, so the upper halves of registers never have to be merged. `clean` zeroes them at
+//! the end; without it, later SSE code would be slow.
 
-/// A list of kernels for each width: `SSE2`, `AVX2` and `AVX512`, by calling `$list!` with what differs.
-///
-/// `parts` are the offsets of a line's parts, `slots` count them from 1. Register 0 takes what is loaded; registers 1, 2 … hold the
-/// line that is stored, so part n of a line is stored from the register that its slot names.
-///
-/// Nothing but vector instructions of the width is used, so that upper halves of registers never have to be merged; `clean`
-/// zeroes them at the end, without which later SSE code would be slow.
-#[rustfmt::skip] // It would put every word on a line of its own.
-macro_rules! widths {
-    ($list:ident) => {
-        $list!(SSE2, "sse2", Sse2, || true, parts "0,16,32,48", slots ("1,2,3,4", 16, "xmm"), loaded "xmm0",
-            move "movdqa ", non_temporal "movntdq ", add "paddd ", xor "pxor xmm\\slot, ", clean "");
-        // The detection includes that the operating system saves the registers.
-        $list!(AVX2, "avx2", Avx2, || std::arch::is_x86_feature_detected!("avx2"), parts "0,32", slots ("1,2", 32, "ymm"), loaded "ymm0",
-            move "vmovdqa ", non_temporal "vmovntdq ", add "vpaddd ymm0, ", xor "vpxor ymm\\slot, ymm\\slot, ", clean "vzeroupper\n");
-        $list!(AVX512, "avx512", Avx512, || std::arch::is_x86_feature_detected!("avx512f"), parts "0", slots ("1", 64, "zmm"), loaded "zmm0",
-            move "vmovdqa64 ", non_temporal "vmovntdq ", add "vpaddd zmm0, ", xor "vpxorq zmm\\slot, zmm\\slot, ", clean "vzeroupper\n");
+/// 128 bits: part of every x86-64.
+#[rustfmt::skip] // It would put every word on three lines.
+macro_rules! sse2 {
+    (name) => { "sse2" };
+    (width) => { Width::Sse2 };
+    (supported) => { || true };
+    (bytes) => { 16 };
+    (parts) => { "0,16,32,48" };
+    (slots) => { "1,2,3,4" };
+    (register) => { "xmm" };
+    (mov) => { "movdqa " };
+    (nt_mov) => { "movntdq " };
+    (add) => { "paddd xmm0, " };
+    (xor) => { "pxor xmm\\slot, " };
+    (clean) => { "" };
+}
+
+/// 256 bits. The detection includes that the operating system saves the registers.
+#[rustfmt::skip]
+macro_rules! avx2 {
+    (name) => { "avx2" };
+    (width) => { Width::Avx2 };
+    (supported) => { || std::arch::is_x86_feature_detected!("avx2") };
+    (bytes) => { 32 };
+    (parts) => { "0,32" };
+    (slots) => { "1,2" };
+    (register) => { "ymm" };
+    (mov) => { "vmovdqa " };
+    (nt_mov) => { "vmovntdq " };
+    (add) => { "vpaddd ymm0, ymm0, " };
+    (xor) => { "vpxor ymm\\slot, ymm\\slot, " };
+    (clean) => { "vzeroupper\n" };
+}
+
+/// 512 bits: a whole line.
+#[rustfmt::skip]
+macro_rules! avx512 {
+    (name) => { "avx512" };
+    (width) => { Width::Avx512 };
+    (supported) => { || std::arch::is_x86_feature_detected!("avx512f") };
+    (bytes) => { 64 };
+    (parts) => { "0" };
+    (slots) => { "1" };
+    (register) => { "zmm" };
+    (mov) => { "vmovdqa64 " };
+    (nt_mov) => { "vmovntdq " };
+    (add) => { "vpaddd zmm0, zmm0, " };
+    (xor) => { "vpxorq zmm\\slot, zmm\\slot, " };
+    (clean) => { "vzeroupper\n" };
+}
+
+/// Loads from the address `$place` to register 0.
+macro_rules! load_part {
+    ($width:ident, $place:expr) => {
+        concat!($width!(mov), $width!(register), "0, [", $place, "]")
     };
 }
 
-/// Moves the slots of the line at `$place` by `$op`, from memory to their registers.
-macro_rules! to_slots {
-    ($op:literal, ($slots:literal, $size:literal, $register:literal), $place:expr) => {
-        concat!(".irp slot,", $slots, "\n", $op, $register, "\\slot, [", $place, " + ", $size, " * \\slot - ", $size, "]\n.endr\n")
+/// Stores register 0, which was loaded, by `$mov` to the address `$place`.
+macro_rules! store_loaded {
+    ($width:ident, $mov:ident, $place:expr) => {
+        concat!($width!($mov), "[", $place, "], ", $width!(register), "0")
     };
 }
 
-/// Moves the slots of the line at `$place` by `$op`, from their registers to memory.
-macro_rules! from_slots {
-    ($op:literal, ($slots:literal, $size:literal, $register:literal), $place:expr) => {
-        concat!(".irp slot,", $slots, "\n", $op, "[", $place, " + ", $size, " * \\slot - ", $size, "], ", $register, "\\slot\n.endr\n")
+/// The address, from `$place` on, of the slot that is counted.
+macro_rules! slot_at {
+    ($width:ident, $place:expr) => {
+        concat!("[", $place, " + ", $width!(bytes), " * \\slot - ", $width!(bytes), "]")
     };
 }
 
-/// `{line}` to the registers from which lines are stored.
-macro_rules! stored {
-    ($op:literal, $slots:tt) => {
-        to_slots!($op, $slots, "{line}")
+/// The instruction `$op` for each slot.
+macro_rules! slots {
+    ($width:ident, $op:expr) => {
+        concat!(".irp slot,", $width!(slots), "\n", $op, "\n.endr\n")
+    };
+}
+
+/// Loads the line at `$place` to the slots.
+macro_rules! load_slots {
+    ($width:ident, $place:expr) => {
+        slots!($width, concat!($width!(mov), $width!(register), "\\slot, ", slot_at!($width, $place)))
+    };
+}
+
+/// Stores the slots by `$mov` to the line at `$place`.
+macro_rules! store_slots {
+    ($width:ident, $mov:ident, $place:expr) => {
+        slots!($width, concat!($width!($mov), slot_at!($width, $place), ", ", $width!(register), "\\slot"))
     };
 }
 
@@ -48,10 +106,24 @@ macro_rules! line_at {
     };
 }
 
-/// The operand of stream `$s`, of which a burst has `$bytes` bytes, of the part, line and burst that are counted.
-macro_rules! at {
+/// The same, of the part of a line that is counted.
+macro_rules! part_at {
     ($s:literal, $bytes:literal) => {
-        concat!("[", line_at!($s, $bytes), " + \\part]")
+        concat!(line_at!($s, $bytes), " + \\part")
+    };
+}
+
+/// Loads lines of stream `$s`, of which a burst has `$bytes` bytes.
+macro_rules! load_lines {
+    ($width:ident, $lines:literal, $s:literal, $bytes:literal) => {
+        each!($lines, $width!(parts), load_part!($width, part_at!($s, $bytes)))
+    };
+}
+
+/// Stores lines of stream `$s`, of which a burst has `$bytes` bytes, by `$mov`; `$then` comes after each.
+macro_rules! store_lines {
+    ($width:ident, $mov:ident, $lines:literal, $s:literal, $bytes:literal $(, $then:expr)?) => {
+        lines!($lines, store_slots!($width, $mov, line_at!($s, $bytes)) $(, $then)?)
     };
 }
 
@@ -67,24 +139,18 @@ macro_rules! advance {
 }
 
 /// A kernel from the text of its burst. `streams` gives each stream's operand name, pointer, direction and bytes per burst;
-/// `prepare` and `finish` come before and after the loop. The operand `{line}` is where `prepare` finds the line that is stored.
+/// `finish` comes after the loop, and before `clean`. The slots begin with the line at the operand `{line}`.
 macro_rules! kernel {
-    // Whole lines, one after the other.
-    ($name:expr, $mix:ident, $width:ident, $supported:expr, streams $streams:tt,
-     prepare $prepare:expr, burst $burst:expr, finish $finish:expr) => {
-        kernel!($name, $mix, $width, $supported, form Sequential Whole of LINE, streams $streams, advance fixed,
-            prepare $prepare, burst $burst, finish $finish, operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
-    };
     ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
      streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
-     prepare $prepare:expr, burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
+     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
         unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
             // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
             unsafe {
                 core::arch::asm!(
                     "test {n}, {n}",
                     "jz 3f",
-                    $prepare,
+                    load_slots!($width, "{line}"),
                     ".p2align 6",
                     "2:",
                     ".irp burst,0,1,2,3",
@@ -93,7 +159,7 @@ macro_rules! kernel {
                     $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
                     "sub {n}, 1",
                     "jnz 2b",
-                    $finish,
+                    concat!($finish, $width!(clean)),
                     "3:",
                     n = inout(reg) steps => _,
                     $($s = inout(reg) $walk.streams[$index] => _,)+
@@ -112,7 +178,7 @@ macro_rules! kernel {
                 core::arch::asm!(
                     "test {n}, {n}",
                     "jz 5f",
-                    $prepare,
+                    load_slots!($width, "{line}"),
                     ".p2align 6",
                     "2:",
                     ".irp burst,0",
@@ -130,7 +196,7 @@ macro_rules! kernel {
                     $(concat!("add {", stringify!($s), "}, {count}"),)+
                     "sub {n}, {one}",
                     "jnz 2b",
-                    $finish,
+                    concat!($finish, $width!(clean)),
                     "5:",
                     n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
                     $($s = inout(reg) $walk.streams[$index] => _,)+
@@ -147,7 +213,7 @@ macro_rules! kernel {
         Kernel {
             name: $name,
             mix: Mix::$mix,
-            width: Width::$width,
+            width: $width!(width),
             form: Form { access: Access::$order, line: LineUse::$use },
             streams: STREAMS,
             touched: $touched,

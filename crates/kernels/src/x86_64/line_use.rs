@@ -4,110 +4,64 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines, joined, total};
+use crate::line::LINE;
 
 use super::cpu;
 
-/// Combines the slots of the line at `$place` with their registers.
-macro_rules! xor_slots {
-    ($op:literal, ($slots:literal, $size:literal, $register:literal), $place:expr) => {
-        concat!(".irp slot,", $slots, "\n", $op, "[", $place, " + ", $size, " * \\slot - ", $size, "]\n.endr\n")
+/// Stores lines of stream `$s`, of which a burst has `$bytes` bytes, and writes each back by `$instruction`.
+macro_rules! store_back {
+    ($width:ident, $instruction:literal, $lines:literal, $s:literal, $bytes:literal) => {
+        store_lines!($width, mov, $lines, $s, $bytes, concat!($instruction, " [", line_at!($s, $bytes), "]"))
     };
 }
 
-/// Kernels of one width.
-pub(super) const PER_WIDTH: usize = 11;
+/// A kernel that stores lines by `store_back!`.
+macro_rules! written_back {
+    ($width:ident, $name:literal, $mix:ident, $instruction:literal, $has:ident, $streams:tt, $burst:expr) => {
+        kernel!(concat!($name, "-", $width!(name), "-", $instruction), $mix, $width, || cpu::$has() && ($width!(supported))(),
+            form Sequential WrittenBack of LINE, streams $streams, advance fixed, burst $burst, finish "sfence\n",
+            operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
+    };
+}
+
+/// Every mix that stores lines, written back by one instruction.
+#[rustfmt::skip] // It cannot indent calls inside a list.
+macro_rules! each_mix {
+    ($w:ident, $back:literal, $has:ident) => {
+        [
+            written_back!($w, "mix-9:1", R9W1, $back, $has, [a = 0 read 512, b = 1 write 64],
+                concat!(load_lines!($w, "0,64,128,192,256,320,384,448", "a", 512), store_back!($w, $back, "0", "b", 64))),
+            written_back!($w, "mix-4:1", R4W1, $back, $has, [a = 0 read 192, b = 1 write 64],
+                concat!(load_lines!($w, "0,64,128", "a", 192), store_back!($w, $back, "0", "b", 64))),
+            written_back!($w, "mix-3:1", R3W1, $back, $has, [a = 0 read 128, b = 1 write 64],
+                concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0", "b", 64))),
+            written_back!($w, "mix-2:1", R2W1, $back, $has, [a = 0 read 128, b = 1 write 128],
+                concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0,64", "b", 128))),
+            written_back!($w, "store", R1W1, $back, $has, [a = 0 write 256], store_back!($w, $back, "0,64,128,192", "a", 256)),
+        ]
+    };
+}
+
+/// Checksums: the slots hold the sum so far, so it is the line to begin with.
+macro_rules! checked {
+    ($w:ident) => {
+        [kernel!(concat!("xor-", $w!(name)), AllReads, $w, $w!(supported), form Sequential Checked of LINE,
+            streams [a = 0 read 256], advance fixed,
+            burst lines!("0,64,128,192", slots!($w, concat!($w!(xor), slot_at!($w, line_at!("a", 256))))),
+            finish store_slots!($w, mov, "{line}"),
+            operands(walk) [line = in(reg) &raw mut walk.sum,])]
+    };
+}
 
 /// Every kernel of one width.
-#[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! line_use {
-    ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, slots $slots:tt, loaded $loaded:literal,
-     move $mov:literal, non_temporal $nt:literal, add $add:literal, xor $xor:literal, clean $clean:literal) => {
-        pub(super) const $list: [Kernel; PER_WIDTH] = [
-            kernel!(concat!("mix-9:1-", $suffix, "-clwb"), R9W1, $width, || cpu::has_clwb() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 512, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128,192,256,320,384,448", $parts, concat!($mov, $loaded, ", ", at!("a", 512))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clwb [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-4:1-", $suffix, "-clwb"), R4W1, $width, || cpu::has_clwb() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 192, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128", $parts, concat!($mov, $loaded, ", ", at!("a", 192))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clwb [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-3:1-", $suffix, "-clwb"), R3W1, $width, || cpu::has_clwb() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 128, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clwb [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-2:1-", $suffix, "-clwb"), R2W1, $width, || cpu::has_clwb() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 128, b = 1 write 128], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0,64", from_slots!($mov, $slots, line_at!("b", 128)), concat!("clwb [", line_at!("b", 128), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("store-", $suffix, "-clwb"), R1W1, $width, || cpu::has_clwb() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 write 256], advance fixed,
-                prepare stored!($mov, $slots),
-                burst lines!("0,64,128,192", from_slots!($mov, $slots, line_at!("a", 256)), concat!("clwb [", line_at!("a", 256), "]")),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-9:1-", $suffix, "-clflushopt"), R9W1, $width, || cpu::has_clflushopt() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 512, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128,192,256,320,384,448", $parts, concat!($mov, $loaded, ", ", at!("a", 512))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clflushopt [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-4:1-", $suffix, "-clflushopt"), R4W1, $width, || cpu::has_clflushopt() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 192, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128", $parts, concat!($mov, $loaded, ", ", at!("a", 192))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clflushopt [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-3:1-", $suffix, "-clflushopt"), R3W1, $width, || cpu::has_clflushopt() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 128, b = 1 write 64], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)), concat!("clflushopt [", line_at!("b", 64), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("mix-2:1-", $suffix, "-clflushopt"), R2W1, $width, || cpu::has_clflushopt() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 read 128, b = 1 write 128], advance fixed,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0,64", from_slots!($mov, $slots, line_at!("b", 128)), concat!("clflushopt [", line_at!("b", 128), "]"))),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("store-", $suffix, "-clflushopt"), R1W1, $width, || cpu::has_clflushopt() && ($supported)(), form Sequential WrittenBack of LINE,
-                streams [a = 0 write 256], advance fixed,
-                prepare stored!($mov, $slots),
-                burst lines!("0,64,128,192", from_slots!($mov, $slots, line_at!("a", 256)), concat!("clflushopt [", line_at!("a", 256), "]")),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),]),
-            kernel!(concat!("xor-", $suffix), AllReads, $width, $supported, form Sequential Checked of LINE,
-                streams [a = 0 read 256], advance fixed,
-                prepare to_slots!($mov, $slots, "{sum}"),
-                burst lines!("0,64,128,192", xor_slots!($xor, $slots, line_at!("a", 256))),
-                finish concat!(from_slots!($mov, $slots, "{sum}"), $clean),
-                operands(walk) [sum = in(reg) &raw mut walk.sum,]),
-        ];
-    };
+    ($w:ident) => {{
+        const LISTS: &[&[Kernel]] = &[&each_mix!($w, "clwb", has_clwb), &each_mix!($w, "clflushopt", has_clflushopt), &checked!($w)];
+        joined::<{ total(LISTS) }>(LISTS)
+    }};
 }
 
-widths!(line_use);
+pub(super) const SSE2: &[Kernel] = &line_use!(sse2);
+pub(super) const AVX2: &[Kernel] = &line_use!(avx2);
+pub(super) const AVX512: &[Kernel] = &line_use!(avx512);

@@ -4,7 +4,8 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 use crate::order::STEP_LINES;
 
 /// The next line's offset in the window to `{line}`, which held the line to store until that was in registers. `\line` is the offset of
@@ -22,11 +23,26 @@ macro_rules! turn {
     };
 }
 
-/// A kernel whose burst takes its lines from an order; `advance own`, because a window stays where it is.
-macro_rules! random_kernel {
-    ($name:expr, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, prepare $prepare:expr, burst $burst:expr, finish $finish:expr) => {
-        kernel!($name, $mix, $width, $supported, form Random Whole of LINE, streams $streams, advance own,
-            prepare $prepare, burst $burst, finish $finish,
+/// Loads the next lines, whose entries have these offsets.
+macro_rules! load {
+    ($width:ident, $entries:literal) => {
+        lines!($entries, next!(), parts!($width!(parts), load_part!($width, "{a} + {line} + \\part")))
+    };
+}
+
+/// Stores the next lines, whose entries have these offsets, by `$mov`.
+macro_rules! store {
+    ($width:ident, $mov:ident, $entries:literal) => {
+        lines!($entries, next!(), store_slots!($width, $mov, "{a} + {line}"))
+    };
+}
+
+/// A kernel over one window, of which a burst of `$lines` lines reads and writes so many bytes. `advance own`, because a window stays
+/// where it is.
+macro_rules! row {
+    ($width:ident, $name:literal, $mix:ident, $traffic:tt, $lines:literal, $burst:expr $(, $finish:literal)?) => {
+        kernel!(concat!($name, "-", $width!(name), "-random"), $mix, $width, $width!(supported), form Random Whole of LINE,
+            streams [a = 0 both $traffic], advance own, burst concat!($burst, turn!($lines)), finish concat!($($finish)?),
             operands(walk) [
                 line = inout(reg) std::ptr::from_ref(walk.stored) => _, end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
                 at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,
@@ -35,94 +51,25 @@ macro_rules! random_kernel {
     };
 }
 
-/// Kernels of one width.
-pub(super) const PER_WIDTH: usize = 10;
-
 /// Every kernel of one width.
 #[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! random {
-    ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, slots $slots:tt, loaded $loaded:literal,
-     move $mov:literal, non_temporal $nt:literal, add $add:literal, xor $xor:literal, clean $clean:literal) => {
-        pub(super) const $list: [Kernel; PER_WIDTH] = [
-            random_kernel!(concat!("load-", $suffix, "-random"), AllReads, $width, $supported,
-                streams [a = 0 both (256, 0)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16,24", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    turn!(4)),
-                finish $clean),
-            random_kernel!(concat!("mix-9:1-", $suffix, "-random"), R9W1, $width, $supported,
-                streams [a = 0 both (512, 64)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16,24,32,40,48,56", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("64", next!(), from_slots!($mov, $slots, "{a} + {line}")),
-                    turn!(9)),
-                finish $clean),
-            random_kernel!(concat!("mix-4:1-", $suffix, "-random"), R4W1, $width, $supported,
-                streams [a = 0 both (192, 64)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish $clean),
-            random_kernel!(concat!("mix-3:1-", $suffix, "-random"), R3W1, $width, $supported,
-                streams [a = 0 both (128, 64)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("16", next!(), from_slots!($mov, $slots, "{a} + {line}")),
-                    turn!(3)),
-                finish $clean),
-            random_kernel!(concat!("mix-2:1-", $suffix, "-random"), R2W1, $width, $supported,
-                streams [a = 0 both (128, 128)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("16,24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish $clean),
-            random_kernel!(concat!("store-", $suffix, "-random"), R1W1, $width, $supported,
-                streams [a = 0 both (0, 256)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16,24", next!(), from_slots!($mov, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish $clean),
-            random_kernel!(concat!("nt-store-", $suffix, "-random"), NtWrite, $width, $supported,
-                streams [a = 0 both (0, 256)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16,24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish concat!("sfence\n", $clean)),
-            random_kernel!(concat!("mix-3:1-nt-", $suffix, "-random"), R3W1Nt, $width, $supported,
-                streams [a = 0 both (192, 64)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8,16", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish concat!("sfence\n", $clean)),
-            random_kernel!(concat!("mix-2:1-nt-", $suffix, "-random"), R2W1NtX1, $width, $supported,
-                streams [a = 0 both (128, 64)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("16", next!(), from_slots!($nt, $slots, "{a} + {line}")),
-                    turn!(3)),
-                finish concat!("sfence\n", $clean)),
-            random_kernel!(concat!("mix-1:1-nt-", $suffix, "-random"), R1W1Nt, $width, $supported,
-                streams [a = 0 both (128, 128)],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    lines!("0,8", next!(), parts!($parts, concat!($mov, $loaded, ", [{a} + {line} + \\part]"))),
-                    lines!("16,24", next!(), from_slots!($nt, $slots, "{a} + {line}")),
-                    turn!(4)),
-                finish concat!("sfence\n", $clean)),
-        ];
+    ($w:ident) => {
+        [
+            row!($w, "load", AllReads, (256, 0), 4, load!($w, "0,8,16,24")),
+            row!($w, "mix-9:1", R9W1, (512, 64), 9, concat!(load!($w, "0,8,16,24,32,40,48,56"), store!($w, mov, "64"))),
+            row!($w, "mix-4:1", R4W1, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, mov, "24"))),
+            row!($w, "mix-3:1", R3W1, (128, 64), 3, concat!(load!($w, "0,8"), store!($w, mov, "16"))),
+            row!($w, "mix-2:1", R2W1, (128, 128), 4, concat!(load!($w, "0,8"), store!($w, mov, "16,24"))),
+            row!($w, "store", R1W1, (0, 256), 4, store!($w, mov, "0,8,16,24")),
+            row!($w, "nt-store", NtWrite, (0, 256), 4, store!($w, nt_mov, "0,8,16,24"), "sfence\n"),
+            row!($w, "mix-3:1-nt", R3W1Nt, (192, 64), 4, concat!(load!($w, "0,8,16"), store!($w, nt_mov, "24")), "sfence\n"),
+            row!($w, "mix-2:1-nt", R2W1NtX1, (128, 64), 3, concat!(load!($w, "0,8"), store!($w, nt_mov, "16")), "sfence\n"),
+            row!($w, "mix-1:1-nt", R1W1Nt, (128, 128), 4, concat!(load!($w, "0,8"), store!($w, nt_mov, "16,24")), "sfence\n"),
+        ]
     };
 }
 
-widths!(random);
+pub(super) const SSE2: &[Kernel] = &random!(sse2);
+pub(super) const AVX2: &[Kernel] = &random!(avx2);
+pub(super) const AVX512: &[Kernel] = &random!(avx512);

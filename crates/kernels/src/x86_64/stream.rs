@@ -4,132 +4,74 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
-/// Kernels of one width.
-pub(super) const PER_WIDTH: usize = 17;
+/// A kernel that visits every line, one after the other. Its name has the width in the middle.
+macro_rules! row {
+    ($width:ident, $head:literal $($tail:literal)?, $mix:ident, $streams:tt, $burst:expr $(, $finish:literal)?) => {
+        kernel!(concat!($head, "-", $width!(name) $(, $tail)?), $mix, $width, $width!(supported), form Sequential Whole of LINE,
+            streams $streams, advance fixed, burst $burst, finish concat!($($finish)?),
+            operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
+    };
+}
 
 /// Every kernel of one width.
 #[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! sequential {
-    ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, slots $slots:tt, loaded $loaded:literal,
-     move $mov:literal, non_temporal $nt:literal, add $add:literal, xor $xor:literal, clean $clean:literal) => {
-        pub(super) const $list: [Kernel; PER_WIDTH] = [
-            kernel!(concat!("load-", $suffix), AllReads, $width, $supported,
-                streams [a = 0 read 256],
-                prepare stored!($mov, $slots),
-                burst each!("0,64,128,192", $parts, concat!($mov, $loaded, ", ", at!("a", 256))),
-                finish $clean),
+    ($w:ident) => {
+        [
+            row!($w, "load", AllReads, [a = 0 read 256], load_lines!($w, "0,64,128,192", "a", 256)),
             // Two and four streams: more pages open at once, more streams for the prefetchers to follow.
-            kernel!(concat!("load-", $suffix, "-x2"), AllReads, $width, $supported,
-                streams [a = 0 read 128, b = 1 read 128],
-                prepare stored!($mov, $slots),
-                burst each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128)), concat!($mov, $loaded, ", ", at!("b", 128))),
-                finish $clean),
-            kernel!(concat!("load-", $suffix, "-x4"), AllReads, $width, $supported,
-                streams [a = 0 read 64, b = 1 read 64, c = 2 read 64, d = 3 read 64],
-                prepare stored!($mov, $slots),
-                burst each!("0", $parts,
-                    concat!($mov, $loaded, ", ", at!("a", 64)), concat!($mov, $loaded, ", ", at!("b", 64)),
-                    concat!($mov, $loaded, ", ", at!("c", 64)), concat!($mov, $loaded, ", ", at!("d", 64))),
-                finish $clean),
+            row!($w, "load" "-x2", AllReads, [a = 0 read 128, b = 1 read 128],
+                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), load_part!($w, part_at!("b", 128)))),
+            row!($w, "load" "-x4", AllReads, [a = 0 read 64, b = 1 read 64, c = 2 read 64, d = 3 read 64],
+                each!("0", $w!(parts),
+                    load_part!($w, part_at!("a", 64)), load_part!($w, part_at!("b", 64)),
+                    load_part!($w, part_at!("c", 64)), load_part!($w, part_at!("d", 64)))),
             // A prefetch beyond the stream's end is harmless: it never faults.
-            kernel!(concat!("load-", $suffix, "-prefetch"), AllReads, $width, $supported,
-                streams [a = 0 read 256],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128,192", "4096", concat!("prefetcht0 ", at!("a", 256))),
-                    each!("0,64,128,192", $parts, concat!($mov, $loaded, ", ", at!("a", 256)))),
-                finish $clean),
-            kernel!(concat!("mix-9:1-", $suffix), R9W1, $width, $supported,
-                streams [a = 0 read 512, b = 1 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128,192,256,320,384,448", $parts, concat!($mov, $loaded, ", ", at!("a", 512))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)))),
-                finish $clean),
-            kernel!(concat!("mix-4:1-", $suffix), R4W1, $width, $supported,
-                streams [a = 0 read 192, b = 1 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128", $parts, concat!($mov, $loaded, ", ", at!("a", 192))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)))),
-                finish $clean),
-            kernel!(concat!("mix-3:1-", $suffix), R3W1, $width, $supported,
-                streams [a = 0 read 128, b = 1 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("b", 64)))),
-                finish $clean),
-            kernel!(concat!("mix-3:1-", $suffix, "-x2"), R3W1X2, $width, $supported,
-                streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0", $parts, concat!($mov, $loaded, ", ", at!("a", 64)), concat!($mov, $loaded, ", ", at!("b", 64))),
-                    lines!("0", from_slots!($mov, $slots, line_at!("c", 64)))),
-                finish $clean),
-            kernel!(concat!("mix-2:1-", $suffix), R2W1, $width, $supported,
-                streams [a = 0 read 128, b = 1 write 128],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0,64", from_slots!($mov, $slots, line_at!("b", 128)))),
-                finish $clean),
-            kernel!(concat!("store-", $suffix), R1W1, $width, $supported,
-                streams [a = 0 write 256],
-                prepare stored!($mov, $slots),
-                burst lines!("0,64,128,192", from_slots!($mov, $slots, line_at!("a", 256))),
-                finish $clean),
-            kernel!(concat!("nt-store-", $suffix), NtWrite, $width, $supported,
-                streams [a = 0 write 256],
-                prepare stored!($mov, $slots),
-                burst lines!("0,64,128,192", from_slots!($nt, $slots, line_at!("a", 256))),
-                finish concat!("sfence\n", $clean)),
-            kernel!(concat!("mix-3:1-nt-", $suffix), R3W1Nt, $width, $supported,
-                streams [a = 0 read 192, b = 1 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64,128", $parts, concat!($mov, $loaded, ", ", at!("a", 192))),
-                    lines!("0", from_slots!($nt, $slots, line_at!("b", 64)))),
-                finish concat!("sfence\n", $clean)),
-            kernel!(concat!("mix-2:1-nt-", $suffix), R2W1NtX1, $width, $supported,
-                streams [a = 0 read 128, b = 1 write 64],
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128))),
-                    lines!("0", from_slots!($nt, $slots, line_at!("b", 64)))),
-                finish concat!("sfence\n", $clean)),
+            row!($w, "load" "-prefetch", AllReads, [a = 0 read 256],
+                concat!(
+                    each!("0,64,128,192", "4096", concat!("prefetcht0 [", part_at!("a", 256), "]")),
+                    load_lines!($w, "0,64,128,192", "a", 256))),
+            row!($w, "mix-9:1", R9W1, [a = 0 read 512, b = 1 write 64],
+                concat!(load_lines!($w, "0,64,128,192,256,320,384,448", "a", 512), store_lines!($w, mov, "0", "b", 64))),
+            row!($w, "mix-4:1", R4W1, [a = 0 read 192, b = 1 write 64],
+                concat!(load_lines!($w, "0,64,128", "a", 192), store_lines!($w, mov, "0", "b", 64))),
+            row!($w, "mix-3:1", R3W1, [a = 0 read 128, b = 1 write 64],
+                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, mov, "0", "b", 64))),
+            row!($w, "mix-3:1" "-x2", R3W1X2, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+                concat!(
+                    each!("0", $w!(parts), load_part!($w, part_at!("a", 64)), load_part!($w, part_at!("b", 64))),
+                    store_lines!($w, mov, "0", "c", 64))),
+            row!($w, "mix-2:1", R2W1, [a = 0 read 128, b = 1 write 128],
+                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, mov, "0,64", "b", 128))),
+            row!($w, "store", R1W1, [a = 0 write 256], store_lines!($w, mov, "0,64,128,192", "a", 256)),
+            row!($w, "nt-store", NtWrite, [a = 0 write 256], store_lines!($w, nt_mov, "0,64,128,192", "a", 256), "sfence\n"),
+            row!($w, "mix-3:1-nt", R3W1Nt, [a = 0 read 192, b = 1 write 64],
+                concat!(load_lines!($w, "0,64,128", "a", 192), store_lines!($w, nt_mov, "0", "b", 64)), "sfence\n"),
+            row!($w, "mix-2:1-nt", R2W1NtX1, [a = 0 read 128, b = 1 write 64],
+                concat!(load_lines!($w, "0,64", "a", 128), store_lines!($w, nt_mov, "0", "b", 64)), "sfence\n"),
             // The sum needs both loads, as in STREAM's triad.
-            kernel!(concat!("triad-nt-", $suffix), R2W1Nt, $width, $supported,
-                streams [a = 0 read 64, b = 1 read 64, c = 2 write 64],
-                prepare stored!($mov, $slots),
-                burst each!("0", $parts,
-                    concat!($mov, $loaded, ", ", at!("a", 64)),
-                    concat!($add, $loaded, ", ", at!("b", 64)),
-                    concat!($nt, at!("c", 64), ", ", $loaded)),
-                finish concat!("sfence\n", $clean)),
-            kernel!(concat!("copy-nt-", $suffix), R1W1Nt, $width, $supported,
-                streams [a = 0 read 128, b = 1 write 128],
-                prepare stored!($mov, $slots),
-                burst each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128)), concat!($nt, at!("b", 128), ", ", $loaded)),
-                finish concat!("sfence\n", $clean)),
-            kernel!(concat!("copy-", $suffix), Copy, $width, $supported,
-                streams [a = 0 read 128, b = 1 write 128],
-                prepare stored!($mov, $slots),
-                burst each!("0,64", $parts, concat!($mov, $loaded, ", ", at!("a", 128)), concat!($mov, at!("b", 128), ", ", $loaded)),
-                finish $clean),
-            kernel!(concat!("store-", $suffix, "-x2"), R1W1, $width, $supported,
-                streams [a = 0 write 128, b = 1 write 128],
-                prepare stored!($mov, $slots),
-                burst each!("0,64", "0",
-                    from_slots!($mov, $slots, line_at!("a", 128)), from_slots!($mov, $slots, line_at!("b", 128))),
-                finish $clean),
-        ];
+            row!($w, "triad-nt", R2W1Nt, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+                each!("0", $w!(parts),
+                    load_part!($w, part_at!("a", 64)),
+                    concat!($w!(add), "[", part_at!("b", 64), "]"),
+                    store_loaded!($w, nt_mov, part_at!("c", 64))),
+                "sfence\n"),
+            row!($w, "copy-nt", R1W1Nt, [a = 0 read 128, b = 1 write 128],
+                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), store_loaded!($w, nt_mov, part_at!("b", 128))), "sfence\n"),
+            row!($w, "copy", Copy, [a = 0 read 128, b = 1 write 128],
+                each!("0,64", $w!(parts), load_part!($w, part_at!("a", 128)), store_loaded!($w, mov, part_at!("b", 128)))),
+            row!($w, "store" "-x2", R1W1, [a = 0 write 128, b = 1 write 128],
+                each!("0,64", "0", store_slots!($w, mov, line_at!("a", 128)), store_slots!($w, mov, line_at!("b", 128)))),
+        ]
     };
 }
 
-widths!(sequential);
+pub(super) const SSE2: &[Kernel] = &sequential!(sse2);
+pub(super) const AVX2: &[Kernel] = &sequential!(avx2);
+pub(super) const AVX512: &[Kernel] = &sequential!(avx512);
 
 /// The string instructions, whose width the core decides.
 ///
@@ -155,7 +97,8 @@ pub(super) mod string {
                 }
             }
             unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
-                // SAFETY: as above. The delay is that of the vector kernels.
+                // The delay is that of the vector kernels.
+                // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared; the ABI keeps the direction flag clear.
                 unsafe {
                     core::arch::asm!(
                         "test {n}, {n}",
@@ -200,7 +143,7 @@ pub(super) mod string {
         }};
     }
 
-    pub(in super::super) const KERNELS: [Kernel; 2] = [
+    pub(in super::super) const KERNELS: &[Kernel] = &[
         string_kernel!("copy-movsb", Copy, || true, streams ["rsi" = 0 read, "rdi" = 1 write], burst 128,
             instruction "rep movsb", operands(walk) []),
         string_kernel!("fill-stosb", Fill, || true, streams ["rdi" = 0 write], burst 256,

@@ -6,155 +6,96 @@
 
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 
-use crate::kernel::{BURSTS_PER_STEP, Kernel, LINE, Stream, Walk, burst_lines};
+use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::line::LINE;
 
-/// Bytes of one access.
-macro_rules! slot_bytes {
-    (($slots:literal, $size:literal, $register:literal)) => {
-        $size
+/// Moves stream `$s` on to its next line.
+macro_rules! next {
+    ($s:literal) => {
+        concat!("add {", $s, "}, {stride}")
     };
 }
 
-/// Stores the first slot of the line.
-macro_rules! first_slot {
-    ($op:literal, ($slots:literal, $size:literal, $register:literal), $place:literal) => {
-        concat!($op, "[", $place, "], ", $register, "1")
+/// Loads `$n` lines of stream `$s`.
+macro_rules! load {
+    ($width:ident, $n:literal, $s:literal) => {
+        times!($n, parts!($width!(parts), load_part!($width, concat!("{", $s, "} + \\part"))), next!($s))
     };
 }
 
-/// Kernels of one width.
-pub(super) const PER_WIDTH: usize = 16;
+/// Stores `$n` lines of stream `$s` by `$mov`.
+macro_rules! store {
+    ($width:ident, $mov:ident, $n:literal, $s:literal) => {
+        times!($n, store_slots!($width, $mov, concat!("{", $s, "}")), next!($s))
+    };
+}
+
+/// Loads the first part of `$n` lines of stream `$s`.
+macro_rules! load_first {
+    ($width:ident, $n:literal, $s:literal) => {
+        times!($n, load_part!($width, concat!("{", $s, "}")), next!($s))
+    };
+}
+
+/// Stores the first slot to `$n` lines of stream `$s`.
+macro_rules! store_first {
+    ($width:ident, $n:literal, $s:literal) => {
+        times!($n, concat!($width!(mov), "[{", $s, "}], ", $width!(register), "1"), next!($s))
+    };
+}
+
+/// A kernel whose burst moves its pointers on by `{stride}` after each line. Its name has the width in the middle.
+macro_rules! row {
+    ($width:ident, $head:literal $tail:literal, $mix:ident, $use:ident of $touched:expr, $streams:tt, $burst:expr $(, $finish:literal)?) => {
+        kernel!(concat!($head, "-", $width!(name), $tail), $mix, $width, $width!(supported), form Strided $use of $touched,
+            streams $streams, advance own, burst $burst, finish concat!($($finish)?),
+            operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
+    };
+}
 
 /// Every kernel of one width.
 #[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! strided {
-    ($list:ident, $suffix:literal, $width:ident, $supported:expr, parts $parts:literal, slots $slots:tt, loaded $loaded:literal,
-     move $mov:literal, non_temporal $nt:literal, add $add:literal, xor $xor:literal, clean $clean:literal) => {
-        pub(super) const $list: [Kernel; PER_WIDTH] = [
-            kernel!(concat!("load-", $suffix, "-strided"), AllReads, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 256], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(4, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-9:1-", $suffix, "-strided"), R9W1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 512, b = 1 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(8, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, from_slots!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-4:1-", $suffix, "-strided"), R4W1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 192, b = 1 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(3, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, from_slots!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-3:1-", $suffix, "-strided"), R3W1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 128, b = 1 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(2, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, from_slots!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-3:1-", $suffix, "-x2-strided"), R3W1X2, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 64, b = 1 read 64, c = 2 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(1, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, parts!($parts, concat!($mov, $loaded, ", [{b} + \\part]")), "add {b}, {stride}"),
-                    times!(1, from_slots!($mov, $slots, "{c}"), "add {c}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-2:1-", $suffix, "-strided"), R2W1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 128, b = 1 write 128], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(2, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(2, from_slots!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("store-", $suffix, "-strided"), R1W1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 write 256], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(4, from_slots!($mov, $slots, "{a}"), "add {a}, {stride}"),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("nt-store-", $suffix, "-strided"), NtWrite, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 write 256], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(4, from_slots!($nt, $slots, "{a}"), "add {a}, {stride}"),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-3:1-nt-", $suffix, "-strided"), R3W1Nt, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 192, b = 1 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(3, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, from_slots!($nt, $slots, "{b}"), "add {b}, {stride}")),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-2:1-nt-", $suffix, "-strided"), R2W1NtX1, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 128, b = 1 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(2, parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]")), "add {a}, {stride}"),
-                    times!(1, from_slots!($nt, $slots, "{b}"), "add {b}, {stride}")),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("triad-nt-", $suffix, "-strided"), R2W1Nt, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 64, b = 1 read 64, c = 2 write 64], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    parts!($parts,
-                        concat!($mov, $loaded, ", [{a} + \\part]"),
-                        concat!($add, $loaded, ", [{b} + \\part]"),
-                        concat!($nt, "[{c} + \\part], ", $loaded)),
-                    "add {a}, {stride}\n add {b}, {stride}\n add {c}, {stride}\n"),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("copy-nt-", $suffix, "-strided"), R1W1Nt, $width, $supported, form Strided Whole of LINE,
-                streams [a = 0 read 128, b = 1 write 128], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(2,
-                    parts!($parts, concat!($mov, $loaded, ", [{a} + \\part]"), concat!($nt, "[{b} + \\part], ", $loaded)),
-                    "add {a}, {stride}\n add {b}, {stride}\n"),
-                finish concat!("sfence\n", $clean),
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("load-", $suffix, "-part"), AllReads, $width, $supported, form Strided Part of slot_bytes!($slots),
-                streams [a = 0 read { slot_bytes!($slots) * 4 }], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(4, concat!($mov, $loaded, ", [{a}]"), "add {a}, {stride}"),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-3:1-", $suffix, "-part"), R3W1, $width, $supported, form Strided Part of slot_bytes!($slots),
-                streams [a = 0 read { slot_bytes!($slots) * 2 }, b = 1 write { slot_bytes!($slots) * 1 }], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(2, concat!($mov, $loaded, ", [{a}]"), "add {a}, {stride}"),
-                    times!(1, first_slot!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("mix-2:1-", $suffix, "-part"), R2W1, $width, $supported, form Strided Part of slot_bytes!($slots),
-                streams [a = 0 read { slot_bytes!($slots) * 2 }, b = 1 write { slot_bytes!($slots) * 2 }], advance own,
-                prepare stored!($mov, $slots),
-                burst concat!(
-                    times!(2, concat!($mov, $loaded, ", [{a}]"), "add {a}, {stride}"),
-                    times!(2, first_slot!($mov, $slots, "{b}"), "add {b}, {stride}")),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-            kernel!(concat!("store-", $suffix, "-part"), R1W1, $width, $supported, form Strided Part of slot_bytes!($slots),
-                streams [a = 0 write { slot_bytes!($slots) * 4 }], advance own,
-                prepare stored!($mov, $slots),
-                burst times!(4, first_slot!($mov, $slots, "{a}"), "add {a}, {stride}"),
-                finish $clean,
-                operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,]),
-        ];
+    ($w:ident) => {
+        [
+            row!($w, "load" "-strided", AllReads, Whole of LINE, [a = 0 read 256], load!($w, 4, "a")),
+            row!($w, "mix-9:1" "-strided", R9W1, Whole of LINE, [a = 0 read 512, b = 1 write 64],
+                concat!(load!($w, 8, "a"), store!($w, mov, 1, "b"))),
+            row!($w, "mix-4:1" "-strided", R4W1, Whole of LINE, [a = 0 read 192, b = 1 write 64],
+                concat!(load!($w, 3, "a"), store!($w, mov, 1, "b"))),
+            row!($w, "mix-3:1" "-strided", R3W1, Whole of LINE, [a = 0 read 128, b = 1 write 64],
+                concat!(load!($w, 2, "a"), store!($w, mov, 1, "b"))),
+            row!($w, "mix-3:1" "-x2-strided", R3W1X2, Whole of LINE, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+                concat!(load!($w, 1, "a"), load!($w, 1, "b"), store!($w, mov, 1, "c"))),
+            row!($w, "mix-2:1" "-strided", R2W1, Whole of LINE, [a = 0 read 128, b = 1 write 128],
+                concat!(load!($w, 2, "a"), store!($w, mov, 2, "b"))),
+            row!($w, "store" "-strided", R1W1, Whole of LINE, [a = 0 write 256], store!($w, mov, 4, "a")),
+            row!($w, "nt-store" "-strided", NtWrite, Whole of LINE, [a = 0 write 256], store!($w, nt_mov, 4, "a"), "sfence\n"),
+            row!($w, "mix-3:1-nt" "-strided", R3W1Nt, Whole of LINE, [a = 0 read 192, b = 1 write 64],
+                concat!(load!($w, 3, "a"), store!($w, nt_mov, 1, "b")), "sfence\n"),
+            row!($w, "mix-2:1-nt" "-strided", R2W1NtX1, Whole of LINE, [a = 0 read 128, b = 1 write 64],
+                concat!(load!($w, 2, "a"), store!($w, nt_mov, 1, "b")), "sfence\n"),
+            row!($w, "triad-nt" "-strided", R2W1Nt, Whole of LINE, [a = 0 read 64, b = 1 read 64, c = 2 write 64],
+                concat!(
+                    parts!($w!(parts),
+                        load_part!($w, "{a} + \\part"), concat!($w!(add), "[{b} + \\part]"), store_loaded!($w, nt_mov, "{c} + \\part")),
+                    next!("a"), "\n", next!("b"), "\n", next!("c"), "\n"),
+                "sfence\n"),
+            row!($w, "copy-nt" "-strided", R1W1Nt, Whole of LINE, [a = 0 read 128, b = 1 write 128],
+                times!(2,
+                    parts!($w!(parts), load_part!($w, "{a} + \\part"), store_loaded!($w, nt_mov, "{b} + \\part")),
+                    next!("a"), next!("b")),
+                "sfence\n"),
+            row!($w, "load" "-part", AllReads, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 4 }], load_first!($w, 4, "a")),
+            row!($w, "mix-3:1" "-part", R3W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) }],
+                concat!(load_first!($w, 2, "a"), store_first!($w, 1, "b"))),
+            row!($w, "mix-2:1" "-part", R2W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) * 2 }],
+                concat!(load_first!($w, 2, "a"), store_first!($w, 2, "b"))),
+            row!($w, "store" "-part", R1W1, Part of $w!(bytes), [a = 0 write { $w!(bytes) * 4 }], store_first!($w, 4, "a")),
+        ]
     };
 }
 
-widths!(strided);
+pub(super) const SSE2: &[Kernel] = &strided!(sse2);
+pub(super) const AVX2: &[Kernel] = &strided!(avx2);
+pub(super) const AVX512: &[Kernel] = &strided!(avx512);

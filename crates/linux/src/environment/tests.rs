@@ -1,6 +1,6 @@
 use super::*;
-use crate::sysfs::fixture::Fixture;
-use crate::sysfs::read_machine;
+use crate::fixture::Fixture;
+use crate::topology::read_machine;
 
 fn read(tree: &Fixture) -> Environment {
     read_environment(tree.root(), &read_machine(tree.root()).unwrap())
@@ -11,7 +11,7 @@ fn note<'e>(environment: &'e Environment, code: &str) -> Option<&'e Note> {
 }
 
 #[test]
-fn a_plain_server_has_nothing_to_say() {
+fn a_plain_server_has_no_notes() {
     let tree = Fixture::new().cpus(2).node(0, "0-1", 64 << 10).files(&[
         ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "8"),
         ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "8"),
@@ -56,29 +56,29 @@ fn limits_come_with_advice() {
         ("sys/fs/cgroup/j/memory.current", "0"),
     ]);
     let environment = read(&tree);
-    let says = |code: &str, words: &[&str]| {
+    let assert_note = |code: &str, words: &[&str]| {
         let note = note(&environment, code).unwrap_or_else(|| panic!("no {code} in {:#?}", environment.limits));
         let text = format!("{} {}", note.message, note.advice.as_deref().unwrap_or_default());
         for word in words {
             assert!(text.contains(word), "{code}: '{word}' is not in: {text}");
         }
     };
-    says("cpus-not-allowed", &[": CPU 1 "]);
-    says("nodes-not-allowed", &[": node 1 "]);
-    says("no-local-memory", &["CPUs 2-3"]);
-    says("cpu-quota", &["1.50", "cpu.max"]);
-    says("cgroup-memory", &["409 MiB", "memory.max of control group /j"]);
-    says(
+    assert_note("cpus-not-allowed", &[": CPU 1 "]);
+    assert_note("nodes-not-allowed", &[": node 1 "]);
+    assert_note("no-local-memory", &["CPUs 2-3"]);
+    assert_note("cpu-quota", &["1.50", "cpu.max"]);
+    assert_note("cgroup-memory", &["409 MiB", "memory.max of control group /j"]);
+    assert_note(
         "no-huge-page-pool",
         &["node 0", "echo 512 > /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages reserves 1 GiB"],
     );
-    says("thp-never", &["echo madvise"]);
-    says("virtual-machine", &["unknown hypervisor"]);
-    says("perf-restricted", &["4", "CAP_PERFMON"]);
-    says("governor-powersave", &["performance"]);
-    says("turbo-off", &[]);
+    assert_note("thp-never", &["echo madvise"]);
+    assert_note("virtual-machine", &["unknown hypervisor"]);
+    assert_note("perf-restricted", &["4", "CAP_PERFMON"]);
+    assert_note("governor-powersave", &["performance"]);
+    assert_note("turbo-off", &[]);
     assert!(!environment.root && environment.capabilities.is_empty());
-    // One allowed node has nothing to balance with.
+    // With one allowed node there is nothing to balance.
     assert!(note(&environment, "numa-balancing").is_none());
 }
 

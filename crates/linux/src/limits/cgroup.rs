@@ -1,28 +1,28 @@
-//! Control groups of this process, versions 1 and 2, each with all its ancestors.
+//! The control groups of this process, of versions 1 and 2, each with all its ancestors.
 //!
-//! `/proc/self/cgroup` gives a path in each hierarchy, `/proc/self/mountinfo` where a hierarchy is mounted and which part of it (`root`).
-//! In a container the two need not fit: with a control-group namespace the path is `/` or climbs out by `/..`, and without one the mount
-//! shows only the container's own group while the path names it in full.
+//! `/proc/self/cgroup` has the path in each hierarchy. `/proc/self/mountinfo` has the mount point of a hierarchy, and which part of it is
+//! mounted (`root`). In a container the two may not match: with a control group namespace the path is `/` or starts with `/..`, and without
+//! one the mount shows only the container's own group, while the path is the full one.
 
 use memgauge_core::units::IdSet;
 
-use crate::sysfs::tree::Tree;
+use crate::tree::Tree;
 
-/// Which hierarchy.
+/// A hierarchy of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hierarchy<'c> {
-    /// Version 1, of this controller.
+    /// Version 1, the hierarchy of this controller.
     V1(&'c str),
     /// Version 2.
     V2,
 }
 
-/// One control group: this process's or an ancestor.
+/// A control group: that of this process or an ancestor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     /// Its folder, relative to the root folder.
     pub(crate) folder: String,
-    /// Its path in the hierarchy as far as it can be seen, for people.
+    /// Its path in the hierarchy, as far as it is visible, for messages.
     pub(crate) name: String,
 }
 
@@ -34,30 +34,30 @@ struct Mount {
     options: String,
 }
 
-/// The group of this process in `hierarchy` and all its ancestors that can be seen, nearest first; empty without such a hierarchy.
+/// The group of this process in `hierarchy` and all its visible ancestors, nearest first; empty without such a hierarchy.
 pub(crate) fn groups(tree: Tree<'_>, hierarchy: Hierarchy<'_>) -> Vec<Group> {
     let Some(path) = tree.text("proc/self/cgroup").and_then(|text| path_in(&text, hierarchy)) else { return Vec::new() };
     let mounts = mounts(tree);
-    let of_hierarchy = |m: &&Mount| match hierarchy {
+    let belongs = |m: &&Mount| match hierarchy {
         Hierarchy::V1(controller) => m.kind == "cgroup" && m.options.split(',').any(|o| o == controller),
         Hierarchy::V2 => m.kind == "cgroup2",
     };
-    let candidates: Vec<&Mount> = mounts.iter().filter(of_hierarchy).collect();
-    let inside = candidates.iter().find_map(|m| Some((*m, below(&m.root, &path)?)));
-    // A path that the mount does not show: the mount's own top is the nearest that can be seen.
+    let candidates: Vec<&Mount> = mounts.iter().filter(belongs).collect();
+    let inside = candidates.iter().find_map(|m| Some((*m, relative_to(&m.root, &path)?)));
+    // The mount does not show the path. Its top is the nearest group that is visible.
     let Some((mount, relative)) = inside.or_else(|| Some((*candidates.first()?, String::new()))) else { return Vec::new() };
     ancestors(tree, mount, &relative)
 }
 
-/// The set of `what` (`cpus` or `mems`) of the cpuset of this process, from the control groups' files. `None` where they say nothing.
+/// The set `what` (`cpus` or `mems`) of the cpuset of this process, from the files of its control groups; `None` when they have none.
 pub(crate) fn cpuset(tree: Tree<'_>, what: &str) -> Option<IdSet> {
-    // A cpuset without control groups (before Linux 2.6.24, and still mountable): its files have no prefix.
+    // The files of a cpuset without control groups have no prefix. It existed before Linux 2.6.24, and can still be mounted.
     let path = tree.text("proc/self/cpuset").unwrap_or_default();
     let old: Vec<Group> =
         mounts(tree).iter().filter(|m| m.kind == "cpuset").flat_map(|m| ancestors(tree, m, path.trim_start_matches('/'))).collect();
     let all = [groups(tree, Hierarchy::V2), groups(tree, Hierarchy::V1("cpuset")), old];
     let names = [format!("cpuset.{what}.effective"), format!("cpuset.effective_{what}"), format!("cpuset.{what}"), what.to_owned()];
-    // A group that leaves the set empty takes its parent's.
+    // A group with an empty set uses that of its parent.
     all.iter()
         .flatten()
         .find_map(|group| names.iter().find_map(|name| tree.ids(&format!("{}/{name}", group.folder)).filter(|ids| !ids.is_empty())))
@@ -76,7 +76,7 @@ fn path_in(text: &str, hierarchy: Hierarchy<'_>) -> Option<String> {
     })
 }
 
-/// Mounts by `mountinfo`, or by `mounts` in recordings that have only that.
+/// The mounts from `mountinfo`, or from `mounts` in recordings that have only that.
 fn mounts(tree: Tree<'_>) -> Vec<Mount> {
     let mountinfo = tree.text("proc/self/mountinfo").unwrap_or_default();
     let full: Vec<Mount> = mountinfo.lines().filter_map(parse_mountinfo).collect();
@@ -104,7 +104,7 @@ fn parse_mounts(line: &str) -> Option<Mount> {
     Some(Mount { root: "/".to_owned(), point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
 }
 
-/// Undoes `\040` and the like, by which the kernel writes blanks, tabs, newlines and backslashes.
+/// Replaces escapes such as `\040`. The kernel escapes spaces, tabs, newlines and backslashes.
 fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -124,8 +124,8 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// `path` relative to the mount's `root`, when the mount shows it.
-fn below(root: &str, path: &str) -> Option<String> {
+/// `path` relative to the `root` of a mount, when the mount shows it.
+fn relative_to(root: &str, path: &str) -> Option<String> {
     let rest = path.strip_prefix(root.trim_end_matches('/'))?;
     if !rest.is_empty() && !rest.starts_with('/') || rest.split('/').any(|part| part == "..") {
         return None;
@@ -133,7 +133,7 @@ fn below(root: &str, path: &str) -> Option<String> {
     Some(rest.trim_matches('/').to_owned())
 }
 
-/// The folders from `relative` up to the mount point, as far as they are there.
+/// The groups from `relative` up to the mount point whose folders exist.
 fn ancestors(tree: Tree<'_>, mount: &Mount, relative: &str) -> Vec<Group> {
     let parts: Vec<&str> = relative.split('/').filter(|part| !part.is_empty() && *part != "..").collect();
     let point = mount.point.trim_end_matches('/');
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn paths_below_mounts() {
-        assert_eq!(below("/", "/a/b").as_deref(), Some("a/b"));
-        assert_eq!(below("/", "/").as_deref(), Some(""));
-        assert_eq!(below("/docker/x", "/docker/x").as_deref(), Some(""));
-        assert_eq!(below("/docker/x", "/docker/x/y").as_deref(), Some("y"));
-        assert_eq!(below("/docker/x", "/docker/xy"), None);
-        assert_eq!(below("/", "/../.."), None);
-        assert_eq!(below("/..", "/a"), None);
+        assert_eq!(relative_to("/", "/a/b").as_deref(), Some("a/b"));
+        assert_eq!(relative_to("/", "/").as_deref(), Some(""));
+        assert_eq!(relative_to("/docker/x", "/docker/x").as_deref(), Some(""));
+        assert_eq!(relative_to("/docker/x", "/docker/x/y").as_deref(), Some("y"));
+        assert_eq!(relative_to("/docker/x", "/docker/xy"), None);
+        assert_eq!(relative_to("/", "/../.."), None);
+        assert_eq!(relative_to("/..", "/a"), None);
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::sysfs::fixture::Fixture;
-use crate::sysfs::read_machine;
+use crate::fixture::Fixture;
+use crate::topology::read_machine;
 
 const GIB: u64 = 1 << 30;
 
@@ -19,7 +19,7 @@ fn budget(tree: &Fixture) -> (u64, String) {
     (allowed.memory.0, allowed.memory_limited_by)
 }
 
-/// 80 % as the code rounds it.
+/// 80 %, rounded as the code rounds it.
 fn share(bytes: u64) -> u64 {
     bytes / 100 * 80
 }
@@ -28,10 +28,10 @@ fn share(bytes: u64) -> u64 {
 fn margins() {
     // 80 % of what is left.
     assert_eq!(with_margin(1000, 1000, 0), 800);
-    // 5 % of all stay, when little is left.
+    // When little is left, 5 % of the total stays free.
     assert_eq!(with_margin(100, 1000, 0), 50);
     assert_eq!(with_margin(40, 1000, 0), 0);
-    // So does the floor.
+    // So does the reserve.
     assert_eq!(with_margin(1000, 1000, 900), 100);
     assert_eq!(with_margin(u64::MAX, u64::MAX, 0), u64::MAX / 100 * 80);
 }
@@ -89,7 +89,7 @@ fn every_ancestor_of_a_v2_group_counts() {
 #[test]
 fn v1_groups_and_container_mounts() {
     let mount = |root: &str| format!("35 31 0:32 {root} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
-    let with = |path: &str, root: &str| {
+    let limit = |path: &str, root: &str| {
         let tree = machine()
             .file("proc/self/cgroup", format!("4:memory:{path}\n0::/\n"))
             .file("proc/self/mountinfo", mount(root))
@@ -102,17 +102,17 @@ fn v1_groups_and_container_mounts() {
     };
     let job = share(3 * GIB);
     let top = share(6 * GIB);
-    assert_eq!(with("/job", "/").0, job);
-    // Without a control-group namespace: the mount shows the container's group, the path names it in full.
-    assert_eq!(with("/docker/x/job", "/docker/x").0, job);
-    assert!(with("/docker/x/job", "/docker/x").1.contains("/docker/x/job"));
-    assert_eq!(with("/docker/x", "/docker/x").0, top);
-    // With one: the path is relative to it, or leads out of it.
-    assert_eq!(with("/", "/").0, top);
-    assert_eq!(with("/../other", "/..").0, top);
-    // A folder that cannot be seen: its ancestors still count.
-    assert_eq!(with("/job/hidden", "/").0, job);
-    // No limit at all.
+    assert_eq!(limit("/job", "/").0, job);
+    // Without a control group namespace, the mount shows the container's group, and the path is the full one.
+    assert_eq!(limit("/docker/x/job", "/docker/x").0, job);
+    assert!(limit("/docker/x/job", "/docker/x").1.contains("/docker/x/job"));
+    assert_eq!(limit("/docker/x", "/docker/x").0, top);
+    // With one, the path is relative to it or leads out of it.
+    assert_eq!(limit("/", "/").0, top);
+    assert_eq!(limit("/../other", "/..").0, top);
+    // The folder is not visible, but its ancestors still count.
+    assert_eq!(limit("/job/hidden", "/").0, job);
+    // No limit.
     let (memory, by) = budget(
         &machine()
             .file("proc/self/cgroup", "4:memory:/\n")
@@ -162,14 +162,14 @@ fn quotas() {
     assert_eq!(cpu_quota(machine().root()), None);
 }
 
-/// On the machine that runs the tests, whatever its hierarchies and mounts are.
+/// On the machine that runs the tests, with any hierarchies and mounts.
 #[test]
 fn the_nearest_group_holds_this_process() {
     let tree = Tree::new(Path::new("/"));
     let own = std::process::id().to_string();
     for hierarchy in [Hierarchy::V2, Hierarchy::V1("memory"), Hierarchy::V1("cpu"), Hierarchy::V1("cpuset")] {
         let found = groups(tree, hierarchy);
-        // Nothing to check without such a hierarchy, or where the group itself is outside of what the mount shows.
+        // There is nothing to check without such a hierarchy, or when the mount does not show the group itself.
         let Some(nearest) = found.first() else { continue };
         let paths = tree.text("proc/self/cgroup").unwrap();
         let whole = paths.lines().any(|line| line.ends_with(&format!(":{}", nearest.name)));

@@ -1,42 +1,42 @@
-//! Why a buffer could not be had, and what to do about it.
+//! Why a buffer could not be allocated, and what to do about it.
 
 use std::io;
 
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::PageKind;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 
-use super::Backing;
-use super::system::System;
+use super::backing::Backing;
+use super::node_state::NodeState;
 
-/// A buffer that could not be had as asked.
+/// Why a buffer could not be allocated as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct MemoryError {
-    /// Which kind of obstacle.
+    /// What kind of failure it is.
     pub kind: MemoryErrorKind,
     /// What failed, and on what.
     pub what: String,
     /// Why.
     pub why: String,
-    /// The way out.
+    /// What to do about it.
     pub advice: String,
 }
 
-/// Which kind of obstacle.
+/// What kind of failure it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryErrorKind {
     /// The size is zero or beyond the address space.
     Size,
     /// The node does not exist or may not be used.
     Node,
-    /// The pages asked for cannot be had.
+    /// The pages asked for are not available.
     Pages,
     /// There is not enough memory.
     Space,
     /// Pages cannot be put on the node.
     Placement,
-    /// A file cannot be made or not be mapped in the directory asked for.
+    /// A file cannot be created or mapped in the directory asked for.
     File,
     /// The kernel refused for another reason.
     System,
@@ -45,7 +45,7 @@ pub enum MemoryErrorKind {
 impl MemoryError {
     fn new(kind: MemoryErrorKind, plan: &BufferPlan, why: impl Into<String>, advice: impl Into<String>) -> Self {
         let what = match &plan.directory {
-            Some(directory) => format!("cannot have {} in a file in {directory}", plan.bytes),
+            Some(directory) => format!("cannot allocate {} in a file in {directory}", plan.bytes),
             None => format!("cannot allocate {} on node {} with pages '{}'", plan.bytes, plan.node, plan.pages.name()),
         };
         Self { kind, what, why: why.into(), advice: advice.into() }
@@ -58,7 +58,7 @@ pub(super) fn size(plan: &BufferPlan) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
 }
 
-pub(super) fn no_such_node(node: u32, online: &str) -> MemoryError {
+pub(super) fn no_such_node(node: u32, online: &IdSet) -> MemoryError {
     MemoryError {
         kind: MemoryErrorKind::Node,
         what: format!("cannot allocate on node {node}"),
@@ -67,9 +67,11 @@ pub(super) fn no_such_node(node: u32, online: &str) -> MemoryError {
     }
 }
 
-pub(super) fn no_room(plan: &BufferPlan, room: u64) -> MemoryError {
+/// Checks that the node can hold the buffer now. The kernel does not refuse a bound allocation beyond that: it kills the process.
+pub(super) fn check_room(plan: &BufferPlan, state: &NodeState, len: usize) -> Result<(), MemoryError> {
+    let Some(room) = state.room.filter(|room| *room < len as u64) else { return Ok(()) };
     let why = format!("node {} has {} MiB free or reclaimable", plan.node, room >> 20);
-    MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node")
+    Err(MemoryError::new(MemoryErrorKind::Space, plan, why, "give a smaller --size, use fewer CPUs, or free memory on this node"))
 }
 
 pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
@@ -77,14 +79,14 @@ pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 
-pub(super) fn pool(plan: &BufferPlan, system: &System, page: u64, len: usize, why: String) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, system, page, len))
+pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, why: String) -> MemoryError {
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, state, page, len))
 }
 
 /// The command that makes the pool large enough.
-fn pool_advice(plan: &BufferPlan, system: &System, page: u64, len: usize) -> String {
-    let Some(pool) = system.pools.iter().find(|p| p.page.0 == page) else {
-        let have: Vec<String> = system.pools.iter().map(|p| p.page.to_string()).collect();
+fn pool_advice(plan: &BufferPlan, state: &NodeState, page: u64, len: usize) -> String {
+    let Some(pool) = state.pools.iter().find(|p| p.page.0 == page) else {
+        let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
         let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
         return format!(
             "this kernel offers pools of {have}; for pages of {} it must boot with hugepagesz= and nr_hugepages, or use --pages auto",
@@ -92,8 +94,8 @@ fn pool_advice(plan: &BufferPlan, system: &System, page: u64, len: usize) -> Str
         );
     };
     let needed = (len as u64).div_ceil(page);
-    let total = pool.total + needed.saturating_sub(system.usable(pool));
-    let file = system.pool_file(plan.node, page);
+    let total = pool.total + needed.saturating_sub(state.usable(pool));
+    let file = state.pool_file(plan.node, page);
     let boot = if page == 1 << 30 {
         format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
     } else {
@@ -117,16 +119,16 @@ pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> Mem
     MemoryError::new(kind, plan, format!("the kernel refused the mapping: {e}"), advice)
 }
 
-pub(super) fn bind(plan: &BufferPlan, system: &System, e: &io::Error) -> MemoryError {
+pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> MemoryError {
     if e.raw_os_error() == Some(libc::EINVAL) {
-        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, system.mems_allowed);
+        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, state.mems_allowed);
         let advice = "choose an allowed node with --node, or widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
         return MemoryError::new(MemoryErrorKind::Node, plan, why, advice);
     }
     MemoryError::new(MemoryErrorKind::System, plan, format!("binding to node {} failed: {e}", plan.node), UNCONFINED)
 }
 
-pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io::Error) -> MemoryError {
+pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &io::Error) -> MemoryError {
     /// `EHWPOISON` of asm-generic/errno.h.
     const EHWPOISON: i32 = 133;
     match (backing, e.raw_os_error()) {
@@ -136,8 +138,8 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
             "the kernel found a page with a hardware memory error (EHWPOISON)",
             "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module",
         ),
-        // MADV_POPULATE_WRITE says EFAULT where a store would have raised SIGBUS: the node's part of the pool ran dry, or the control
-        // group's limit on huge pages was reached.
+        // MADV_POPULATE_WRITE returns EFAULT where a store would have raised SIGBUS: the node's part of the pool is used up, or the control
+        // group has reached its limit on huge pages.
         (Backing::Pool(page), Some(libc::EFAULT | libc::ENOMEM)) => MemoryError::new(
             MemoryErrorKind::Pages,
             plan,
@@ -146,13 +148,13 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
                 Bytes(page as u64),
                 plan.node
             ),
-            pool_advice(plan, system, page as u64, plan.bytes.0 as usize),
+            pool_advice(plan, state, page as u64, plan.bytes.0 as usize),
         ),
         // EFAULT: a store would have raised SIGBUS, because the file system or its device could not serve the page.
         (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => MemoryError::new(
             MemoryErrorKind::File,
             plan,
-            format!("a page of the file cannot be had: {e}"),
+            format!("the file system cannot provide a page of the file: {e}"),
             "look for errors of the device in dmesg, free space there, or give a smaller --size",
         ),
         (_, Some(libc::ENOMEM | libc::EFAULT)) => MemoryError::new(
@@ -167,7 +169,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, system: &System, e: &io
     }
 }
 
-pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, system: &System) -> MemoryError {
+pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, state: &NodeState) -> MemoryError {
     let kind = match obtained {
         PageKind::Base => "base pages",
         PageKind::Thp => "transparent huge pages",
@@ -176,7 +178,7 @@ pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, sy
         PageKind::Dax => "pages of a device",
     };
     let why =
-        format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, system.thp_setting);
+        format!("read back: {kind} back {:.0} % of it; the setting of transparent huge pages is '{}'", share * 100.0, state.thp_setting);
     let advice =
         "free memory is fragmented or short: echo 1 | sudo tee /proc/sys/vm/compact_memory, give a smaller --size, or use --pages auto";
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)

@@ -1,8 +1,8 @@
-//! A buffer that is a file in a directory: a shared mapping of a file without a name.
+//! A buffer in a directory: a shared mapping of a file without a name.
 //!
-//! Every block of the file is allocated, and every page touched, before anybody uses it: where the file system or its device cannot serve
-//! a page, that is an error here and not a SIGBUS later. tmpfs heeds memory policies like anonymous memory; the page cache does not, so its
-//! pages are placed by first touch; a file with DAX is where its device is.
+//! Every block of the file is allocated, and every page touched, before the buffer is used. A page that the file system or its device cannot
+//! provide is therefore an error here and not a SIGBUS later. tmpfs follows memory policies as anonymous memory does. The page cache does
+//! not, so its pages are placed by first touch. A file with DAX is where its device is.
 
 use std::fs::File;
 use std::io;
@@ -16,70 +16,60 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
+use super::backing::Backing;
+use super::buffer::Buffer;
 use super::error::{self, MemoryError};
 use super::map::Mapping;
+use super::node_state::NodeState;
 use super::place::{self, Policy};
-use super::system::System;
-use super::{Backing, Buffer, scan, touch};
+use super::{page_scan, touch};
 use crate::{cpu, directory};
 
-/// What is written at a time: large enough that calls do not count, small enough to share among threads.
+/// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
 const ZEROS: usize = 1 << 20;
 
-/// Makes a file of `plan.bytes` in `directory`, maps it, allocates and touches all of it, and reads back what it is.
+/// Creates a file of `plan.bytes` in `directory`, maps it, allocates and touches all of it, and reads back what was obtained.
 ///
 /// # Errors
-/// When a file cannot be made or mapped there, the file system or the node has not enough room, or the pages cannot be put on the node.
-pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, system: &System, policy: &Policy) -> Result<Buffer, MemoryError> {
+/// When a file cannot be created or mapped there, when the file system or the node has too little room, or when the pages cannot be put on
+/// the node.
+pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &NodeState, policy: &Policy) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
-    let file = directory::nameless(Path::new(directory)).map_err(failed)?;
-    let evidence = directory::describe(&file, directory, &system.root).map_err(failed)?.file;
-    let backing = Backing::File(system.base_page);
+    let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
+    let evidence = directory::describe(&file, directory, &state.root).map_err(failed)?.file;
+    let backing = Backing::File(state.base_page);
     let dax = evidence.backing == FileBacking::Dax;
     if !dax {
-        system.check_room(plan, len)?;
+        error::check_room(plan, state, len)?;
     }
-    let whole = len.next_multiple_of(system.base_page);
+    let whole = len.next_multiple_of(state.base_page);
     resize(&file, whole).map_err(|e| error::file_space(plan, &e))?;
-    // Huge pages, of DAX above all, need an address that is as aligned as the file's blocks.
-    let align = if len >= system.huge_page { system.huge_page } else { system.base_page };
-    let mut mapping = Mapping::of_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
+    // Huge pages need an address with the alignment of the file's blocks, those of DAX in particular.
+    let align = if len >= state.huge_page { state.huge_page } else { state.base_page };
+    let mut mapping = Mapping::map_file(&file, whole, align, evidence.map_sync).map_err(failed)?;
     let bound = match evidence.backing {
-        // Before anything is allocated: tmpfs takes pages already when blocks are.
-        FileBacking::Tmpfs => policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, system, &e))?,
-        FileBacking::PageCache => Err("the page cache heeds no memory policy".to_owned()),
+        // Before blocks are allocated, because tmpfs takes pages for them at once.
+        FileBacking::Tmpfs => policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, state, &e))?,
+        FileBacking::PageCache => Err("the page cache follows no memory policy".to_owned()),
         FileBacking::Dax => Ok(()),
     };
-    let local = plan.touch.intersection(&system.node_cpus);
-    let cpus = if bound.is_ok() || local.is_empty() { &plan.touch } else { &local };
-    let strictly = bound.is_err() && !local.is_empty();
-    reserve(&file, whole, cpus, dax).map_err(|e| error::file_space(plan, &e))?;
-    touch::populate(&mut mapping, backing, cpus, strictly).map_err(|e| error::touch(plan, backing, system, &e))?;
+    let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
+    reserve(&file, whole, &cpus, dax).map_err(|e| error::file_space(plan, &e))?;
+    touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
 
-    let pages = pages(plan, &mapping, dax, system);
+    let pages = pages(plan, &mapping, dax, state);
     let placement = if dax {
-        on_device(plan.node, &evidence, system.only_node)
+        on_device(plan.node, &evidence, state.only_node)
     } else {
-        let mut placement = place::read_back(&mapping, backing, plan.node, system.only_node, policy);
-        placement.method = if bound.is_ok() { "mbind" } else { "first-touch" }.to_owned();
-        if let Err(refusal) = bound
-            && placement.status != PlacementStatus::Verified
-        {
-            if local.is_empty() {
-                return Err(error::cannot_place(plan, &refusal));
-            }
-            let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());
-            placement.reason = Some(format!("{seen}; {refusal}"));
-        }
-        placement
+        place::read_back_bound(&mapping, backing, plan, state, policy, bound)?
     };
-    Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: system.only_node })
+    Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: state.only_node })
 }
 
-/// Gives the file its size; no block is allocated yet.
+/// Sets the size of the file. No block is allocated yet.
 fn resize(file: &File, len: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the structure that it is given.
+    // SAFETY: the call writes one `rlimit`, and `limit` is one.
     if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0 && limit.rlim_cur < len as u64 {
         // The kernel would kill the process with SIGXFSZ.
         return Err(io::Error::from_raw_os_error(libc::EFBIG));
@@ -87,10 +77,11 @@ fn resize(file: &File, len: usize) -> io::Result<()> {
     file.set_len(len as u64)
 }
 
-/// Allocates every block, from CPUs of `cpus`: where pages are taken with the blocks and no policy holds, they are those CPUs' node's.
+/// Allocates every block, from the CPUs `cpus`. Where the file system takes pages with the blocks and no policy applies, the pages are on the
+/// node of these CPUs.
 ///
-/// With `written`, blocks hold zeros on the device afterwards, and its records of them are complete. For DAX: the first store to a block that
-/// is only allocated changes the records, and under `MAP_SYNC` each page fault then waits until that is on the device.
+/// With `written`, zeros are written to the blocks and the file system's records of them are complete. DAX needs that: the first store to a
+/// block that is only allocated changes the records, and under `MAP_SYNC` each page fault then waits until they are on the device.
 fn reserve(file: &File, len: usize, cpus: &IdSet, written: bool) -> io::Result<()> {
     let allocated = on_each(&cpus.iter().take(1).collect(), || allocate_blocks(file, len))?;
     if allocated && !written {
@@ -101,13 +92,14 @@ fn reserve(file: &File, len: usize, cpus: &IdSet, written: bool) -> io::Result<(
     if written { file.sync_all() } else { Ok(()) }
 }
 
-/// Does `work` in a thread on each of `cpus`, or in the caller where no thread can be had; what one of them returns, an error first.
+/// Runs `work` in a thread on each of `cpus`, or in the caller when no thread can be started. Returns the error of a thread that failed,
+/// otherwise the result of one of them.
 fn on_each<T: Send>(cpus: &IdSet, work: impl Fn() -> io::Result<T> + Sync) -> io::Result<T> {
     let work = &work;
     std::thread::scope(|scope| {
         let on = |cpu: u32| {
             let work = move || {
-                // Elsewhere it only places worse, which the read-back tells.
+                // On another CPU the placement may be worse, and the read-back shows that.
                 let _ = cpu::pin_to(cpu);
                 work()
             };
@@ -123,10 +115,10 @@ fn on_each<T: Send>(cpus: &IdSet, work: impl Fn() -> io::Result<T> + Sync) -> io
     })
 }
 
-/// Whether the file system can allocate blocks without writing them, and has.
+/// Allocates the blocks without writing them. Returns false when the file system cannot do that.
 fn allocate_blocks(file: &File, len: usize) -> io::Result<bool> {
     loop {
-        // SAFETY: changes nothing but the file; the length fits, because the file has been given it.
+        // SAFETY: the call changes the file only, and no memory. The length fits, because the file already has it.
         if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len as libc::off_t) } == 0 {
             return Ok(true);
         }
@@ -139,7 +131,7 @@ fn allocate_blocks(file: &File, len: usize) -> io::Result<bool> {
     }
 }
 
-/// Writes zeros to portions from `next` on until none is left.
+/// Writes zeros to one portion after the other, from `next` on, until none is left.
 fn write_blocks(file: &File, len: usize, next: &AtomicUsize) -> io::Result<()> {
     let zeros = vec![0; ZEROS];
     loop {
@@ -151,28 +143,29 @@ fn write_blocks(file: &File, len: usize, next: &AtomicUsize) -> io::Result<()> {
     }
 }
 
-/// What backs the file's pages, as far as the kernel tells.
-fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, system: &System) -> PageEvidence {
+/// What backs the file's pages, as far as the kernel shows it.
+fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> PageEvidence {
     let requested = plan.pages;
-    let known = |kind, whole: u64, huge: u64, all: u64, base: u64| {
-        let (bytes, page) = if 2 * huge >= all { (huge, system.huge_page as u64) } else { (whole - huge, base) };
+    let evidence = |kind, whole: u64, huge: u64, all: u64, base: u64| {
+        let (bytes, page) = if 2 * huge >= all { (huge, state.huge_page as u64) } else { (whole - huge, base) };
         let share = Some(bytes as f64 / all.max(1) as f64);
         PageEvidence { requested, obtained: Some(kind), share, page: Some(Bytes(page)), reason: None }
     };
     let all = mapping.len() as u64;
     if dax {
-        return match scan::present(mapping) {
-            Ok(found) => known(PageKind::Dax, found.present, found.huge, all, system.base_page as u64),
+        return match page_scan::read_present(mapping) {
+            Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, state.base_page as u64),
             Err(why) => PageEvidence { requested, obtained: Some(PageKind::Dax), share: None, page: None, reason: Some(why) },
         };
     }
     match mapping.read_pages() {
-        Ok(backed) => known(PageKind::File, backed.resident.max(backed.file_huge), backed.file_huge, all, backed.page),
+        Ok(backed) => evidence(PageKind::File, backed.resident.max(backed.file_huge), backed.file_huge, all, backed.page),
         Err(why) => PageEvidence { requested, reason: Some(why), ..PageEvidence::default() },
     }
 }
 
-/// Where a file with DAX is: `move_pages` and `numa_maps` do not show pages of a device, so the device's node is what the kernel says.
+/// The placement of a file with DAX. `move_pages` and `numa_maps` do not show pages of a device, so the node is the one that the kernel states
+/// for the device.
 fn on_device(node: u32, file: &FileEvidence, only_node: bool) -> Placement {
     let (status, source, reason) = match file.device_node {
         Some(of_device) if of_device == node => (PlacementStatus::Verified, Some("device"), None),

@@ -1,16 +1,16 @@
-//! A mapping between guard pages: of memory without a file, or of a file.
+//! A mapping of anonymous memory or of a file, between guard pages.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-use super::Backing;
-use super::readback::{self, Backed};
+use super::backing::Backing;
+use super::readback::{self, PageCounts};
 
-/// Bits of `mmap`'s flags from which the logarithm of the pool's page size counts (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
+/// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
 const MAP_HUGE_SHIFT: u32 = 26;
-/// `MADV_COLLAPSE` (Linux 6.1): assemble huge pages now.
+/// `MADV_COLLAPSE` (Linux 6.1) assembles huge pages at once.
 const MADV_COLLAPSE: i32 = 25;
 
 /// A readable and writable range with a `PROT_NONE` page below and above.
@@ -21,13 +21,14 @@ pub(super) struct Mapping {
     guard: usize,
 }
 
-// SAFETY: a mapping is plain memory owned by this value; it is tied to no thread, and this type hands out nothing but its address.
+// SAFETY: a mapping is memory owned by this value and belongs to no thread. The type only gives out its address.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; shared references only read the address and the length. Who dereferences the address answers for races.
+// SAFETY: shared references only read the address and the length, which never change. Code that dereferences the address must itself
+// prevent data races.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `len` bytes rounded up to whole pages of `backing`, aligned to them; nothing is touched.
+    /// Maps `len` bytes, rounded up to whole pages of `backing` and aligned to them. Nothing is touched.
     pub(super) fn new(len: usize, backing: Backing) -> io::Result<Self> {
         let (guard, page) = (base_page(), backing.page());
         let len = len.next_multiple_of(page);
@@ -37,7 +38,7 @@ impl Mapping {
         };
         if let Backing::Pool(page) = backing {
             let pool = libc::MAP_HUGETLB | ((page.trailing_zeros() as i32) << MAP_HUGE_SHIFT) | libc::MAP_FIXED_NOREPLACE;
-            // A hole is made and filled without replacing, so that a mapping which another thread puts there is never destroyed.
+            // The hole is filled without MAP_FIXED, so that a mapping that another thread puts there meanwhile is never replaced.
             unmap(data, len);
             let mapped = map(data as *mut u8, len, libc::PROT_READ | libc::PROT_WRITE, pool);
             return match mapped {
@@ -45,7 +46,7 @@ impl Mapping {
                 other => {
                     unmap(data - guard, guard);
                     unmap(data + len, guard);
-                    // A kernel before 4.17 takes the address as a hint only.
+                    // Kernels before 4.17 take the address as a hint only.
                     if let Ok(elsewhere) = other {
                         unmap(elsewhere as usize, len);
                         return Err(io::Error::from_raw_os_error(libc::EEXIST));
@@ -55,36 +56,36 @@ impl Mapping {
             };
         }
         let mapping = mapping(data as *mut u8)?;
-        // SAFETY: the range was reserved above and is owned by `mapping`.
+        // SAFETY: the range was just reserved, and `mapping` owns it.
         if unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // EINVAL: a kernel without transparent huge pages; what was obtained is read back in any case.
+        // EINVAL means a kernel without transparent huge pages. What was obtained is read back in any case.
         mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
         mapping.advise(libc::MADV_DONTDUMP);
         Ok(mapping)
     }
 
-    /// Maps the first `len` bytes of `file`, rounded up to base pages, at a multiple of `align`; with `MAP_SYNC` when `synchronous`, which
-    /// the kernel must have granted for this file before. Nothing is touched.
-    pub(super) fn of_file(file: &File, len: usize, align: usize, synchronous: bool) -> io::Result<Self> {
+    /// Maps the first `len` bytes of `file`, rounded up to base pages, at a multiple of `align`. `synchronous` asks for `MAP_SYNC`, which the
+    /// kernel must already have granted for this file. Nothing is touched.
+    pub(super) fn map_file(file: &File, len: usize, align: usize, synchronous: bool) -> io::Result<Self> {
         let guard = base_page();
         let len = len.next_multiple_of(guard);
         let data = reserve(len, align.max(guard), guard)?;
         let flags = if synchronous { libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC } else { libc::MAP_SHARED } | libc::MAP_FIXED;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: what is replaced is the middle of the reservation just made, which nobody uses.
+        // SAFETY: MAP_FIXED replaces only the middle of the reservation that was just made, which nothing uses.
         let address = unsafe { libc::mmap(data as *mut libc::c_void, len, protection, flags, file.as_raw_fd(), 0) };
         if address == libc::MAP_FAILED {
             let e = io::Error::last_os_error();
-            // Whether the middle is still reserved is not known: it may be another thread's by now, and is left alone.
+            // The middle may no longer be reserved, and may belong to another thread by now, so it is left alone.
             unmap(data - guard, guard);
             unmap(data + len, guard);
             return Err(e);
         }
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mapping = Self { data, len, guard };
-        // Where the file system leaves the choice to the mapping, huge pages are wanted.
+        // Some file systems give huge pages only to mappings that ask for them.
         mapping.advise(libc::MADV_HUGEPAGE);
         mapping.advise(libc::MADV_DONTDUMP);
         Ok(mapping)
@@ -100,22 +101,22 @@ impl Mapping {
         self.len
     }
 
-    /// Asks the kernel to assemble huge pages where the faults got small ones; false when it cannot.
+    /// Asks the kernel to assemble huge pages where the page faults got small ones. Returns false when it cannot.
     pub(super) fn collapse(&self) -> bool {
         self.advise(MADV_COLLAPSE)
     }
 
-    /// What smaps says of this mapping. Mappings below it are passed, those above are not looked at: new mappings lie low, and each
-    /// one that is passed costs a walk of its page tables.
-    pub(super) fn read_pages(&self) -> Result<Backed, String> {
+    /// The entry of this mapping in smaps. Entries below it are skipped, and those above are not read: new mappings have low addresses, and
+    /// the kernel walks the page tables for each entry that is read.
+    pub(super) fn read_pages(&self) -> Result<PageCounts, String> {
         let start = self.data() as usize as u64;
         let file = File::open("/proc/self/smaps").map_err(|e| format!("/proc/self/smaps cannot be read: {e}"))?;
-        // One entry has about 700 bytes, and the kernel computes as many entries as the read has room for.
+        // An entry has about 700 bytes, and the kernel computes as many entries as fit into the read.
         readback::smaps(std::io::BufReader::with_capacity(1024, file), start, start + self.len as u64)
     }
 
     fn advise(&self, advice: i32) -> bool {
-        // SAFETY: the range is mapped and owned by this value; none of the advices used here changes its content.
+        // SAFETY: this value owns the mapped range, and none of the kinds of advice used here changes its content.
         unsafe { libc::madvise(self.data().cast(), self.len, advice) == 0 }
     }
 }
@@ -126,14 +127,14 @@ impl Drop for Mapping {
     }
 }
 
-/// Reserves address space for `len` bytes at a multiple of `align`, with `guard` bytes below and above, all of it inaccessible; the address
-/// of the middle.
+/// Reserves inaccessible address space for `len` bytes at a multiple of `align`, with `guard` bytes below and above. Returns the address of
+/// the middle.
 fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
-    // Room for any alignment: the guards are what remains of it below and above.
+    // Enough for any alignment. What remains of it below and above becomes the guards.
     let total = len.checked_add(align + guard).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
     let low = map(std::ptr::null_mut(), total, libc::PROT_NONE, libc::MAP_NORESERVE)?;
     let data = (low as usize + guard).next_multiple_of(align);
-    // The reservation starts on a page, so the aligned address is at most `align` above it, and at least `guard` remains at the end.
+    // The reservation starts on a page. The aligned address is therefore at most `align` above it, and at least `guard` remains at the end.
     unmap(low as usize, data - guard - low as usize);
     unmap(data + len + guard, low as usize + total - (data + len + guard));
     Ok(data)
@@ -141,14 +142,14 @@ fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
 
 /// The kernel's base page in bytes.
 pub(super) fn base_page() -> usize {
-    // SAFETY: sysconf only reads.
+    // SAFETY: sysconf takes a number and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
 
 fn map(at: *mut u8, len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
-    // SAFETY: no flag used here replaces a mapping that exists (MAP_FIXED_NOREPLACE at most).
+    // SAFETY: none of the callers passes MAP_FIXED, so no existing mapping is replaced.
     let address = unsafe { libc::mmap(at.cast(), len, protection, flags, -1, 0) };
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
 }
@@ -156,7 +157,7 @@ fn map(at: *mut u8, len: usize, protection: i32, flags: i32) -> io::Result<*mut 
 /// Unmaps a range that belongs to the caller.
 fn unmap(start: usize, len: usize) {
     if len > 0 {
-        // SAFETY: private helper; every caller passes a range that it mapped itself and no longer uses.
+        // SAFETY: every caller passes a range that it mapped itself and no longer uses.
         unsafe { libc::munmap(start as *mut libc::c_void, len) };
     }
 }

@@ -6,20 +6,20 @@ use std::os::unix::fs::FileExt;
 
 use memgauge_core::result::PhysicalRange;
 
-use super::Buffer;
+use super::buffer::Buffer;
 use super::map::base_page;
 
-/// Bits 0 to 54 of an entry: the page frame number; 0 for processes without CAP_SYS_ADMIN (Linux 4.2).
+/// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
 const FRAME: u64 = (1 << 55) - 1;
-/// Bit 63: the page is in memory.
+/// Bit 63 of an entry: the page is in memory.
 const PRESENT: u64 = 1 << 63;
-/// Entries read at a time: 256 KiB of them, for 128 MiB of memory in pages of 4 KiB.
+/// Entries in one read: 256 KiB of them, for 128 MiB of memory in pages of 4 KiB.
 const ENTRIES: usize = 32 << 10;
 
 const PAGEMAP: &str = "/proc/self/pagemap";
 
 impl Buffer {
-    /// The physical addresses of the buffer's pages, or why they may not be known.
+    /// The physical addresses of the buffer's pages, or the reason why they are unknown.
     pub fn physical(&self) -> PhysicalRange {
         let entries =
             File::open(PAGEMAP).and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)));
@@ -30,8 +30,8 @@ impl Buffer {
         }
     }
 
-    /// The physical address of the byte at `offset`; `None` when it may not be known.
-    pub fn physical_of(&self, offset: usize) -> Option<u64> {
+    /// The physical address of the byte at `offset`; `None` when it is unknown.
+    pub fn physical_address(&self, offset: usize) -> Option<u64> {
         let page = base_page();
         let at = (self.as_ptr() as usize).checked_add(offset).filter(|_| offset < self.len())?;
         let map = File::open(PAGEMAP).ok()?;
@@ -44,8 +44,8 @@ fn unknown(reason: String) -> PhysicalRange {
     PhysicalRange { reason: Some(reason), ..PhysicalRange::default() }
 }
 
-/// Goes through the entries of `len` bytes from `start`; `read(at, to)` reads the file. The inner error says in words why the addresses
-/// may not be known.
+/// Reads the entries of `len` bytes from `start`. `read(at, to)` reads the file. The inner error says in words why the addresses are
+/// unknown.
 fn range(
     start: u64,
     len: usize,
@@ -67,7 +67,7 @@ fn range(
             }
             let frame = entry & FRAME;
             if frame == 0 {
-                return Ok(Err("the kernel shows page frames to processes with CAP_SYS_ADMIN only".to_owned()));
+                return Ok(Err("the kernel shows page frames only to processes with CAP_SYS_ADMIN".to_owned()));
             }
             let address = frame * page;
             first = first.or(Some(address));
@@ -89,8 +89,8 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// A pagemap in which the buffer's pages, from page 16 on, have these entries.
-    fn of(entries: &[u64]) -> Result<PhysicalRange, String> {
+    /// Reads a pagemap in which the pages of a buffer, from page 16 on, have these entries.
+    fn read(entries: &[u64]) -> Result<PhysicalRange, String> {
         range(16 * PAGE, entries.len() * PAGE as usize, PAGE as usize, |at, to| {
             assert_eq!(at % 8, 0);
             for (i, slot) in to.as_chunks_mut().0.iter_mut().enumerate() {
@@ -105,24 +105,24 @@ mod tests {
     fn the_range_is_that_of_all_pages() {
         // Bit 55 (soft-dirty) and 56 (exclusively mapped) are not part of the frame.
         let dirty = PRESENT | 1 << 55 | 1 << 56;
-        let found = of(&[dirty | 7, PRESENT | 3, PRESENT | 4]).unwrap();
+        let found = read(&[dirty | 7, PRESENT | 3, PRESENT | 4]).unwrap();
         assert_eq!((found.first, found.low, found.high), (Some(7 * PAGE), Some(3 * PAGE), Some(8 * PAGE)));
         assert_eq!(found.contiguous, Some(false));
-        assert_eq!(of(&[PRESENT | 3, PRESENT | 4]).unwrap().contiguous, Some(true));
+        assert_eq!(read(&[PRESENT | 3, PRESENT | 4]).unwrap().contiguous, Some(true));
     }
 
     #[test]
     fn more_entries_than_are_read_at_a_time() {
         let entries: Vec<u64> = (0..2 * ENTRIES as u64 + 5).map(|i| PRESENT | (100 + i)).collect();
-        let found = of(&entries).unwrap();
+        let found = read(&entries).unwrap();
         assert_eq!((found.low, found.high), (Some(100 * PAGE), Some((100 + entries.len() as u64) * PAGE)));
         assert_eq!(found.contiguous, Some(true));
     }
 
     #[test]
-    fn hidden_frames_and_absent_pages_are_told() {
-        assert!(of(&[PRESENT]).unwrap_err().contains("CAP_SYS_ADMIN"));
-        assert!(of(&[PRESENT | 3, 0]).unwrap_err().contains("not in memory"));
+    fn hidden_frames_and_absent_pages_are_reported() {
+        assert!(read(&[PRESENT]).unwrap_err().contains("CAP_SYS_ADMIN"));
+        assert!(read(&[PRESENT | 3, 0]).unwrap_err().contains("not in memory"));
     }
 
     #[test]
@@ -140,13 +140,13 @@ mod tests {
         let range = buffer.physical();
         match (range.first, &range.reason) {
             (Some(first), None) => {
-                assert_eq!(buffer.physical_of(5), Some(first + 5));
+                assert_eq!(buffer.physical_address(5), Some(first + 5));
                 assert!(range.low.unwrap() <= first && first < range.high.unwrap());
                 assert!(range.high.unwrap() - range.low.unwrap() >= 4 << 20, "{range:?}");
             }
-            (None, Some(_)) => assert_eq!(buffer.physical_of(5), None),
+            (None, Some(_)) => assert_eq!(buffer.physical_address(5), None),
             other => panic!("{other:?}"),
         }
-        assert_eq!(buffer.physical_of(4 << 20), None);
+        assert_eq!(buffer.physical_address(4 << 20), None);
     }
 }

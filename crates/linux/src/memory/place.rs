@@ -1,38 +1,41 @@
-//! Putting pages on a node, and reading back where they are. Raw system calls: no library is needed for three of them.
+//! Binds pages to a node, and reads back where they are.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader};
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Placement, PlacementStatus};
 
-use super::Backing;
+use super::backing::Backing;
+use super::error::{self, MemoryError};
 use super::map::{Mapping, base_page};
+use super::node_state::NodeState;
 use super::readback;
 
-/// `MPOL_BIND` of linux/mempolicy.h: these nodes or none. Pages bound so are not migrated by NUMA balancing either.
+/// `MPOL_BIND` of linux/mempolicy.h: these nodes only. NUMA balancing does not migrate pages that are bound so.
 const MPOL_BIND: libc::c_long = 2;
-/// Pages looked up at most; a larger buffer is sampled evenly, first and last page included. About 2 ms.
+/// The most pages looked up, which takes about 2 ms. A larger buffer is sampled evenly, with its first and last page.
 const SAMPLE: usize = 8192;
-/// Below this share of pages found, a read-back proves nothing; a few may be under migration by compaction at the moment.
-const FOUND_ENOUGH: f64 = 0.99;
+/// The share of pages that must be found for a read-back to count. Compaction may be migrating a few of them at the moment.
+const MIN_FOUND: f64 = 0.99;
 
-/// What this process has learnt about its right to use memory policies: what was refused once is not tried again, because it costs
-/// and because some systems log each refusal.
+/// Whether this process may use memory policies. A call that was refused once is not tried again, because it takes time and because some
+/// systems log each refusal.
 #[derive(Debug)]
 pub(super) struct Policy {
-    /// The error by which `mbind` was refused for good; 0 while it was not.
+    /// The error with which `mbind` was refused; 0 while it was not.
     bind_refused: AtomicI32,
     /// The same for `move_pages`.
     query_refused: AtomicI32,
 }
 
-/// The process's own.
+/// The policy of this process.
 pub(super) static PROCESS: Policy = Policy::new();
 
 impl Policy {
-    /// Nothing learnt yet.
+    /// A policy that has not been refused.
     pub(super) const fn new() -> Self {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
@@ -48,7 +51,7 @@ impl Policy {
             return Ok(Err(refusal(known)));
         }
         let (mask, maxnode) = mask(node);
-        // SAFETY: sets the policy of a range that the caller owns; the mask has at least `maxnode - 1` bits.
+        // SAFETY: sets the policy of a range that the caller owns. The kernel reads `maxnode - 1` bits of the mask, which has as many.
         let rc = unsafe { libc::syscall(libc::SYS_mbind, data, len, MPOL_BIND, mask.as_ptr(), maxnode, 0) };
         if rc == 0 {
             return Ok(Ok(()));
@@ -63,15 +66,15 @@ impl Policy {
         }
     }
 
-    /// The nodes of the pages at `addresses`: a node, or a negative error for a page that is not there.
-    fn nodes_of(&self, addresses: &[*mut u8]) -> io::Result<Vec<i32>> {
+    /// For each of `addresses` the node of its page, or a negative error number when it has no page.
+    fn query_nodes(&self, addresses: &[*mut u8]) -> io::Result<Vec<i32>> {
         let known = self.query_refused.load(Ordering::Relaxed);
         if known != 0 {
             return Err(io::Error::from_raw_os_error(known));
         }
         let mut nodes = vec![i32::MIN; addresses.len()];
         let no_targets = std::ptr::null::<i32>();
-        // SAFETY: without target nodes nothing is moved; both arrays have as many entries as the call is told.
+        // SAFETY: without target nodes nothing is moved. Both arrays have the number of entries that the call is given.
         let rc = unsafe { libc::syscall(libc::SYS_move_pages, 0, addresses.len(), addresses.as_ptr(), no_targets, nodes.as_mut_ptr(), 0) };
         if rc == 0 {
             return Ok(nodes);
@@ -84,7 +87,7 @@ impl Policy {
     }
 }
 
-/// A mask with the bit of `node`, and `maxnode` for it: the kernel uses one bit less than it is told.
+/// A mask with the bit of `node`, and its `maxnode`: the kernel reads one bit less than that number.
 fn mask(node: u32) -> (Vec<usize>, usize) {
     let bits = usize::BITS as usize;
     let mut words = vec![0usize; node as usize / bits + 1];
@@ -93,9 +96,35 @@ fn mask(node: u32) -> (Vec<usize>, usize) {
     (words, maxnode)
 }
 
-/// Reads back on which nodes the mapping's pages are. The method is left for the caller to fill in.
+/// Reads back the placement of a buffer. `bound` is what [`Policy::bind`] returned for it.
+///
+/// # Errors
+/// When policies are refused, no CPU of the node may be used, and the pages are not known to be on the node.
+pub(super) fn read_back_bound(
+    mapping: &Mapping,
+    backing: Backing,
+    plan: &BufferPlan,
+    state: &NodeState,
+    policy: &Policy,
+    bound: Result<(), String>,
+) -> Result<Placement, MemoryError> {
+    let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy);
+    placement.method = if bound.is_ok() { "mbind" } else { "first-touch" }.to_owned();
+    if let Err(refusal) = bound
+        && placement.status != PlacementStatus::Verified
+    {
+        if plan.touch.intersection(&state.node_cpus).is_empty() {
+            return Err(error::cannot_place(plan, &refusal));
+        }
+        let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());
+        placement.reason = Some(format!("{seen}; {refusal}"));
+    }
+    Ok(placement)
+}
+
+/// Reads back on which nodes the mapping's pages are. The caller fills in the method.
 pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_node: bool, policy: &Policy) -> Placement {
-    // A pool page is one page to both sources. Transparent huge pages may be mixed with base pages, so those are looked up singly.
+    // Both sources count a pool page as one page. Transparent huge pages may be mixed with base pages, so each base page is looked up.
     let page = if let Backing::Pool(page) = backing { page } else { base_page() };
     let mut failures = Vec::new();
     match by_move_pages(mapping, page, policy) {
@@ -107,11 +136,11 @@ pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_nod
         Err(why) => failures.push(format!("numa_maps: {why}")),
     }
     if only_node {
-        // Not read back but certain: there is nowhere else.
+        // Not read back, but certain: no other node has memory.
         let source = Some("only-node".to_owned());
         return Placement { status: PlacementStatus::Verified, source, ..Placement::default() };
     }
-    let reason = Some(format!("where pages are may not be read back ({})", failures.join("; ")));
+    let reason = Some(format!("the placement of pages cannot be read back ({})", failures.join("; ")));
     Placement { status: PlacementStatus::Unverified, reason, ..Placement::default() }
 }
 
@@ -130,13 +159,13 @@ fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTre
     let count = mapping.len() / page;
     // SAFETY: every index is below the number of pages in the mapping.
     let addresses: Vec<*mut u8> = sample(count).map(|i| unsafe { mapping.data().add(i * page) }).collect();
-    let nodes = policy.nodes_of(&addresses).map_err(|e| e.to_string())?;
+    let nodes = policy.query_nodes(&addresses).map_err(|e| e.to_string())?;
     let mut pages = BTreeMap::new();
     for node in nodes.iter().filter_map(|&n| u32::try_from(n).ok()) {
         *pages.entry(node).or_insert(0u64) += 1;
     }
     let found: u64 = pages.values().sum();
-    if (found as f64) < FOUND_ENOUGH * addresses.len() as f64 {
+    if (found as f64) < MIN_FOUND * addresses.len() as f64 {
         return Err(format!("found {found} of {} pages", addresses.len()));
     }
     Ok(pages)
@@ -145,12 +174,12 @@ fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTre
 fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
     let start = mapping.data() as usize as u64;
     let file = File::open("/proc/self/numa_maps").map_err(|e| e.to_string())?;
-    // Entries have about 100 bytes; the kernel walks page tables for as many as the read has room for.
+    // An entry has about 100 bytes. The kernel walks the page tables of as many entries as fit into the read.
     let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, start + mapping.len() as u64);
     pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
 }
 
-/// All of `count` indices when they are few, else [`SAMPLE`] of them, evenly spread, first and last included.
+/// All of `count` indices when they are few, otherwise [`SAMPLE`] of them, evenly spread, with the first and the last.
 fn sample(count: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(SAMPLE);
     (0..taken).map(move |i| if taken < 2 { 0 } else { (i as u128 * (count - 1) as u128 / (taken - 1) as u128) as usize })

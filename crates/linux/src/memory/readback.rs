@@ -1,14 +1,14 @@
-//! What `/proc/self/smaps` and `/proc/self/numa_maps` say of a range of addresses.
+//! Reads `/proc/self/smaps` and `/proc/self/numa_maps` for a range of addresses.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// How a range is backed, in bytes.
+/// The bytes of a range by the kind of page that backs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Backed {
+pub(super) struct PageCounts {
     /// Bytes of the range that mappings cover.
     pub(super) mapped: u64,
-    /// In memory, without pool pages.
+    /// Resident, without pool pages.
     pub(super) resident: u64,
     /// In transparent huge pages mapped as such.
     pub(super) thp: u64,
@@ -20,7 +20,7 @@ pub(super) struct Backed {
     pub(super) page: u64,
 }
 
-impl Backed {
+impl PageCounts {
     /// `bytes` as a share of the range.
     pub(super) fn share(&self, bytes: u64) -> f64 {
         bytes as f64 / self.mapped.max(1) as f64
@@ -31,12 +31,12 @@ impl Backed {
     }
 }
 
-/// Sums up the smaps entries between `start` and `end`; entries are ascending, and reading stops behind the range.
+/// Adds up the smaps entries between `start` and `end`. Entries are in ascending order, and reading stops behind the range.
 ///
 /// # Errors
-/// In words: the text cannot be read, the range is not covered, or a mapping reaches out of it.
-pub(super) fn smaps(text: impl BufRead, start: u64, end: u64) -> Result<Backed, String> {
-    let mut backed = Backed::default();
+/// In words, when the text cannot be read, when it does not cover the range, or when a mapping reaches beyond it.
+pub(super) fn smaps(text: impl BufRead, start: u64, end: u64) -> Result<PageCounts, String> {
+    let mut counts = PageCounts::default();
     let mut inside = false;
     for line in text.lines() {
         let line = line.map_err(|e| format!("/proc/self/smaps cannot be read: {e}"))?;
@@ -48,24 +48,24 @@ pub(super) fn smaps(text: impl BufRead, start: u64, end: u64) -> Result<Backed, 
             }
             inside = high > start;
             if inside && (low < start || high > end) {
-                return Err("the kernel merged the buffer's mapping with another, so smaps does not tell of it alone".to_owned());
+                return Err("the kernel merged the buffer's mapping with another, so smaps does not describe it alone".to_owned());
             }
-            backed.mapped += if inside { high - low } else { 0 };
+            counts.mapped += if inside { high - low } else { 0 };
         } else if inside && let Some(bytes) = words.next().and_then(|n| n.parse::<u64>().ok()).map(|kib| kib << 10) {
             match first {
-                "Rss:" => backed.resident += bytes,
-                "AnonHugePages:" => backed.thp += bytes,
-                "ShmemPmdMapped:" | "FilePmdMapped:" => backed.file_huge += bytes,
-                "Private_Hugetlb:" | "Shared_Hugetlb:" => backed.pool += bytes,
-                "KernelPageSize:" => backed.page = bytes,
+                "Rss:" => counts.resident += bytes,
+                "AnonHugePages:" => counts.thp += bytes,
+                "ShmemPmdMapped:" | "FilePmdMapped:" => counts.file_huge += bytes,
+                "Private_Hugetlb:" | "Shared_Hugetlb:" => counts.pool += bytes,
+                "KernelPageSize:" => counts.page = bytes,
                 _ => {}
             }
         }
     }
-    if backed.mapped == end - start { Ok(backed) } else { Err("smaps does not show the buffer's mapping".to_owned()) }
+    if counts.mapped == end - start { Ok(counts) } else { Err("smaps does not show the buffer's mapping".to_owned()) }
 }
 
-/// Pages by node between `start` and `end`, from the text of numa_maps; `None` when no line is of the range.
+/// Pages by node between `start` and `end`, from the text of numa_maps; `None` when it has no line for the range.
 pub(super) fn numa_maps(text: impl BufRead, start: u64, end: u64) -> Option<BTreeMap<u32, u64>> {
     let mut pages = BTreeMap::new();
     let mut found = false;
@@ -87,7 +87,7 @@ pub(super) fn numa_maps(text: impl BufRead, start: u64, end: u64) -> Option<BTre
     found.then_some(pages)
 }
 
-/// The addresses of an entry's first word, `7f0000000000-7f0000200000`.
+/// The addresses in an entry's first word, such as `7f0000000000-7f0000200000`.
 fn range(word: &str) -> Option<(u64, u64)> {
     let (low, high) = word.split_once('-')?;
     Some((u64::from_str_radix(low, 16).ok()?, u64::from_str_radix(high, 16).ok()?))

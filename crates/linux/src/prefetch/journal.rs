@@ -1,39 +1,41 @@
-//! What registers were before they were changed, on disk before the first write: whoever finds it can undo the change.
+//! The journal: the values of registers before they were changed. It is on disk before the first write, so that any later run can undo the
+//! change.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+/// The first line.
 const TITLE: &str = "memgauge prefetch journal 1";
-/// The last line: a journal without it was cut off.
+/// The last line. A journal without it is incomplete.
 const END: &str = "end";
 
-/// A register of a CPU as it was found.
+/// A register of a CPU before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Saved {
+pub(super) struct Saved {
     /// The CPU.
-    pub cpu: u32,
+    pub(super) cpu: u32,
     /// The register.
-    pub register: u32,
-    /// The bits that are changed; all others are left as they are found when it is restored.
-    pub mask: u64,
+    pub(super) register: u32,
+    /// The bits that are changed. Only these are restored.
+    pub(super) mask: u64,
     /// Its value.
-    pub value: u64,
+    pub(super) value: u64,
 }
 
-/// Which journal: they are undone separately.
+/// How long a change lasts. Each kind has its own journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Of a run, which undoes its change at its end.
+pub enum ChangeKind {
+    /// Until the end of the run that makes it.
     Run,
-    /// Of `prefetch off` and `prefetch on`, which last until `prefetch restore`.
+    /// Until `prefetch restore`: the change of `prefetch off` or `prefetch on`.
     Kept,
 }
 
-impl Kind {
-    /// Its file in the folder.
-    pub const fn file(self) -> &'static str {
+impl ChangeKind {
+    /// The file of its journal.
+    pub(super) const fn file(self) -> &'static str {
         match self {
             Self::Run => "prefetch-run.journal",
             Self::Kept => "prefetch-kept.journal",
@@ -41,15 +43,15 @@ impl Kind {
     }
 }
 
-/// Registers as they were found.
+/// The registers before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Journal {
+pub(super) struct Journal {
     /// Tells this change from an earlier or later one.
-    pub id: String,
-    /// The kernel's boot id: registers are back at their defaults after the next boot.
-    pub boot: String,
+    pub(super) id: String,
+    /// The kernel's boot id. The next boot resets the registers.
+    pub(super) boot: String,
     /// The registers.
-    pub saved: Vec<Saved>,
+    pub(super) saved: Vec<Saved>,
 }
 
 /// Why a journal cannot be used.
@@ -58,7 +60,7 @@ pub enum JournalError {
     /// It cannot be read or written.
     #[error("{0}: {1}")]
     Io(PathBuf, io::Error),
-    /// It is not what it should be.
+    /// It is not a complete journal.
     #[error("{0} is damaged: {1}")]
     Damaged(PathBuf, String),
 }
@@ -88,17 +90,17 @@ impl Journal {
             if line == END {
                 return Ok(Self { id, boot, saved });
             }
-            saved.push(saved_of(line).ok_or_else(|| format!("line '{line}'"))?);
+            saved.push(parse_saved(line).ok_or_else(|| format!("line '{line}'"))?);
         }
         Err("its end is missing".into())
     }
 
-    /// Writes it to `folder`, so that it is there after a power cut as far as the file system can promise: the file is synchronised before
-    /// it takes its name, and the folder after that.
+    /// Writes the journal to `folder`, so that it survives a power cut as far as the file system can ensure that: the file is synchronised
+    /// before it gets its name, and the folder after that.
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn write(&self, folder: &Path, kind: Kind) -> Result<(), JournalError> {
+    pub(super) fn write(&self, folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
         let beside = path.with_extension("new");
         let write = || {
@@ -111,11 +113,11 @@ impl Journal {
         write().map_err(|e| JournalError::Io(path.clone(), e))
     }
 
-    /// Reads it from `folder`; `None` when there is none.
+    /// Reads the journal from `folder`; `None` when there is none.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
-    pub fn read(folder: &Path, kind: Kind) -> Result<Option<Self>, JournalError> {
+    /// When it exists and cannot be read.
+    pub(super) fn read(folder: &Path, kind: ChangeKind) -> Result<Option<Self>, JournalError> {
         let path = folder.join(kind.file());
         match fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why)),
@@ -124,11 +126,11 @@ impl Journal {
         }
     }
 
-    /// Removes it from `folder`; one that is not there is no error.
+    /// Removes the journal from `folder`. A journal that does not exist is not an error.
     ///
     /// # Errors
-    /// When it stays.
-    pub fn remove(folder: &Path, kind: Kind) -> Result<(), JournalError> {
+    /// When it cannot be removed.
+    pub(super) fn remove(folder: &Path, kind: ChangeKind) -> Result<(), JournalError> {
         let path = folder.join(kind.file());
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(JournalError::Io(path, e)),
@@ -137,7 +139,7 @@ impl Journal {
     }
 }
 
-fn saved_of(line: &str) -> Option<Saved> {
+fn parse_saved(line: &str) -> Option<Saved> {
     let mut words = line.split_whitespace();
     let mut after = |name: &str| words.next().filter(|w| *w == name).and_then(|_| words.next());
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
@@ -160,18 +162,18 @@ mod tests {
     fn what_is_written_is_read() {
         let folder = std::env::temp_dir().join(format!("memgauge-journal-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
-        journal().write(&folder, Kind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), Some(journal()));
-        assert_eq!(Journal::read(&folder, Kind::Kept).unwrap(), None);
-        Journal::remove(&folder, Kind::Run).unwrap();
-        Journal::remove(&folder, Kind::Run).unwrap();
-        assert_eq!(Journal::read(&folder, Kind::Run).unwrap(), None);
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
+        journal().write(&folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), Some(journal()));
+        assert_eq!(Journal::read(&folder, ChangeKind::Kept).unwrap(), None);
+        Journal::remove(&folder, ChangeKind::Run).unwrap();
+        Journal::remove(&folder, ChangeKind::Run).unwrap();
+        assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
-    fn a_part_of_a_journal_is_none() {
+    fn a_part_of_a_journal_is_refused() {
         let whole = journal().text();
         for end in 0..whole.len() - 1 {
             assert!(Journal::parse(&whole[..end]).is_err(), "{:?}", &whole[..end]);

@@ -1,4 +1,4 @@
-//! Axes: which values they span, where their ticks are, and what those say.
+//! Axes: which values they span, where their ticks are, and what the ticks say.
 
 use memgauge_core::units::Bytes;
 
@@ -26,7 +26,7 @@ pub(crate) struct Axis {
     pub(crate) ticks: Vec<Tick>,
 }
 
-/// Finite bounds that are never equal, so that a scale can be made of anything.
+/// Finite bounds that are never equal, so that any values make a scale.
 fn sane(low: f64, high: f64) -> (f64, f64) {
     let (low, high) = (if low.is_finite() { low } else { 0.0 }, if high.is_finite() { high } else { 1.0 });
     let (low, high) = (low.min(high), low.max(high));
@@ -37,9 +37,9 @@ fn sane(low: f64, high: f64) -> (f64, f64) {
     }
 }
 
-/// The step of 1, 2 or 5 times a power of ten that makes at most `most` steps of a range.
-fn step(range: f64, most: usize) -> f64 {
-    let rough = range / most.max(1) as f64;
+/// The step of 1, 2 or 5 times a power of ten that makes at most `max_ticks` steps of a range.
+fn step(range: f64, max_ticks: usize) -> f64 {
+    let rough = range / max_ticks.max(1) as f64;
     let magnitude = 10f64.powf(rough.log10().floor());
     [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|m| m * magnitude).find(|s| *s >= rough * 0.999_999).unwrap_or(magnitude * 10.0)
 }
@@ -55,10 +55,10 @@ fn multiple(value: f64, step: f64) -> String {
 }
 
 impl Axis {
-    /// An even axis that holds the values, with at most about `most` ticks, ending at ticks.
-    pub(crate) fn linear(title: impl Into<String>, low: f64, high: f64, most: usize) -> Self {
+    /// A linear axis that holds the values, with at most about `max_ticks` ticks, ending at ticks.
+    pub(crate) fn linear(title: impl Into<String>, low: f64, high: f64, max_ticks: usize) -> Self {
         let (low, high) = sane(low, high);
-        let step = step(high - low, most);
+        let step = step(high - low, max_ticks);
         let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
         let ticks = (0..=((last - first) as usize).min(100))
             .map(|i| (first + i as f64) * step)
@@ -68,8 +68,8 @@ impl Axis {
     }
 
     /// Whole numbers such as CPUs, every so many of them labelled; half a step of room at both ends.
-    pub(crate) fn indices(title: impl Into<String>, names: &[String], most: usize) -> Self {
-        let stride = (0..).map(|p| 1usize << p).find(|s| names.len().div_ceil(*s) <= most.max(1)).unwrap_or(1);
+    pub(crate) fn indices(title: impl Into<String>, names: &[String], max_ticks: usize) -> Self {
+        let stride = (0..).map(|p| 1usize << p).find(|s| names.len().div_ceil(*s) <= max_ticks.max(1)).unwrap_or(1);
         let label = |i: usize| names.get(i).cloned();
         let ticks = (0..names.len()).step_by(stride).map(|i| Tick { value: i as f64, label: label(i) }).collect();
         Self { title: title.into(), scale: Scale::Linear, low: -0.5, high: names.len().max(1) as f64 - 0.5, ticks }
@@ -96,12 +96,12 @@ impl Axis {
     }
 
     /// Powers of two of bytes, every so many of them labelled.
-    pub(crate) fn bytes(title: impl Into<String>, low: Bytes, high: Bytes, most: usize) -> Self {
+    pub(crate) fn bytes(title: impl Into<String>, low: Bytes, high: Bytes, max_ticks: usize) -> Self {
         let powers = |b: Bytes| b.0.max(1).ilog2();
         // The last power of two that 64 bits hold is the last tick, and not the only one.
         let (first, last) = (powers(low).min(62), if high.0.is_power_of_two() { powers(high) } else { powers(high) + 1 });
         let last = last.clamp(first + 1, 63);
-        let every = (last - first) as usize / most.max(1) + 1;
+        let every = (last - first) as usize / max_ticks.max(1) + 1;
         let label = |p: u32| ((p - first) as usize).is_multiple_of(every).then(|| Bytes(1 << p).to_string());
         let ticks = (first..=last).map(|p| Tick { value: 2f64.powi(p as i32), label: label(p) }).collect();
         let low = low.0.max(1) as f64;
@@ -112,8 +112,8 @@ impl Axis {
     }
 
     /// Powers of two of a count.
-    pub(crate) fn doublings(title: impl Into<String>, low: u64, high: u64, most: usize) -> Self {
-        let axis = Self::bytes(title, Bytes(low.max(1)), Bytes(high.max(2)), most);
+    pub(crate) fn doublings(title: impl Into<String>, low: u64, high: u64, max_ticks: usize) -> Self {
+        let axis = Self::bytes(title, Bytes(low.max(1)), Bytes(high.max(2)), max_ticks);
         let plain = |t: &Tick| Tick { value: t.value, label: t.label.as_ref().map(|_| format!("{:.0}", t.value)) };
         Self { ticks: axis.ticks.iter().map(plain).collect(), ..axis }
     }

@@ -5,134 +5,123 @@ use std::collections::{BTreeMap, BTreeSet};
 use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
+use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::bars::{Bars, Row};
-use super::chart::{Chart, Mark, Rule, Sample, Series};
-use super::frame::{Panel, Words};
+use super::bars::{Bar, Bars, Row};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LEFT, UPPER_LEFT};
-use super::latency::node_matrix;
+use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note, limit_of_program, limits};
+use super::node_matrix::node_matrix;
 use super::palette::{GREY, INK, series};
-use super::source::{
-    FAR, Limit, MOST_SERIES, Set, about, bar, bus_moves_what_is_asked, common_pages, interval, is_degraded, limit, limit_note,
-    limit_of_program, limits, notes, part_of, shared_title,
-};
-use crate::text::cpus_name;
-use crate::text::number::{bounds, number, value_of};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample, shared_title};
+use crate::groups::bandwidth::{highest_by_mix, thread_count};
+use crate::number::{bounds, number, value_of};
 
 /// Node of the CPUs and node of the memory.
 type Place = (Option<u32>, Option<u32>);
 
-/// What a bar or a line is of: everything but the mix, the number of CPUs and the delay.
+/// The place of a measurement: everything but the mix, the number of CPUs and the delay.
 fn place(at: &Coordinates) -> Place {
     (at.cpu_node, at.memory_node)
 }
 
-fn mix_order(mix: Option<Mix>) -> usize {
-    Mix::ALL.iter().position(|m| Some(*m) == mix).unwrap_or(usize::MAX)
+/// The mixes of all results.
+fn mixes(sets: &[ResultSet<'_>]) -> BTreeSet<Option<Mix>> {
+    sets.iter().flat_map(|s| &s.ms).map(|m| m.at.mix).collect()
 }
 
 /// The same for the CPUs behind each last-level cache.
-pub(crate) fn by_domain(sets: &[Set<'_>]) -> Bars {
+pub(crate) fn by_domain(sets: &[ResultSet<'_>]) -> Bars {
     let bars = by_mix(sets);
-    Bars { words: Words { title: shared_title(sets, "Bandwidth by last-level cache"), ..bars.words }, ..bars }
+    Bars { caption: Caption { title: shared_title(sets, "Bandwidth by last-level cache"), ..bars.caption }, ..bars }
 }
 
 /// Bars, a group for each mix and a bar for each result.
-pub(crate) fn by_mix(sets: &[Set<'_>]) -> Bars {
+pub(crate) fn by_mix(sets: &[ResultSet<'_>]) -> Bars {
     // The nth result of a mix stands beside the nth of the same mix in the other results, whichever CPUs their machines have.
-    let of_mix = |s: &Set<'_>, mix| s.ms.iter().filter(|m| m.at.mix == mix).count();
-    let mixes: BTreeSet<(usize, Option<Mix>)> = sets.iter().flat_map(|s| &s.ms).map(|m| (mix_order(m.at.mix), m.at.mix)).collect();
+    let count = |s: &ResultSet<'_>, mix| s.ms.iter().filter(|m| m.at.mix == mix).count();
     let mut rows = Vec::new();
-    for (_, mix) in mixes {
-        let most = sets.iter().map(|s| of_mix(s, mix)).max().unwrap_or(0);
-        for n in 0..most {
+    for mix in mixes(sets) {
+        let variants = sets.iter().map(|s| count(s, mix)).max().unwrap_or(0);
+        for n in 0..variants {
             let found: Vec<Option<&Measurement>> = sets.iter().map(|s| s.ms.iter().copied().filter(|m| m.at.mix == mix).nth(n)).collect();
-            let described = mix.map_or("", Mix::description);
-            let first = found.iter().flatten().next();
-            rows.push(Row {
-                name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
-                detail: first.filter(|_| most > 1).map_or_else(|| described.to_owned(), |m| variant(&m.at, described)),
-                bars: found.into_iter().enumerate().map(|(i, m)| bar(m, series(i))).collect(),
-            });
+            let first = found.iter().flatten().next().filter(|_| variants > 1);
+            rows.push(row(mix, first.map(|m| variant(&m.at)), &found));
         }
     }
     bars(sets, "Bandwidth by mix of traffic", rows)
 }
 
-/// What tells results of one mix apart.
-fn variant(at: &Coordinates, otherwise: &str) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(at.cpus.as_ref().map(cpus_name));
-    parts.extend(at.memory_node.map(|n| format!("node {n}")));
-    parts.extend(at.delay_cycles.map(|d| format!("delay {d}")));
-    if parts.is_empty() { otherwise.to_owned() } else { parts.join(", ") }
+/// A row of one mix: a bar for each result. The detail is the mix's description where nothing else is given.
+fn row(mix: Option<Mix>, detail: Option<String>, found: &[Option<&Measurement>]) -> Row {
+    let described = mix.map_or("", Mix::description);
+    Row {
+        name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
+        detail: detail.filter(|d| !d.is_empty()).unwrap_or_else(|| described.to_owned()),
+        bars: found.iter().enumerate().map(|(i, m)| Bar::for_measurement(*m, series(i))).collect(),
+    }
 }
 
-/// The highest of each mix, of everything that a search tried.
-pub(crate) fn search(sets: &[Set<'_>]) -> Bars {
-    let mixes: BTreeSet<(usize, Option<Mix>)> = sets.iter().flat_map(|s| &s.ms).map(|m| (mix_order(m.at.mix), m.at.mix)).collect();
-    let rows = mixes
-        .into_iter()
-        .map(|(_, mix)| {
-            let found: Vec<Option<&Measurement>> = sets.iter().map(|s| best(s, mix)).collect();
-            let detail = match found.as_slice() {
-                [Some(m)] => variant(&m.at, ""),
-                _ => mix.map_or("", Mix::description).to_owned(),
-            };
-            Row {
-                name: mix.map_or_else(|| "mix not stated".to_owned(), |m| m.name().to_owned()),
-                detail,
-                bars: found.into_iter().enumerate().map(|(i, m)| bar(m, series(i))).collect(),
-            }
-        })
-        .collect();
-    bars(sets, "Highest bandwidth of each mix", rows)
+/// What distinguishes results of one mix.
+fn variant(at: &Coordinates) -> String {
+    let parts =
+        [at.cpus.as_ref().map(wording::cpus), at.memory_node.map(|n| format!("node {n}")), at.delay_cycles.map(|d| format!("delay {d}"))];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn best<'a>(set: &Set<'a>, mix: Option<Mix>) -> Option<&'a Measurement> {
-    let value = |m: &Measurement| value_of(&m.estimate).unwrap_or(-1.0);
-    set.ms.iter().copied().filter(|m| m.at.mix == mix).max_by(|a, b| value(a).total_cmp(&value(b)))
+/// The highest bandwidth of each mix, of everything that a search tried.
+pub(crate) fn search(sets: &[ResultSet<'_>]) -> Bars {
+    let highest: Vec<BTreeMap<Option<Mix>, &Measurement>> = sets.iter().map(|s| highest_by_mix(&s.ms)).collect();
+    let rows = mixes(sets).into_iter().map(|mix| {
+        let found: Vec<Option<&Measurement>> = highest.iter().map(|by_mix| by_mix.get(&mix).copied()).collect();
+        let detail = match found.as_slice() {
+            [Some(m)] => Some(variant(&m.at)),
+            _ => None,
+        };
+        row(mix, detail, &found)
+    });
+    bars(sets, "Highest bandwidth of each mix", rows.collect())
 }
 
-fn bars(sets: &[Set<'_>], title: &str, rows: Vec<Row>) -> Bars {
+fn bars(sets: &[ResultSet<'_>], title: &str, rows: Vec<Row>) -> Bars {
     let ms: Vec<&Measurement> = sets.iter().flat_map(|s| s.ms.iter().copied()).collect();
     let drawn = || rows.iter().flat_map(|r| &r.bars).filter_map(|b| b.limit);
     let cpus: BTreeSet<_> = ms.iter().filter_map(|m| m.at.cpus.as_ref()).collect();
-    let cpus = if cpus.len() == 1 { cpus.iter().map(|c| cpus_name(c)).collect() } else { String::new() };
+    let cpus = if cpus.len() == 1 { cpus.iter().map(|c| wording::cpus(c)).collect() } else { String::new() };
     let counted = "GB/s that programs read and write, with the 95 % interval";
-    let mut words = Words::new(shared_title(sets, title), about(&[counted, &cpus, &common_pages(sets)]));
-    notes(&mut words, sets, false);
+    let mut caption = caption(sets, title, &[counted, &cpus], false);
     if sets.len() > 1 {
-        words.key = sets.iter().enumerate().map(|(i, s)| (series(i), s.name.unwrap_or_default().to_owned())).collect();
+        caption.key = sets.iter().enumerate().map(|(i, s)| (series(i), s.name.unwrap_or_default().to_owned())).collect();
     }
-    // Named at the line where that stands at the limit itself, else explained.
+    // The line is named where it stands at the limit itself; otherwise a note explains it.
     let limit_name = limit(&ms).filter(|l| drawn().all(|d| d == l.gbs)).map(|l| format!("limit {}", l.text()));
     if limit_name.is_none() && drawn().next().is_some() {
         let all: Vec<String> = limits(&ms).iter().map(Limit::text).collect();
-        let less = if ms.iter().any(|m| reads_first(m)) { ", less what stores read first" } else { "" };
-        words.notes.push(format!("Dashed: the limit of what crosses the bus, {}{less}.", all.join(" or ")));
+        let less = if ms.iter().any(|m| reads_first(m)) { ", minus what stores read first" } else { "" };
+        caption.notes.push(format!("Dashed: the limit of the traffic on the bus, {}{less}.", all.join(" or ")));
     }
-    Bars { words, unit: "GB/s", rows, limit_name }
+    Bars { caption, unit: "GB/s", rows, limit_name }
 }
 
-/// Whether more crossed the bus than the program asked for, as far as that is known.
+/// Whether the bus is known to have moved more than the program asked for.
 fn reads_first(m: &Measurement) -> bool {
     limit_of_program(m).zip(m.verdict.limit).is_some_and(|(program, bus)| program < bus)
 }
 
 /// Lines over the number of CPUs, one for each mix, place and result.
-pub(crate) fn ramps(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
-    let mixes: BTreeSet<Option<Mix>> = sets.iter().flat_map(|s| &s.ms).map(|m| m.at.mix).collect();
+pub(crate) fn ramps(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
+    let mixes = mixes(sets);
     let places: BTreeSet<_> = sets.iter().flat_map(|s| &s.ms).map(|m| place(&m.at)).collect();
     let mut lines: Vec<(Option<String>, Vec<&Measurement>)> = Vec::new();
     for set in sets {
-        let mut of_set: BTreeMap<(usize, Option<Mix>, Place), Vec<&Measurement>> = BTreeMap::new();
+        let mut by_line: BTreeMap<(Option<Mix>, Place), Vec<&Measurement>> = BTreeMap::new();
         for m in &set.ms {
-            of_set.entry((mix_order(m.at.mix), m.at.mix, place(&m.at))).or_default().push(m);
+            by_line.entry((m.at.mix, place(&m.at))).or_default().push(m);
         }
-        for ((_, mix, (_, memory)), mut ms) in of_set {
-            ms.sort_by_key(|m| threads(m));
+        for ((mix, (_, memory)), mut ms) in by_line {
+            ms.sort_by_key(|m| thread_count(m));
             let mut parts: Vec<String> = set.name.iter().map(|n| (*n).to_owned()).collect();
             parts.extend(mix.filter(|_| mixes.len() > 1).map(|m| m.to_string()));
             parts.extend(memory.filter(|_| places.len() > 1).map(|n| format!("node {n}")));
@@ -140,63 +129,50 @@ pub(crate) fn ramps(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
         }
     }
     let only = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
-    let title = shared_title(sets, &format!("Bandwidth by number of CPUs{only}"));
-    let of = lines.len().div_ceil(MOST_SERIES);
-    let chart = |(part, lines)| Box::new(ramp(sets, &(title.clone() + &part_of(part, of)), lines)) as Box<dyn Panel>;
-    lines.chunks(MOST_SERIES).enumerate().map(chart).collect()
+    let title = format!("Bandwidth by number of CPUs{only}");
+    let parts = lines.len().div_ceil(MAX_SERIES);
+    let chart = |(part, lines)| {
+        let mut chart = ramp(sets, &title, lines);
+        chart.caption.title.push_str(&part_of(part, parts));
+        Box::new(chart) as Box<dyn Panel>
+    };
+    lines.chunks(MAX_SERIES).enumerate().map(chart).collect()
 }
 
-fn threads(m: &Measurement) -> usize {
-    m.at.cpus.as_ref().map_or(m.evidence.threads as usize, |c| c.len())
-}
-
-fn ramp(sets: &[Set<'_>], title: &str, lines: &[(Option<String>, Vec<&Measurement>)]) -> Chart {
+fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Measurement>)]) -> Chart {
     let ms: Vec<&Measurement> = lines.iter().flat_map(|l| l.1.iter().copied()).collect();
-    let most = ms.iter().map(|m| threads(m)).max().unwrap_or(1).max(2);
+    let largest = ms.iter().map(|m| thread_count(m)).max().unwrap_or(1).max(2);
     let values = ms.iter().flat_map(|m| [value_of(&m.estimate), interval(m).map(|i| i.1)]).flatten();
     let peak = bounds(values).map_or(1.0, |b| b.1);
     let limit = limit(&ms);
-    let shown = limit.as_ref().filter(|l| l.gbs <= peak * FAR && bus_moves_what_is_asked(&ms));
+    let shown = limit.as_ref().filter(|l| l.gbs <= peak * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&ms));
     let top = shown.map_or(peak, |l| l.gbs.max(peak));
-    let mut words = Words::new(title, about(&["GB/s that programs read and write, with the 95 % interval", &common_pages(sets)]));
-    words.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &ms)));
-    notes(&mut words, sets, true);
-    let x = Axis::doublings("CPUs", 1, most as u64, 12);
-    let mut chart = Chart::new(words, x, Axis::linear("Bandwidth (GB/s)", 0.0, top, 7));
+    let mut caption = caption(sets, title, &["GB/s that programs read and write, with the 95 % interval"], true);
+    caption.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &ms)));
+    let x = Axis::doublings("CPUs", 1, largest as u64, 12);
+    let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", 0.0, top, 7));
     for (i, (name, ms)) in lines.iter().enumerate() {
-        let samples: Vec<Sample> = ms
-            .iter()
-            .filter_map(|m| {
-                let y = value_of(&m.estimate)?;
-                Some(Sample { x: threads(m) as f64, y, y_interval: interval(m), degraded: is_degraded(m), x_interval: None })
-            })
-            .collect();
+        let samples: Vec<Sample> = ms.iter().filter_map(|m| sample(thread_count(m) as f64, m)).collect();
         let best = samples.iter().max_by(|a, b| a.y.total_cmp(&b.y)).copied();
-        chart.marks.extend(best.map(|s| Mark {
-            at: (s.x, s.y),
-            name: format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" }),
-            colour: INK,
-            ring: false,
-            optional: lines.len() > 1,
-            directions: vec![ABOVE, UPPER_LEFT, BELOW, LEFT],
+        chart.point_labels.extend(best.map(|s| {
+            let name = format!("{} GB/s with {:.0} {}", number(s.y), s.x, if s.x > 1.0 { "CPUs" } else { "CPU" });
+            PointLabel::new((s.x, s.y), name, INK, &[ABOVE, UPPER_LEFT, BELOW, LEFT]).optional_if(lines.len() > 1)
         }));
         chart.series.push(Series { name: name.clone(), colour: series(i), samples, joined: true });
     }
-    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: false, name: format!("limit {}", l.text()), colour: GREY }));
+    chart.guides.extend(shown.map(|l| Guide::level(l.gbs, format!("limit {}", l.text()), GREY)));
     chart
 }
 
 /// A matrix by node of the CPUs and node of the memory, for each mix.
-pub(crate) fn matrices(set: Set<'_>) -> Vec<Box<dyn Panel>> {
-    let mixes: BTreeSet<(usize, Option<Mix>)> = set.ms.iter().map(|m| (mix_order(m.at.mix), m.at.mix)).collect();
+pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let mut panels: Vec<Box<dyn Panel>> = Vec::new();
-    for (_, mix) in mixes {
-        let of_mix = Set { ms: set.ms.iter().copied().filter(|m| m.at.mix == mix).collect(), ..set };
+    for mix in mixes(std::slice::from_ref(&set)) {
+        let of_mix = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.mix == mix).collect(), ..set };
         let name = mix.map(|m| format!(", {m}")).unwrap_or_default();
-        let pages = common_pages(std::slice::from_ref(&of_mix));
         let counted = "GB/s that programs read and write, all CPUs of a node together";
-        let words = Words::new(of_mix.title(&format!("Bandwidth by node{name}")), about(&[counted, &pages]));
-        panels.push(Box::new(node_matrix(words, "GB/s", &of_mix)));
+        let caption = caption(std::slice::from_ref(&of_mix), &format!("Bandwidth by node{name}"), &[counted], false);
+        panels.push(Box::new(node_matrix(caption, "GB/s", &of_mix)));
     }
     panels
 }

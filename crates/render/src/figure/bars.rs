@@ -1,15 +1,19 @@
-//! Level bars with their values beside them.
+//! Horizontal bars with their values beside them.
+
+use memgauge_core::result::Measurement;
 
 use super::font::{self, CAPITALS, Weight};
-use super::frame::{LABEL, Panel, WIDTH, Words, shorten};
+use super::frame::{Caption, LABEL, Panel, WIDTH, shorten};
+use super::limit::limit_of_program;
 use super::palette::{Colour, GREY, GRID, INK, text_on};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
-use crate::text::number::number;
+use super::source::{interval, is_degraded};
+use crate::number::{half_width, number, value_of};
 
 /// Height of a bar, and of the space between rows.
 const BAR: f64 = 17.0;
 const GAP: f64 = 8.0;
-/// What names and details may take of the width.
+/// Width of the columns of names and details, at most.
 const NAMES: f64 = 150.0;
 const DETAILS: f64 = 260.0;
 
@@ -17,14 +21,32 @@ const DETAILS: f64 = 260.0;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) colour: Colour,
-    /// `None`: not measured, which is said in its place.
+    /// `None`: "not measured" stands in its place.
     pub(crate) value: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
     /// After the value, such as `±0.4`.
     pub(crate) after: String,
     pub(crate) degraded: bool,
-    /// What the machine could do at most, in the bar's unit.
+    /// The machine's limit, in the bar's unit.
     pub(crate) limit: Option<f64>,
+}
+
+impl Bar {
+    /// A measurement as a bar; "not measured" where there is none.
+    pub(crate) fn for_measurement(m: Option<&Measurement>, colour: Colour) -> Self {
+        let value = m.and_then(|m| value_of(&m.estimate));
+        // An interval too wide for any memory is not worth printing.
+        let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
+        let after = m.map(half).unwrap_or_default();
+        Self {
+            colour,
+            value,
+            interval: m.and_then(interval),
+            after,
+            degraded: m.is_some_and(is_degraded),
+            limit: m.and_then(limit_of_program),
+        }
+    }
 }
 
 /// Bars of the same thing.
@@ -38,7 +60,7 @@ pub(crate) struct Row {
 /// The bars.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bars {
-    pub(crate) words: Words,
+    pub(crate) caption: Caption,
     pub(crate) unit: &'static str,
     pub(crate) rows: Vec<Row>,
     /// Named above the limit, when all bars that have one share it.
@@ -47,8 +69,8 @@ pub(crate) struct Bars {
 
 impl Bars {
     fn columns(&self) -> (f64, f64) {
-        let widest = |text: fn(&Row) -> &str, most: f64| {
-            self.rows.iter().map(|r| font::width(text(r), LABEL, Weight::Regular)).fold(0.0, f64::max).min(most)
+        let widest = |text: fn(&Row) -> &str, max: f64| {
+            self.rows.iter().map(|r| font::width(text(r), LABEL, Weight::Regular)).fold(0.0, f64::max).min(max)
         };
         let (names, details) = (widest(|r| &r.name, NAMES), widest(|r| &r.detail, DETAILS));
         (names, if details > 0.0 { details + 14.0 } else { 0.0 })
@@ -81,11 +103,11 @@ impl Bars {
 
 impl Panel for Bars {
     fn size(&self) -> (f64, f64) {
-        (WIDTH, self.words.above(WIDTH) + self.height() + self.words.below(WIDTH))
+        (WIDTH, self.caption.above(WIDTH) + self.height() + self.caption.below(WIDTH))
     }
 
     fn draw(&self, scene: &mut Scene, at: Point) {
-        self.words.draw_above(scene, at, WIDTH);
+        self.caption.draw_above(scene, at, WIDTH);
         let (names, details) = self.columns();
         let left = at.0 + names + details + 12.0;
         let all = || self.rows.iter().flat_map(|r| &r.bars);
@@ -93,9 +115,9 @@ impl Panel for Bars {
         let room = all().map(|b| widest(self.label(b))).fold(0.0, f64::max) + 22.0;
         let full = (at.0 + WIDTH - room - left).max(60.0);
         let ends = all().flat_map(|b| [b.value, b.interval.map(|i| i.1), b.limit]);
-        let most = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
-        let along = |v: f64| left + if most > 0.0 { (v / most).clamp(0.0, 1.0) * full } else { 0.0 };
-        let mut y = at.1 + self.words.above(WIDTH);
+        let highest = ends.flatten().filter(|v| v.is_finite()).fold(0.0, f64::max);
+        let along = |v: f64| left + if highest > 0.0 { (v / highest).clamp(0.0, 1.0) * full } else { 0.0 };
+        let mut y = at.1 + self.caption.above(WIDTH);
         if let (Some(limit), Some(name)) = (self.common_limit(), &self.limit_name) {
             let text = Text::new(name, (along(limit), y + 12.0), LABEL, GREY).anchored(Anchor::End);
             let over = (at.0 - text.area().x).max(0.0);
@@ -125,7 +147,7 @@ impl Panel for Bars {
             y += GAP;
         }
         scene.line((left, top), (left, y - GAP + 2.0), Stroke::new(INK, 1.0));
-        self.words.draw_below(scene, (at.0, y), WIDTH);
+        self.caption.draw_below(scene, (at.0, y), WIDTH);
     }
 }
 

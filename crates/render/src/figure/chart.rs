@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, Tick};
 use super::font::{self, CAPITALS, DESCENT, Weight};
-use super::frame::{LABEL, Panel, WIDTH, Words, shorten};
+use super::frame::{Caption, LABEL, Panel, WIDTH, shorten};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, Placer, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{BAND, Colour, GREY, GRID, INK, WHITE, text_of};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
@@ -53,7 +53,7 @@ pub(crate) struct Band {
 
 /// A dashed line across the plot, such as a limit.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rule {
+pub(crate) struct Guide {
     pub(crate) at: f64,
     pub(crate) vertical: bool,
     pub(crate) name: String,
@@ -62,7 +62,7 @@ pub(crate) struct Rule {
 
 /// A label at a point.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct PointLabel {
     pub(crate) at: (f64, f64),
     pub(crate) name: String,
     pub(crate) colour: Colour,
@@ -73,16 +73,34 @@ pub(crate) struct Mark {
     pub(crate) directions: Vec<Direction>,
 }
 
+impl Guide {
+    pub(crate) const fn vertical(at: f64, name: String, colour: Colour) -> Self {
+        Self { at, vertical: true, name, colour }
+    }
+    pub(crate) const fn level(at: f64, name: String, colour: Colour) -> Self {
+        Self { at, vertical: false, name, colour }
+    }
+}
+
+impl PointLabel {
+    pub(crate) fn new(at: (f64, f64), name: String, colour: Colour, directions: &[Direction]) -> Self {
+        Self { at, name, colour, ring: false, optional: false, directions: directions.to_vec() }
+    }
+    pub(crate) fn optional_if(self, optional: bool) -> Self {
+        Self { optional, ..self }
+    }
+}
+
 /// The chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chart {
-    pub(crate) words: Words,
+    pub(crate) caption: Caption,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
     pub(crate) bands: Vec<Band>,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) guides: Vec<Guide>,
+    pub(crate) point_labels: Vec<PointLabel>,
     /// Each series is a box over the axis, between its first and last sample.
     pub(crate) columns: bool,
 }
@@ -94,11 +112,11 @@ struct Placed {
 }
 
 impl Chart {
-    pub(crate) fn new(words: Words, x: Axis, y: Axis) -> Self {
-        Self { words, x, y, series: Vec::new(), bands: Vec::new(), rules: Vec::new(), marks: Vec::new(), columns: false }
+    pub(crate) fn new(caption: Caption, x: Axis, y: Axis) -> Self {
+        Self { caption, x, y, series: Vec::new(), bands: Vec::new(), guides: Vec::new(), point_labels: Vec::new(), columns: false }
     }
 
-    /// The plot within a panel whose words end at `top`.
+    /// The plot within a panel whose caption ends at `top`.
     fn plot(&self, at: Point, top: f64) -> Area {
         let widest = |ticks: &[Tick]| {
             ticks.iter().filter_map(|t| t.label.as_deref()).map(|l| font::width(l, LABEL, Weight::Regular)).fold(0.0, f64::max)
@@ -118,19 +136,33 @@ impl Chart {
         plot.bottom() - self.y.share(y) * (plot.height - HEADROOM)
     }
 
-    /// The words, with a key when the series' names find no room beside their lines.
-    fn complete(&self, plot: &Area) -> (Words, Vec<Placed>) {
-        let mut words = self.words.clone();
+    /// The caption, with a key when there is no room for the names of series beside their lines.
+    fn complete(&self, plot: &Area) -> (Caption, Vec<Placed>) {
+        let mut caption = self.caption.clone();
         let (placed, all_named) = self.labels(plot, true);
         if all_named {
-            return (words, placed);
+            return (caption, placed);
         }
-        words.key = self.series.iter().filter_map(|s| Some((s.colour, s.name.clone()?))).collect();
-        (words, self.labels(plot, false).0)
+        caption.key = self.series.iter().filter_map(|s| Some((s.colour, s.name.clone()?))).collect();
+        (caption, self.labels(plot, false).0)
     }
 
     /// Places of all labels, and whether every series got its name.
     fn labels(&self, plot: &Area, name_series: bool) -> (Vec<Placed>, bool) {
+        let mut placer = self.reserve_data(plot);
+        let mut placed = self.name_guides(plot, &mut placer);
+        for optional in [false, true] {
+            if optional && name_series && !self.name_series(plot, &mut placer, &mut placed) {
+                return (placed, false);
+            }
+            let marks = self.point_labels.iter().filter(|m| m.optional == optional);
+            placed.extend(marks.filter_map(|mark| self.place_label(plot, &mut placer, mark)));
+        }
+        (placed, true)
+    }
+
+    /// A placer that keeps labels off the data.
+    fn reserve_data(&self, plot: &Area) -> Placer {
         let mut placer = Placer::new(Area::new(plot.x + 3.0, plot.y, plot.width - 5.0, plot.height - 3.0));
         for tick in self.y.ticks.iter().filter(|t| t.label.is_some()) {
             placer.grid(self.height(plot, tick.value));
@@ -138,74 +170,73 @@ impl Chart {
         for series in &self.series {
             let points: Vec<Point> = series.samples.iter().map(|s| self.place(plot, s.x, s.y)).collect();
             if series.joined {
-                placer.take_line(&points);
+                placer.reserve_line(&points);
             }
             if self.columns {
                 if let (Some(a), Some(b)) = (points.first(), points.last()) {
-                    placer.take(Area::new(a.0, a.1, b.0 - a.0, plot.bottom() - a.1));
+                    placer.reserve(Area::new(a.0, a.1, b.0 - a.0, plot.bottom() - a.1));
                 }
                 continue;
             }
             for (p, s) in points.iter().zip(&series.samples) {
-                placer.take(Area::new(p.0 - RADIUS, p.1 - RADIUS, 2.0 * RADIUS, 2.0 * RADIUS));
+                placer.reserve(Area::around(*p, RADIUS));
                 if let Some((low, high)) = s.y_interval {
-                    placer.take_line(&[self.place(plot, s.x, low), self.place(plot, s.x, high)]);
+                    placer.reserve_line(&[self.place(plot, s.x, low), self.place(plot, s.x, high)]);
                 }
             }
         }
-        for mark in self.marks.iter().filter(|m| m.ring) {
-            let p = self.place(plot, mark.at.0, mark.at.1);
-            placer.take(Area::new(p.0 - RING, p.1 - RING, 2.0 * RING, 2.0 * RING));
+        for mark in self.point_labels.iter().filter(|m| m.ring) {
+            placer.reserve(Area::around(self.place(plot, mark.at.0, mark.at.1), RING));
         }
+        placer
+    }
+
+    /// Places the names of the guides. Where there is no other way, a name crosses another guide.
+    fn name_guides(&self, plot: &Area, placer: &mut Placer) -> Vec<Placed> {
         let mut placed = Vec::new();
-        // Where there is no other way, a rule's name crosses another rule.
         let mut crossing = placer.clone();
-        for rule in &self.rules {
-            let (from, to) = self.rule_ends(plot, rule);
-            placer.take_line(&[from, to]);
+        for guide in &self.guides {
+            let (from, to) = self.guide_ends(plot, guide);
+            placer.reserve_line(&[from, to]);
         }
-        for rule in &self.rules {
-            let (from, to) = self.rule_ends(plot, rule);
-            let size = (font::width(&rule.name, LABEL, Weight::Regular), TALL);
-            // At the upper end of a vertical rule, at the right end of a level one; further along when that is taken.
+        for guide in &self.guides {
+            let (from, to) = self.guide_ends(plot, guide);
+            let size = (font::width(&guide.name, LABEL, Weight::Regular), TALL);
+            // At the upper end of a vertical guide, at the right end of a level one; further along when that is taken.
             let mut places = (0..12).map(|i| {
                 let along = f64::from(i) / 12.0;
-                if rule.vertical {
+                if guide.vertical {
                     (from.0, plot.y + 8.0 + along * plot.height)
                 } else {
                     (to.0 - size.0 / 2.0 - 4.0 - along * (plot.width - size.0), from.1)
                 }
             });
-            let directions: &[Direction] = if rule.vertical { &[LEFT, RIGHT] } else { &[ABOVE, BELOW] };
+            let directions: &[Direction] = if guide.vertical { &[LEFT, RIGHT] } else { &[ABOVE, BELOW] };
             let clear = places.clone().find_map(|p| placer.near(p, size, directions));
             if let Some(area) = clear.or_else(|| places.find_map(|p| crossing.near(p, size, directions))) {
-                placer.take(area);
-                crossing.take(area);
-                placed.push(Placed { text: label(&rule.name, &area, rule.colour), leader: None });
+                placer.reserve(area);
+                crossing.reserve(area);
+                placed.push(Placed { text: label(&guide.name, &area, guide.colour), leader: None });
             }
         }
-        for optional in [false, true] {
-            if optional && name_series && !self.name_series(plot, &mut placer, &mut placed) {
-                return (placed, false);
-            }
-            for mark in self.marks.iter().filter(|m| m.optional == optional) {
-                let point = self.place(plot, mark.at.0, mark.at.1);
-                let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
-                let found = match (optional, mark.ring) {
-                    (false, _) => placer.near(point, size, &mark.directions),
-                    (true, false) => placer.close(point, size, &mark.directions),
-                    (true, true) => placer.close_to_ring(point, size, &mark.directions),
-                };
-                let far = if found.is_none() && !optional { placer.anywhere(point, size) } else { None };
-                if let Some(area) = found.or(far) {
-                    let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
-                    placed.push(Placed { text: label(&mark.name, &area, mark.colour), leader });
-                }
-            }
-        }
-        (placed, true)
+        placed
     }
 
+    /// Places a label at its point, or elsewhere with a line to it. An optional one is left out where there is no room nearby.
+    fn place_label(&self, plot: &Area, placer: &mut Placer, mark: &PointLabel) -> Option<Placed> {
+        let point = self.place(plot, mark.at.0, mark.at.1);
+        let size = (font::width(&mark.name, LABEL, Weight::Regular), TALL);
+        let beside = match (mark.optional, mark.ring) {
+            (false, _) => placer.near(point, size, &mark.directions),
+            (true, false) => placer.close(point, size, &mark.directions),
+            (true, true) => placer.close_to_ring(point, size, &mark.directions),
+        };
+        let far = if beside.is_none() && !mark.optional { placer.anywhere(point, size) } else { None };
+        let leader = far.map(|a| (point, (point.0.clamp(a.x, a.right()), point.1.clamp(a.y - 1.0, a.bottom() + 1.0))));
+        beside.or(far).map(|area| Placed { text: label(&mark.name, &area, mark.colour), leader })
+    }
+
+    /// Names each series beside its line; `false` when one finds no room.
     fn name_series(&self, plot: &Area, placer: &mut Placer, placed: &mut Vec<Placed>) -> bool {
         let directions = [RIGHT, UPPER_LEFT, ABOVE, UPPER_RIGHT, LOWER_RIGHT, LEFT, BELOW, LOWER_LEFT];
         for series in &self.series {
@@ -225,12 +256,12 @@ impl Chart {
         true
     }
 
-    fn rule_ends(&self, plot: &Area, rule: &Rule) -> (Point, Point) {
-        if rule.vertical {
-            let x = self.place(plot, rule.at, 0.0).0;
+    fn guide_ends(&self, plot: &Area, guide: &Guide) -> (Point, Point) {
+        if guide.vertical {
+            let x = self.place(plot, guide.at, 0.0).0;
             ((x, plot.y), (x, plot.bottom()))
         } else {
-            let y = self.height(plot, rule.at);
+            let y = self.height(plot, guide.at);
             ((plot.x, y), (plot.right(), y))
         }
     }
@@ -340,19 +371,19 @@ fn label(name: &str, area: &Area, colour: Colour) -> Text {
 impl Panel for Chart {
     fn size(&self) -> (f64, f64) {
         let plot = self.plot((0.0, 0.0), 0.0);
-        let (words, _) = self.complete(&plot);
-        (WIDTH, words.above(WIDTH) + plot.bottom() + 46.0 + words.below(WIDTH))
+        let (caption, _) = self.complete(&plot);
+        (WIDTH, caption.above(WIDTH) + plot.bottom() + 46.0 + caption.below(WIDTH))
     }
 
     fn draw(&self, scene: &mut Scene, at: Point) {
-        let (words, _) = self.complete(&self.plot(at, at.1));
-        let plot = self.plot(at, at.1 + words.above(WIDTH));
+        let (caption, _) = self.complete(&self.plot(at, at.1));
+        let plot = self.plot(at, at.1 + caption.above(WIDTH));
         let (_, placed) = self.complete(&plot);
-        words.draw_above(scene, at, WIDTH);
+        caption.draw_above(scene, at, WIDTH);
         self.draw_axes(scene, &plot, at.0);
-        for rule in &self.rules {
-            let (from, to) = self.rule_ends(&plot, rule);
-            scene.line(from, to, Stroke::new(rule.colour, 1.0).dashed());
+        for guide in &self.guides {
+            let (from, to) = self.guide_ends(&plot, guide);
+            scene.line(from, to, Stroke::new(guide.colour, 1.0).dashed());
         }
         for series in &self.series {
             self.draw_series(scene, &plot, series);
@@ -360,7 +391,7 @@ impl Panel for Chart {
         if self.columns {
             self.close_seams(scene, &plot);
         }
-        for mark in self.marks.iter().filter(|m| m.ring) {
+        for mark in self.point_labels.iter().filter(|m| m.ring) {
             let p = self.place(&plot, mark.at.0, mark.at.1);
             for colour in [WHITE, mark.colour] {
                 ring(scene, p, RING, Stroke::new(colour, if colour == WHITE { 3.0 } else { 1.5 }));
@@ -372,7 +403,7 @@ impl Panel for Chart {
             }
             scene.text(text);
         }
-        words.draw_below(scene, (at.0, plot.bottom() + 46.0), WIDTH);
+        caption.draw_below(scene, (at.0, plot.bottom() + 46.0), WIDTH);
     }
 }
 
@@ -391,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_series_without_points_takes_no_name_from_the_others() {
-        let mut chart = Chart::new(Words::default(), Axis::linear("x", 0.0, 10.0, 5), Axis::linear("y", 0.0, 10.0, 5));
+        let mut chart = Chart::new(Caption::default(), Axis::linear("x", 0.0, 10.0, 5), Axis::linear("y", 0.0, 10.0, 5));
         let sample = |x: f64, y: f64| Sample { x, y, ..Sample::default() };
         let series = |name: &str, samples| Series { name: Some(name.into()), colour: INK, samples, joined: true };
         chart.series = vec![
@@ -399,8 +430,8 @@ mod tests {
             series("first", vec![sample(1.0, 2.0), sample(9.0, 3.0)]),
             series("second", vec![sample(1.0, 7.0), sample(9.0, 8.0)]),
         ];
-        let (words, placed) = chart.complete(&chart.plot((0.0, 0.0), 0.0));
+        let (caption, placed) = chart.complete(&chart.plot((0.0, 0.0), 0.0));
         let names: Vec<&str> = placed.iter().map(|p| p.text.content.as_str()).collect();
-        assert_eq!((names, words.key.len()), (vec!["first", "second"], 0));
+        assert_eq!((names, caption.key.len()), (vec!["first", "second"], 0));
     }
 }

@@ -49,7 +49,7 @@ pub(crate) const DESCENT: f64 = 0.21;
 /// Advance of a glyph that the font lacks, in ems.
 const UNKNOWN: f64 = 0.6;
 
-/// A font ready to be asked. `None` never happens with the files that are bundled, which a test reads; text without a font has
+/// A font. It is never `None` with the bundled files, which a test reads; text without a font has
 /// estimated widths and no outlines.
 #[derive(Clone)]
 pub(crate) struct Font {
@@ -105,13 +105,13 @@ pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
     // Layout asks tens of thousands of times; the few hundred characters are looked up once.
     static ADVANCES: [OnceLock<BTreeMap<u32, f64>>; 2] = [OnceLock::new(), OnceLock::new()];
     let table = &ADVANCES[weight as usize];
-    let known = table.get_or_init(|| {
+    let advances = table.get_or_init(|| {
         let font = Font::new(weight);
         let mappings = font.font.iter().flat_map(|f| f.charmap().mappings());
         mappings.map(|(c, glyph)| (c, font.advance(u16::try_from(glyph.to_u32()).unwrap_or(0)))).collect()
     });
     let missing = || Font::new(weight).advance(0);
-    text.chars().map(|c| known.get(&u32::from(c)).copied().unwrap_or_else(missing)).sum::<f64>() * size
+    text.chars().map(|c| advances.get(&u32::from(c)).copied().unwrap_or_else(missing)).sum::<f64>() * size
 }
 
 struct Pen(Vec<Segment>);

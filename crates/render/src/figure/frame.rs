@@ -21,9 +21,9 @@ pub(crate) trait Panel {
     fn draw(&self, scene: &mut Scene, at: Point);
 }
 
-/// The words around a plot.
+/// Title, explanation, key and notes of a plot.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Words {
+pub(crate) struct Caption {
     pub(crate) title: String,
     /// What is shown and how it was measured.
     pub(crate) about: String,
@@ -33,7 +33,7 @@ pub(crate) struct Words {
     pub(crate) notes: Vec<String>,
 }
 
-impl Words {
+impl Caption {
     pub(crate) fn new(title: impl Into<String>, about: impl Into<String>) -> Self {
         Self { title: title.into(), about: about.into(), ..Self::default() }
     }

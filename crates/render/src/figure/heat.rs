@@ -1,19 +1,21 @@
 //! A matrix as a heat map, its cells legible as long as there is room for text.
 
+use memgauge_core::result::Measurement;
+
 use super::axis::Axis;
 use super::font::{self, CAPITALS, Weight};
-use super::frame::{LABEL, Panel, WIDTH, Words};
+use super::frame::{Caption, LABEL, Panel, WIDTH};
 use super::palette::{Colour, EMPTY, GREY, INK, Map, WHITE, text_on};
 use super::scene::{Anchor, Area, Item, Point, Scene, Stroke, Text};
-use crate::text::number::number;
+use crate::number::{number, value_of};
 
 /// Up to this many rows and columns, cells show their numbers.
 const LEGIBLE: usize = 64;
 /// A map without numbers is about this wide.
 const DENSE: f64 = 1024.0;
-/// Lower cells are scaled apart when the others begin at this factor above them …
-const APART: f64 = 1.5;
-/// … and they are at most this share of all.
+/// Low cells get colours of their own when all others are higher by at least this factor …
+const LOW_GAP: f64 = 1.5;
+/// … and when they are at most this share of all.
 const MINORITY: f64 = 0.4;
 /// Width of the bars that explain colours, and the space to their left.
 const BAR: f64 = 14.0;
@@ -23,16 +25,30 @@ const GAP: f64 = 22.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
     Value(f64),
-    /// To be measured, and was not.
+    /// It could not be measured.
     Missing,
-    /// There is no such thing, as a CPU's transfer to itself.
+    /// There is nothing to measure, such as a CPU's transfer to itself.
     Void,
+}
+
+impl Cell {
+    /// The cell of a measurement; [`Cell::Void`] where there is none.
+    pub(crate) fn for_measurement(m: Option<&Measurement>) -> Self {
+        m.map_or(Self::Void, |m| value_of(&m.estimate).map_or(Self::Missing, Self::Value))
+    }
+}
+
+/// Where a row or column differs from the one before. Empty when all differ, because lines everywhere say nothing.
+pub(crate) fn breaks<T: PartialEq>(keys: impl Iterator<Item = T>) -> Vec<usize> {
+    let all: Vec<T> = keys.collect();
+    let found: Vec<usize> = (1..all.len()).filter(|&i| all[i] != all[i - 1]).collect();
+    if found.len() + 1 >= all.len() { Vec::new() } else { found }
 }
 
 /// The matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeatMap {
-    pub(crate) words: Words,
+    pub(crate) caption: Caption,
     pub(crate) unit: &'static str,
     pub(crate) row_title: String,
     pub(crate) column_title: String,
@@ -43,8 +59,8 @@ pub(crate) struct HeatMap {
     /// Rows and columns before which a line is drawn, such as where a package begins.
     pub(crate) row_breaks: Vec<usize>,
     pub(crate) column_breaks: Vec<usize>,
-    /// Whether a low minority of cells gets colours of its own, so that it does not eat the range of the others.
-    pub(crate) apart: bool,
+    /// Whether a low minority of cells gets colours of its own, so that the others keep the whole range.
+    pub(crate) separate_low: bool,
 }
 
 /// Values and the colours that they span.
@@ -64,7 +80,7 @@ impl Range {
 
 /// Where everything is.
 struct Layout {
-    words: Words,
+    caption: Caption,
     map: Area,
     cell: (f64, f64),
     /// Size of the numbers; `None` without.
@@ -83,9 +99,10 @@ impl HeatMap {
         let mut sorted: Vec<f64> = self.values().collect();
         sorted.sort_by(f64::total_cmp);
         let (Some(&low), Some(&high)) = (sorted.first(), sorted.last()) else { return Vec::new() };
-        let most = (sorted.len() as f64 * MINORITY) as usize;
+        let max_low = (sorted.len() as f64 * MINORITY) as usize;
         let gap = |i: &usize| if sorted[i - 1] > 0.0 { sorted[*i] / sorted[i - 1] } else { 1.0 };
-        let split = (1..=most.min(sorted.len() - 1)).max_by(|a, b| gap(a).total_cmp(&gap(b))).filter(|i| self.apart && gap(i) >= APART);
+        let split =
+            (1..=max_low.min(sorted.len() - 1)).max_by(|a, b| gap(a).total_cmp(&gap(b))).filter(|i| self.separate_low && gap(i) >= LOW_GAP);
         match split {
             Some(i) => vec![Range { low: sorted[i], high, map: Map::Main }, Range { low, high: sorted[i - 1], map: Map::Near }],
             None => vec![Range { low, high, map: Map::Main }],
@@ -109,12 +126,12 @@ impl HeatMap {
 
     fn layout(&self, at: Point) -> Layout {
         let (r, c) = (self.rows.len(), self.columns.len());
-        let most = r.max(c);
+        let larger = r.max(c);
         let widest = |names: &[String], size: f64| names.iter().map(|n| font::width(n, size, Weight::Regular)).fold(0.0, f64::max);
-        let (cell, text) = if most <= LEGIBLE {
-            let size = if most <= 20 { LABEL } else { 10.5 };
+        let (cell, text) = if larger <= LEGIBLE {
+            let size = if larger <= 20 { LABEL } else { 10.5 };
             let shown: Vec<String> = self.values().map(|v| self.shown(v)).collect();
-            let (low, high): (f64, f64) = match most {
+            let (low, high): (f64, f64) = match larger {
                 0..=4 => (78.0, 44.0),
                 5..=12 => (56.0, 38.0),
                 13..=24 => (38.0, 28.0),
@@ -122,7 +139,7 @@ impl HeatMap {
             };
             ((low.max((widest(&shown, size) + 10.0).ceil()), high), Some(size))
         } else {
-            let side = (DENSE / most as f64).floor().clamp(1.0, 14.0);
+            let side = (DENSE / larger as f64).floor().clamp(1.0, 14.0);
             ((side, side), None)
         };
         let ranges = self.ranges();
@@ -130,15 +147,15 @@ impl HeatMap {
         let (wide, high) = (cell.0 * c as f64, cell.1 * r as f64);
         let keys = if self.keyed(&ranges) { ranges.iter().map(|r| GAP + BAR + 8.0 + key_width(r, high)).sum() } else { 4.0 };
         let width = WIDTH.max(left + wide + keys).max(left + widest(std::slice::from_ref(&self.column_title), LABEL));
-        let mut words = self.words.clone();
+        let mut caption = self.caption.clone();
         if let [_, near] = ranges.as_slice() {
             let text = format!("Green: the nearest pairs, up to {} {}, on a scale of their own.", number(near.high), self.unit);
-            words.notes.insert(0, text);
+            caption.notes.insert(0, text);
         }
-        let above = words.above(width);
+        let above = caption.above(width);
         let map = Area::new(at.0 + left, at.1 + above + 42.0, wide, high);
-        let height = above + 42.0 + high + 6.0 + words.below(width);
-        Layout { words, map, cell, text, ranges, size: (width, height) }
+        let height = above + 42.0 + high + 6.0 + caption.below(width);
+        Layout { caption, map, cell, text, ranges, size: (width, height) }
     }
 
     /// Whether bars explain the colours: not for a few cells that all show their number.
@@ -236,8 +253,8 @@ fn key_ticks(range: &Range, high: f64) -> Vec<(f64, String)> {
     if range.high <= range.low {
         return vec![(0.5, number(range.low))];
     }
-    let most = (key_height(high) / 45.0) as usize;
-    let axis = Axis::linear("", range.low, range.high, most.max(2));
+    let max_ticks = (key_height(high) / 45.0) as usize;
+    let axis = Axis::linear("", range.low, range.high, max_ticks.max(2));
     let share = |v: f64| (v - range.low) / (range.high - range.low);
     let inside: Vec<(f64, String)> = axis.ticks.into_iter().filter_map(|t| Some((share(t.value), t.label?))).collect();
     let inside: Vec<_> = inside.into_iter().filter(|(s, _)| (-1e-9..=1.0 + 1e-9).contains(s)).collect();
@@ -257,7 +274,7 @@ impl Panel for HeatMap {
 
     fn draw(&self, scene: &mut Scene, at: Point) {
         let l = self.layout(at);
-        l.words.draw_above(scene, at, l.size.0);
+        l.caption.draw_above(scene, at, l.size.0);
         self.draw_cells(scene, &l);
         self.draw_names(scene, &l);
         let mut bottom = l.map.bottom();
@@ -265,6 +282,6 @@ impl Panel for HeatMap {
             self.draw_keys(scene, &l);
             bottom = bottom.max(l.map.y + key_height(l.map.height));
         }
-        l.words.draw_below(scene, (at.0, bottom + 6.0), l.size.0);
+        l.caption.draw_below(scene, (at.0, bottom + 6.0), l.size.0);
     }
 }

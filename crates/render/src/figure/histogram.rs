@@ -1,11 +1,11 @@
 //! How often each value was seen, with percentiles.
 
-use super::Figure;
 use super::axis::Axis;
-use super::chart::{Chart, Rule, Sample, Series};
-use super::frame::{Panel, Words};
+use super::chart::{Chart, Guide, Sample, Series};
+use super::frame::{Caption, Panel};
+use super::layout::Figure;
 use super::palette::{GREY, series};
-use crate::text::number::{bounds, number};
+use crate::number::{bounds, number};
 
 /// A distribution, as a figure shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -14,7 +14,7 @@ pub struct Histogram {
     pub title: String,
     /// What was measured and how, in grey below the title.
     pub about: String,
-    /// What the level axis says, with the unit: `Latency (ns)`.
+    /// What the horizontal axis shows, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers: `ns`.
     pub unit: String,
@@ -26,13 +26,13 @@ pub struct Histogram {
     pub notes: Vec<String>,
 }
 
-/// Largest over smallest value from which the level axis is logarithmic.
+/// Largest over smallest value from which the horizontal axis is logarithmic.
 const WIDE: f64 = 20.0;
 
 impl Histogram {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::of(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
+        Figure::new(&self.title, vec![Box::new(self.chart()) as Box<dyn Panel>], Vec::new())
     }
 
     pub(super) fn chart(&self) -> Chart {
@@ -41,15 +41,15 @@ impl Histogram {
         let total: u64 = bins.iter().map(|b| b.2).sum();
         let (low, high) = bounds(bins.iter().flat_map(|b| [b.0, b.1])).unwrap_or((0.0, 1.0));
         let share = |count: u64| if total > 0 { count as f64 / total as f64 * 100.0 } else { 0.0 };
-        let most = bins.iter().map(|b| share(b.2)).fold(0.0, f64::max);
-        let least = bins.iter().map(|b| b.0).filter(|v| *v > 0.0).fold(high, f64::min);
-        let x = if least > 0.0 && high / least > WIDE {
-            Axis::decades(self.quantity.clone(), least, high)
+        let highest = bins.iter().map(|b| share(b.2)).fold(0.0, f64::max);
+        let lowest = bins.iter().map(|b| b.0).filter(|v| *v > 0.0).fold(high, f64::min);
+        let x = if lowest > 0.0 && high / lowest > WIDE {
+            Axis::decades(self.quantity.clone(), lowest, high)
         } else {
             Axis::linear(self.quantity.clone(), low, high, 9)
         };
-        let words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
-        let mut chart = Chart::new(words, x, Axis::linear("Share of samples (%)", 0.0, most, 6));
+        let caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
+        let mut chart = Chart::new(caption, x, Axis::linear("Share of samples (%)", 0.0, highest, 6));
         // Each bin is a box of two corners over the axis, so that bins of any widths can stand side by side.
         for bin in bins {
             let corner = |x: f64| Sample { x, y: share(bin.2), ..Sample::default() };
@@ -57,11 +57,11 @@ impl Histogram {
             chart.series.push(Series { name: None, colour: series(0), samples, joined: false });
         }
         chart.columns = true;
-        chart.rules = self
+        chart.guides = self
             .percentiles
             .iter()
             .filter(|p| p.1.is_finite())
-            .map(|(name, at)| Rule { at: *at, vertical: true, name: format!("{name} {} {}", number(*at), self.unit), colour: GREY })
+            .map(|(name, at)| Guide::vertical(*at, format!("{name} {} {}", number(*at), self.unit), GREY))
             .collect();
         chart
     }

@@ -1,4 +1,4 @@
-//! Where labels go: near what they name, on nothing else.
+//! Where labels go: near what they name, and on top of nothing.
 
 use super::scene::{Area, Point};
 
@@ -37,22 +37,22 @@ impl Placer {
     pub(crate) fn new(bounds: Area) -> Self {
         Self { bounds, taken: Vec::new(), lines: Vec::new(), grid: Vec::new() }
     }
-    pub(crate) fn take(&mut self, area: Area) {
+    pub(crate) fn reserve(&mut self, area: Area) {
         self.taken.push(area);
     }
-    pub(crate) fn take_line(&mut self, points: &[Point]) {
+    pub(crate) fn reserve_line(&mut self, points: &[Point]) {
         self.lines.extend(points.iter().zip(points.iter().skip(1)).map(|(a, b)| (*a, *b)));
     }
     pub(crate) fn grid(&mut self, y: f64) {
         self.grid.push(y);
     }
 
-    /// A place of this size near the point, in one of the directions; it is taken then.
+    /// A place of this size near the point, in one of the directions; the place is reserved then.
     pub(crate) fn near(&mut self, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
         self.within(DISTANCES.len(), point, size, directions)
     }
 
-    /// The same, so close that nothing else seems to be meant.
+    /// The same, but so close that it cannot seem to belong to another point.
     pub(crate) fn close(&mut self, point: Point, size: (f64, f64), directions: &[Direction]) -> Option<Area> {
         self.within(2, point, size, directions)
     }
@@ -69,7 +69,7 @@ impl Placer {
                 let area = beside(point, size, *direction, distance);
                 if self.free(&area) {
                     let cost = i as f64 * 1.5 + j as f64 * 0.4 + if self.crosses_grid(&area) { 2.0 } else { 0.0 };
-                    if best.is_none_or(|(least, _)| cost < least) {
+                    if best.is_none_or(|(lowest, _)| cost < lowest) {
                         best = Some((cost, area));
                     }
                 }
@@ -80,7 +80,7 @@ impl Placer {
         Some(area)
     }
 
-    /// The free place nearest to the point anywhere in the plot; it is taken then.
+    /// The free place nearest to the point anywhere in the plot; the place is reserved then.
     pub(crate) fn anywhere(&mut self, point: Point, size: (f64, f64)) -> Option<Area> {
         let mut best: Option<(f64, Area)> = None;
         let steps = |space: f64| 0..=(space.max(0.0) / LATTICE) as usize;
@@ -90,7 +90,7 @@ impl Placer {
                 let area = Area::new(x, y, size.0, size.1);
                 let (dx, dy) = (x + size.0 / 2.0 - point.0, y + size.1 / 2.0 - point.1);
                 let distance = dx.hypot(dy) + if self.crosses_grid(&area) { 2.0 * LATTICE } else { 0.0 };
-                if best.is_none_or(|(least, _)| distance < least) && self.free(&area) {
+                if best.is_none_or(|(lowest, _)| distance < lowest) && self.free(&area) {
                     best = Some((distance, area));
                 }
             }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn labels_keep_clear_of_lines_markers_and_each_other() {
         let mut placer = Placer::new(Area::new(0.0, 0.0, 200.0, 100.0));
-        placer.take_line(&[(0.0, 50.0), (200.0, 50.0)]);
-        placer.take(Area::new(97.0, 47.0, 6.0, 6.0));
+        placer.reserve_line(&[(0.0, 50.0), (200.0, 50.0)]);
+        placer.reserve(Area::new(97.0, 47.0, 6.0, 6.0));
         let size = (40.0, 10.0);
         let all = [ABOVE, BELOW, LEFT, RIGHT];
         let mut placed: Vec<Area> = Vec::new();

@@ -1,22 +1,20 @@
 //! Latency under load: curves of latency over bandwidth.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::{CurveSummary, Measurement};
+use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Mark, Rule, Sample, Series};
-use super::frame::{Panel, Words};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
+use super::limit::{MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use super::palette::{Colour, GREY, INK, series, text_of};
-use super::source::{
-    FAR, MOST_SERIES, Set, about, bus_moves_what_is_asked, common_pages, interval, is_degraded, limit, limit_note, notes, part_of,
-    shared_title,
-};
-use crate::text::cpus_name;
-use crate::text::curve::nodes_name;
-use crate::text::number::{bounds, number, value_of};
+use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, part_of};
+use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves};
+use crate::number::{bounds, number, value_of};
 
 /// Points closer than this share of the plot get one label for their delays.
 const CLUSTER: f64 = 0.035;
@@ -31,174 +29,164 @@ struct Curve<'a> {
     bandwidths: Vec<&'a Measurement>,
 }
 
-/// All curves of all results, in charts of at most six.
-pub(crate) fn charts(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
+/// All curves of all results, in charts of as many as there are colours.
+pub(crate) fn charts(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let curves: Vec<Curve<'_>> = sets.iter().flat_map(curves_of).collect();
     let names = names(&curves);
     let list: Vec<(&Curve<'_>, Option<String>)> = curves.iter().zip(names).collect();
-    let of = list.len().div_ceil(MOST_SERIES);
+    let parts = list.len().div_ceil(MAX_SERIES);
     let chart = |(part, curves)| {
         let mut chart = chart(sets, curves);
-        chart.words.title.push_str(&part_of(part, of));
+        chart.caption.title.push_str(&part_of(part, parts));
         Box::new(chart) as Box<dyn Panel>
     };
-    list.chunks(MOST_SERIES).enumerate().map(chart).collect()
+    list.chunks(MAX_SERIES).enumerate().map(chart).collect()
 }
 
-fn curves_of<'a>(set: &Set<'a>) -> Vec<Curve<'a>> {
-    let shared = |m: &Measurement| Coordinates { delay_cycles: None, ..m.at.clone() };
-    let keys: BTreeSet<Coordinates> = set.ms.iter().map(|m| shared(m)).collect();
-    let mut curves = Vec::new();
-    for at in keys {
-        let mut pairs: BTreeMap<Option<u32>, (Option<&Measurement>, Option<&Measurement>)> = BTreeMap::new();
-        for m in set.ms.iter().copied().filter(|m| shared(m) == at) {
-            let pair = pairs.entry(m.at.delay_cycles).or_default();
-            match m.metric {
-                Metric::Latency => pair.0 = pair.0.or(Some(m)),
-                Metric::Bandwidth => pair.1 = pair.1.or(Some(m)),
-            }
-        }
-        let points = pairs.iter().rev().filter_map(|(delay, (latency, bandwidth))| {
-            let (latency, bandwidth) = ((*latency)?, (*bandwidth)?);
-            let sample = Sample {
-                x: value_of(&bandwidth.estimate)?,
-                y: value_of(&latency.estimate)?,
-                x_interval: interval(bandwidth),
-                y_interval: interval(latency),
-                degraded: is_degraded(latency) || is_degraded(bandwidth),
-            };
-            Some((*delay, sample))
-        });
-        let points = points.collect();
-        let bandwidths = pairs.values().filter_map(|p| p.1).collect();
-        let summary = set.report.curves.iter().find(|c| c.at == at);
-        curves.push(Curve { at, set_name: set.name, summary, points, bandwidths });
-    }
-    curves
-}
-
-/// What tells each curve from the others; nothing for a single one.
-fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
-    // Within one result: what differs between machines, their names say.
-    let varies = |f: fn(&Coordinates) -> String| {
-        let of = |result| curves.iter().filter(move |c| c.set_name == result).map(|c| f(&c.at)).collect::<BTreeSet<_>>();
-        curves.iter().any(|first| of(first.set_name).len() > 1)
+fn curves_of<'a>(set: &ResultSet<'a>) -> Vec<Curve<'a>> {
+    let curve = |curve: LoadedCurve<'a>| Curve {
+        set_name: set.name,
+        summary: set.report.curves.iter().find(|c| c.at == curve.at),
+        points: curve.points.iter().filter_map(|p| Some((p.delay, point(p)?))).collect(),
+        bandwidths: curve.points.iter().filter_map(|p| p.bandwidth).collect(),
+        at: curve.at,
     };
-    let parts: [fn(&Coordinates) -> String; 5] = [
+    loaded_curves(&set.ms).into_iter().map(curve).collect()
+}
+
+/// Latency over bandwidth; `None` where one of them has no value.
+fn point(p: &LoadedPoint<'_>) -> Option<Sample> {
+    let (latency, bandwidth) = (p.latency?, p.bandwidth?);
+    Some(Sample {
+        x: value_of(&bandwidth.estimate)?,
+        y: value_of(&latency.estimate)?,
+        x_interval: interval(bandwidth),
+        y_interval: interval(latency),
+        degraded: is_degraded(latency) || is_degraded(bandwidth),
+    })
+}
+
+/// What distinguishes each curve from the others; nothing for a single one.
+fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
+    // Only what differs within one result: the names of the results tell the machines apart.
+    let varies = |f: fn(&Coordinates) -> String| {
+        let texts = |result| curves.iter().filter(move |c| c.set_name == result).map(|c| f(&c.at)).collect::<BTreeSet<_>>();
+        curves.iter().any(|first| texts(first.set_name).len() > 1)
+    };
+    let coordinates: [fn(&Coordinates) -> String; 5] = [
         |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
         |at| at.memory_node.map(|n| format!("memory of node {n}")).unwrap_or_default(),
-        |at| at.load_nodes.as_ref().map(|n| format!("load on {}", nodes_name(n))).unwrap_or_default(),
+        |at| at.load_nodes.as_ref().map(|n| format!("load on {}", wording::nodes(n))).unwrap_or_default(),
         |at| at.cpu.map(|c| format!("from CPU {c}")).unwrap_or_default(),
-        |at| at.cpus.as_ref().map(cpus_name).unwrap_or_default(),
+        |at| at.cpus.as_ref().map(wording::cpus).unwrap_or_default(),
     ];
     let results = curves.iter().map(|c| c.set_name).collect::<BTreeSet<_>>().len() > 1;
-    let telling: Vec<_> = parts.into_iter().filter(|p| varies(*p)).collect();
-    // Nodes of CPUs vary with the CPUs; the last two parts are needed only when the first two are the same.
+    let telling: Vec<_> = coordinates.into_iter().filter(|p| varies(*p)).collect();
+    // Two parts are enough: the later ones vary together with the first ones.
     let telling: Vec<_> = telling.iter().copied().take(2).collect();
     let name = |c: &Curve<'_>| {
-        let mut words: Vec<String> = c.set_name.filter(|_| results).map(str::to_owned).into_iter().collect();
-        words.extend(telling.iter().map(|p| p(&c.at)).filter(|w| !w.is_empty()));
-        (!words.is_empty()).then(|| words.join(", "))
+        let mut parts: Vec<String> = c.set_name.filter(|_| results).map(str::to_owned).into_iter().collect();
+        parts.extend(telling.iter().map(|p| p(&c.at)).filter(|w| !w.is_empty()));
+        (!parts.is_empty()).then(|| parts.join(", "))
     };
     curves.iter().map(name).collect()
 }
 
-fn chart(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
+fn chart(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Chart {
     let all = || curves.iter().flat_map(|(c, _)| &c.points).map(|(_, s)| s);
     let widest = bounds(all().map(|s| s.x)).map_or(1.0, |b| b.1);
     let highest = bounds(all().map(|s| s.y_interval.map_or(s.y, |i| i.1.max(s.y)))).map_or(1.0, |b| b.1);
     let bandwidths: Vec<&Measurement> = curves.iter().flat_map(|(c, _)| c.bandwidths.iter().copied()).collect();
     let limit = limit(&bandwidths);
-    let shown = limit.as_ref().filter(|l| l.gbs <= widest * FAR && bus_moves_what_is_asked(&bandwidths));
+    let shown = limit.as_ref().filter(|l| l.gbs <= widest * MAX_LIMIT_RATIO && bus_moves_what_is_asked(&bandwidths));
     // Room at the right for the names of several curves, which end there.
     let right = shown.map_or(widest, |l| l.gbs.max(widest)) * if curves.len() > 1 { 1.08 } else { 1.0 };
     let x = Axis::linear("Bandwidth (GB/s)", 0.0, right, 8);
     let y = Axis::linear("Latency (ns)", 0.0, highest, 7);
-    let mut words = words(sets, curves);
-    words.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &bandwidths)));
+    let mut caption = curves_caption(sets, curves);
+    caption.notes.extend(limit.as_ref().filter(|_| shown.is_none()).map(|l| limit_note(l, &bandwidths)));
     for (curve, name) in curves {
         if curve.summary.is_some_and(|s| s.over_saturated) {
             let which = name.as_ref().map(|n| format!("{n}: ")).unwrap_or_default();
-            words.notes.push(format!("{which}Past the peak, more load brings less bandwidth and more latency."));
+            caption.notes.push(format!("{which}Past the peak, more load brings less bandwidth and more latency."));
         }
     }
-    let mut chart = Chart::new(words, x, y);
+    let mut chart = Chart::new(caption, x, y);
     for (i, (curve, name)) in curves.iter().enumerate() {
         let colour = series(i);
         let samples: Vec<Sample> = curve.points.iter().map(|p| p.1).collect();
-        chart.marks.extend(marks(curve, colour, curves.len()));
+        chart.point_labels.extend(marks(curve, colour, curves.len()));
         chart.series.push(Series { name: name.clone(), colour, samples, joined: true });
     }
     if let [(only, _)] = curves {
-        chart.marks.extend(delays(only, chart.x.high, chart.y.high));
+        chart.point_labels.extend(delays(only, chart.x.high, chart.y.high));
         let peak = only.summary.and_then(|s| s.peak_gbs).filter(|p| p.is_finite());
-        chart.rules.extend(peak.map(|at| Rule { at, vertical: true, name: format!("peak {} GB/s", number(at)), colour: GREY }));
+        chart.guides.extend(peak.map(|at| Guide::vertical(at, format!("peak {} GB/s", number(at)), GREY)));
     }
-    chart.rules.extend(shown.map(|l| Rule { at: l.gbs, vertical: true, name: format!("limit {}", l.text()), colour: INK }));
+    chart.guides.extend(shown.map(|l| Guide::vertical(l.gbs, format!("limit {}", l.text()), INK)));
     chart
 }
 
-fn words(sets: &[Set<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Words {
+fn curves_caption(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)]) -> Caption {
     let mixes: BTreeSet<_> = curves.iter().map(|(c, _)| c.at.mix).collect();
     let mix = mixes.iter().next().filter(|_| mixes.len() == 1).copied().flatten().map(|m| format!(", {m}")).unwrap_or_default();
-    let who: BTreeSet<String> = curves.iter().map(|(c, _)| who(&c.at)).collect();
-    let who = who.iter().next().filter(|_| who.len() == 1).cloned().unwrap_or_default();
+    let cpus: BTreeSet<String> = curves.iter().map(|(c, _)| measured_by(&c.at)).collect();
+    let cpus = cpus.iter().next().filter(|_| cpus.len() == 1).cloned().unwrap_or_default();
+    let rings = match curves {
+        _ if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) => "no knee up to this load",
+        [(only, _)] if only.summary.is_some_and(|s| !s.shares.is_empty()) => "rings: knee, and shares of the peak that were asked for",
+        _ => "rings: knees",
+    };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
-    let shares = curves.len() == 1 && curves.iter().any(|(c, _)| c.summary.is_some_and(|s| !s.shares.is_empty()));
-    let rings = if shares { "rings: knee, and shares of the peak that were asked for" } else { "rings: knees" };
-    let mut words = Words::new(shared_title(sets, &format!("Latency under load{mix}")), about(&[&who, &common_pages(sets), rings, delays]));
-    if curves.iter().all(|(c, _)| c.summary.is_none_or(|s| s.knee.is_none())) {
-        words.about = about(&[&who, &common_pages(sets), "no knee within this load", delays]);
-    }
-    notes(&mut words, sets, true);
-    words
+    caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
 }
 
-fn who(at: &Coordinates) -> String {
+/// Who chases where, and who loads what.
+fn measured_by(at: &Coordinates) -> String {
     let chase = at.cpu.map(|c| format!("CPU {c} chases"));
     let home = at.memory_node.filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
-    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", nodes_name(nodes))).unwrap_or_default();
-    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", cpus_name(c), if c.len() == 1 { "loads" } else { "load" }));
+    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
+    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", wording::cpus(c), if c.len() == 1 { "loads" } else { "load" }));
     let chase = chase.map(|c| c + &home);
     [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.
-fn marks(curve: &Curve<'_>, colour: Colour, of: usize) -> Vec<Mark> {
+fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabel> {
     let mut marks = Vec::new();
     let mut mark = |at: (f64, f64), name: String, ring: bool, optional: bool, directions: &[Direction]| {
         if at.0.is_finite() && at.1.is_finite() {
-            let colour = if of == 1 { INK } else { text_of(colour) };
-            marks.push(Mark { at, name, colour, ring, optional, directions: directions.to_vec() });
+            let colour = if curve_count == 1 { INK } else { text_of(colour) };
+            marks.push(PointLabel { at, name, colour, ring, optional, directions: directions.to_vec() });
         }
     };
     if let Some(knee) = curve.summary.and_then(|s| s.knee) {
         let place = format!("{} ns at {} GB/s", number(knee.latency_ns), number(knee.bandwidth_gbs));
-        let name = if of == 1 { format!("knee: {place}") } else { place };
+        let name = if curve_count == 1 { format!("knee: {place}") } else { place };
         let beside = [UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW, LEFT, RIGHT, LOWER_LEFT];
-        mark((knee.bandwidth_gbs, knee.latency_ns), name, true, of > 1, &beside);
+        mark((knee.bandwidth_gbs, knee.latency_ns), name, true, curve_count > 1, &beside);
     }
-    if let Some((_, first)) = curve.points.first().filter(|_| of == 1) {
+    if let Some((_, first)) = curve.points.first().filter(|_| curve_count == 1) {
         let name = format!("{} ns unloaded", number(first.y));
         mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
     }
-    // What --at looked for; where the knee is, it says so already.
-    for share in curve.summary.iter().filter(|_| of == 1).flat_map(|s| &s.shares) {
+    // What --at looked for.
+    for share in curve.summary.iter().filter(|_| curve_count == 1).flat_map(|s| &s.shares) {
         if let (Some(ns), Some(gbs), None) = (value_of(&share.latency), value_of(&share.bandwidth), &share.reason) {
             let name = format!("{} %: {} ns", share.percent, number(ns));
             mark((gbs, ns), name, true, false, &[UPPER_LEFT, ABOVE, LEFT, LOWER_RIGHT, BELOW, RIGHT]);
         }
     }
-    let most = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
-    if let Some(most) = most.filter(|_| of > 1) {
-        let name = format!("peak {} GB/s", number(most.x));
-        mark((most.x, most.y), name, false, true, &[RIGHT, LEFT, UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW]);
+    let peak = curve.points.iter().map(|p| p.1).max_by(|a, b| a.x.total_cmp(&b.x));
+    if let Some(peak) = peak.filter(|_| curve_count > 1) {
+        let name = format!("peak {} GB/s", number(peak.x));
+        mark((peak.x, peak.y), name, false, true, &[RIGHT, LEFT, UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW]);
     }
     marks
 }
 
-/// Delays beside their points; those of points that lie on each other together.
-fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<Mark> {
+/// Delays beside their points; points that are close together share a label.
+fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<PointLabel> {
     let mut clusters: Vec<(Sample, Vec<u32>)> = Vec::new();
     for (delay, s) in &curve.points {
         let Some(delay) = delay else { continue };
@@ -212,16 +200,6 @@ fn delays(curve: &Curve<'_>, right: f64, top: f64) -> Vec<Mark> {
         (Some(one), _) => one.to_string(),
         _ => String::new(),
     };
-    let directions = vec![BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
-    clusters
-        .iter()
-        .map(|(s, list)| Mark {
-            at: (s.x, s.y),
-            name: name(list),
-            colour: GREY,
-            ring: false,
-            optional: true,
-            directions: directions.clone(),
-        })
-        .collect()
+    let directions = [BELOW, RIGHT, LOWER_RIGHT, LEFT, ABOVE, UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT];
+    clusters.iter().map(|(s, list)| PointLabel::new((s.x, s.y), name(list), GREY, &directions).optional_if(true)).collect()
 }

@@ -40,7 +40,7 @@ const CIVIDIS: [Colour; 11] = [
     [254, 232, 56],
 ];
 
-/// Near cells of a map whose range they would eat: light to dark green, a hue that [`CIVIDIS`] does not have.
+/// Near cells, which would take most of the main map's range: light to dark green, a hue that [`CIVIDIS`] does not have.
 const NEAR: [Colour; 3] = [[222, 242, 235], [128, 200, 176], [0, 121, 88]];
 
 /// Which map of colours a cell uses.
@@ -51,7 +51,7 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// The colour at 0 (least) to 1 (most).
+    /// The colour at 0 (lowest) to 1 (highest).
     pub(crate) fn at(self, share: f64) -> Colour {
         let stops: &[Colour] = match self {
             Self::Main => &CIVIDIS,

@@ -43,18 +43,18 @@ fn bitmap(columns: usize, rows: usize, colours: &[Colour]) -> Option<Pixmap> {
 /// Outlines and advances, each made once.
 struct Glyphs {
     fonts: BTreeMap<Weight, Font>,
-    known: BTreeMap<(Weight, u16), (Option<Path>, f64)>,
+    glyphs: BTreeMap<(Weight, u16), (Option<Path>, f64)>,
 }
 
 impl Glyphs {
     fn new() -> Self {
-        Self { fonts: Weight::ALL.map(|w| (w, Font::new(w))).into(), known: BTreeMap::new() }
+        Self { fonts: Weight::ALL.map(|w| (w, Font::new(w))).into(), glyphs: BTreeMap::new() }
     }
 
     fn get(&mut self, weight: Weight, c: char) -> (Option<Path>, f64) {
         let Some(font) = self.fonts.get(&weight) else { return (None, 0.0) };
         let glyph = font.glyph(c);
-        self.known.entry((weight, glyph)).or_insert_with(|| (path(&font.outline(glyph)), font.advance(glyph))).clone()
+        self.glyphs.entry((weight, glyph)).or_insert_with(|| (path(&font.outline(glyph)), font.advance(glyph))).clone()
     }
 }
 

@@ -5,69 +5,64 @@ use std::collections::BTreeSet;
 use memgauge_core::conclusions::scan;
 use memgauge_core::result::Measurement;
 use memgauge_core::stats;
+use memgauge_core::wording;
 
 use super::axis::Axis;
-use super::chart::{Chart, Mark, Rule, Sample, Series};
-use super::frame::{Panel, Words};
+use super::chart::{Chart, Guide, PointLabel, Sample, Series};
+use super::frame::Panel;
 use super::labels::{ABOVE, BELOW, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::palette::{GREY, INK, series};
-use super::source::{Set, about, common_pages, interval, is_degraded, notes};
-use crate::text::cpus_name;
-use crate::text::number::{bounds, count, human, number, value_of};
+use super::source::{ResultSet, caption, interval, sample};
+use crate::number::{bounds, count, human, number, value_of};
 
-/// Weak regions that are named; the text and the JSON have all.
+/// Weak regions that are named. The JSON result has all.
 const NAMED: usize = 8;
 
 /// A panel for each node.
-pub(crate) fn panels(set: Set<'_>) -> Vec<Box<dyn Panel>> {
+pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node).collect();
     nodes.into_iter().map(|node| Box::new(chart(&set, node)) as Box<dyn Panel>).collect()
 }
 
-fn chart(all: &Set<'_>, node: Option<u32>) -> Chart {
+fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
     let mut ms: Vec<&Measurement> = all.ms.iter().copied().filter(|m| m.at.memory_node == node).collect();
     ms.sort_by_key(|m| m.at.region);
-    let set = Set { ms, ..*all };
+    let set = ResultSet { ms, ..*all };
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let median = stats::median(&values).filter(|m| m.is_finite());
     let ends = set.ms.iter().filter_map(|m| interval(m)).flat_map(|(low, high)| [low, high]);
     let bounds = bounds(values.iter().copied().chain(ends));
-    // Regions differ by a few per cent: an axis from 0 would show one line.
+    // Regions differ by a few percent: on an axis from 0 they would look alike.
     let (low, high) = bounds.map_or((0.0, 1.0), |(low, high)| (low - 0.05 * (high - low), high));
     let title = node.map_or_else(|| "Bandwidth by region of memory".to_owned(), |n| format!("Bandwidth by region of node {n}"));
     let size = set.ms.first().map(|m| format!("{} of {}", count(set.ms.len(), "region", "regions"), human(m.evidence.buffer)));
-    let who = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", cpus_name(c)));
-    let lowest = "the axis does not begin at 0";
-    let texts = [size.unwrap_or_default(), who.unwrap_or_default(), common_pages(std::slice::from_ref(&set)), lowest.to_owned()];
-    let mut words = Words::new(set.title(&title), about(&texts.each_ref().map(String::as_str)));
-    notes(&mut words, std::slice::from_ref(&set), true);
+    let readers = set.ms.first().and_then(|m| m.at.cpus.as_ref()).map(|c| format!("read by {} together", wording::cpus(c)));
+    let parts = [size.unwrap_or_default(), readers.unwrap_or_default(), "the axis does not begin at 0".to_owned()];
+    let caption = caption(std::slice::from_ref(&set), &title, &parts.each_ref().map(String::as_str), true);
     let names: Vec<String> = set.ms.iter().map(|m| m.at.region.map_or_else(|| "?".to_owned(), |r| r.to_string())).collect();
     let x = Axis::indices("Region", &names, 10);
-    let mut chart = Chart::new(words, x, Axis::linear("Bandwidth (GB/s)", low, high, 7));
-    let sample = |(i, m): &(usize, &Measurement)| {
-        let y = value_of(&m.estimate)?;
-        Some(Sample { x: *i as f64, y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m) })
-    };
+    let mut chart = Chart::new(caption, x, Axis::linear("Bandwidth (GB/s)", low, high, 7));
+    let sample = |(i, m): &(usize, &Measurement)| sample(*i as f64, m);
     type Part<'a> = Vec<(usize, &'a Measurement)>;
     let (weak, sound): (Part<'_>, Part<'_>) = set.ms.iter().copied().enumerate().partition(|(_, m)| scan::found_weak(m));
     for (colour, part) in [(series(0), &sound), (series(1), &weak)] {
         chart.series.push(Series { name: None, colour, samples: part.iter().filter_map(sample).collect(), joined: false });
     }
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses).map(|a| format!(", {a}")).unwrap_or_default();
-    chart.marks = weak
+    chart.point_labels = weak
         .iter()
         .take(NAMED)
         .filter_map(|(i, m)| {
             let Sample { x, y, .. } = sample(&(*i, m))?;
             let name = format!("region {}: {} GB/s{}", names[*i], number(y), address(m));
-            let directions = vec![RIGHT, LEFT, ABOVE, BELOW, UPPER_RIGHT, LOWER_RIGHT, UPPER_LEFT, LOWER_LEFT];
-            Some(Mark { at: (x, y), name, colour: INK, ring: false, optional: false, directions })
+            let directions = [RIGHT, LEFT, ABOVE, BELOW, UPPER_RIGHT, LOWER_RIGHT, UPPER_LEFT, LOWER_LEFT];
+            Some(PointLabel::new((x, y), name, INK, &directions))
         })
         .collect();
     if weak.len() > NAMED {
         let more = count(weak.len() - NAMED, "more weak region is", "more weak regions are");
-        chart.words.notes.push(format!("{more} marked and not named; the JSON result has their addresses."));
+        chart.caption.notes.push(format!("{more} marked without a name; the JSON result has their addresses."));
     }
-    chart.rules.extend(median.map(|at| Rule { at, vertical: false, name: format!("median {} GB/s", number(at)), colour: GREY }));
+    chart.guides.extend(median.map(|at| Guide::level(at, format!("median {} GB/s", number(at)), GREY)));
     chart
 }

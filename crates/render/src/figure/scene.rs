@@ -32,9 +32,13 @@ impl Area {
     pub fn overlaps(&self, other: &Self) -> bool {
         self.x < other.right() && other.x < self.right() && self.y < other.bottom() && other.y < self.bottom()
     }
-    /// Whether the other lies inside.
+    /// Whether the other is inside.
     pub fn holds(&self, other: &Self) -> bool {
         self.x <= other.x && self.y <= other.y && self.right() >= other.right() && self.bottom() >= other.bottom()
+    }
+    /// The square around a circle.
+    pub(crate) fn around(centre: Point, radius: f64) -> Self {
+        Self::new(centre.0 - radius, centre.1 - radius, 2.0 * radius, 2.0 * radius)
     }
     pub(crate) fn grown(&self, by: f64) -> Self {
         Self::new(self.x - by, self.y - by, self.width + 2.0 * by, self.height + 2.0 * by)
@@ -206,7 +210,7 @@ impl Scene {
             .iter()
             .filter_map(|item| match item {
                 Item::Rect { area, .. } | Item::Pixels { area, .. } => Some(*area),
-                Item::Dot { centre, radius, .. } => Some(Area::new(centre.0 - radius, centre.1 - radius, 2.0 * radius, 2.0 * radius)),
+                Item::Dot { centre, radius, .. } => Some(Area::around(*centre, *radius)),
                 Item::Line { points, .. } => {
                     let (first, rest) = points.split_first()?;
                     let (mut low, mut high) = (*first, *first);

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::experiment::Metric;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
-use memgauge_core::traffic::Mix;
 
-use super::bars::Bar;
-use super::frame::Words;
-use super::palette::{Colour, SERIES};
-use crate::text::evidence::pages;
-use crate::text::number::{half_width, number, value_of};
+use super::chart::Sample;
+use super::frame::Caption;
+use super::palette::SERIES;
+use crate::groups::sweeps::{Sweep, sweeps};
+use crate::number::value_of;
+use crate::pages::pages;
 
-/// The measurements of one table of one result.
-pub(crate) struct Set<'a> {
+/// The measurements of one section of one result.
+pub(crate) struct ResultSet<'a> {
     /// Tells results apart; `None` with only one.
     pub(crate) name: Option<&'a str>,
     pub(crate) report: &'a Report,
@@ -21,8 +22,13 @@ pub(crate) struct Set<'a> {
     pub(crate) ms: Vec<&'a Measurement>,
 }
 
-impl Set<'_> {
-    /// The title, with what tells it from panels of the same kind.
+impl<'a> ResultSet<'a> {
+    /// The curves over the working set of one metric.
+    pub(crate) fn sweeps(&self, metric: Metric) -> Vec<Sweep<'a>> {
+        sweeps(&self.ms).into_iter().filter(|s| s.metric == metric).collect()
+    }
+
+    /// The title, with what distinguishes it from panels of the same kind.
     pub(crate) fn title(&self, title: &str) -> String {
         let directory = self.directory.map(|d| format!(", files in {d}")).unwrap_or_default();
         match self.name {
@@ -32,16 +38,16 @@ impl Set<'_> {
     }
 }
 
-/// More lines than this in one chart cannot be told apart: there are as many colours.
-pub(crate) const MOST_SERIES: usize = SERIES.len();
+/// Lines in one chart, one for each colour. More could not be told apart.
+pub(crate) const MAX_SERIES: usize = SERIES.len();
 
-/// What a title says of the nth chart of several: nothing where there is one.
-pub(crate) fn part_of(n: usize, of: usize) -> String {
-    if of > 1 { format!(" ({} of {of})", n + 1) } else { String::new() }
+/// What follows the title of the nth chart of several: ` (2 of 3)`.
+pub(crate) fn part_of(n: usize, parts: usize) -> String {
+    if parts > 1 { format!(" ({} of {parts})", n + 1) } else { String::new() }
 }
 
 /// The title of a panel that shows several results together.
-pub(crate) fn shared_title(sets: &[Set<'_>], title: &str) -> String {
+pub(crate) fn shared_title(sets: &[ResultSet<'_>], title: &str) -> String {
     match sets {
         [one] => one.title(title),
         _ => {
@@ -52,12 +58,13 @@ pub(crate) fn shared_title(sets: &[Set<'_>], title: &str) -> String {
 }
 
 /// `2 MiB huge pages of the pool`, of all sets when they agree.
-pub(crate) fn common_pages(sets: &[Set<'_>]) -> String {
+pub(crate) fn common_pages(sets: &[ResultSet<'_>]) -> String {
     let kinds: BTreeSet<String> = sets.iter().map(|s| pages(&measured(&s.ms))).filter(|p| !p.is_empty()).collect();
     kinds.into_iter().collect::<Vec<_>>().join(" or ")
 }
 
-fn measured<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
+/// Those that have a value.
+pub(crate) fn measured<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
     ms.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect()
 }
 
@@ -66,8 +73,16 @@ pub(crate) fn about(parts: &[&str]) -> String {
     parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join("; ")
 }
 
+/// The caption of a panel of these results: its title, what it shows and in which pages, and what is missing or degraded.
+pub(crate) fn caption(sets: &[ResultSet<'_>], title: &str, parts: &[&str], hollow: bool) -> Caption {
+    let pages = common_pages(sets);
+    let mut caption = Caption::new(shared_title(sets, title), about(&[parts, &[pages.as_str()]].concat()));
+    notes(&mut caption, sets, hollow);
+    caption
+}
+
 /// Footnotes on what is missing and what is degraded.
-pub(crate) fn notes(words: &mut Words, sets: &[Set<'_>], hollow: bool) {
+pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool) {
     let all = || sets.iter().flat_map(|s| &s.ms);
     let missing: Vec<&Measurement> = all().copied().filter(|m| value_of(&m.estimate).is_none()).collect();
     let why: BTreeSet<&str> = missing.iter().filter_map(|m| m.estimate.reason.as_deref()).collect();
@@ -75,24 +90,24 @@ pub(crate) fn notes(words: &mut Words, sets: &[Set<'_>], hollow: bool) {
         let shown: Vec<&str> = why.iter().take(2).copied().collect();
         let more = if why.len() > shown.len() { "; and other reasons" } else { "" };
         let shown = if shown.is_empty() { "the result does not say why".to_owned() } else { shown.join("; ") };
-        words.notes.push(format!("Not measured, {} of {}: {shown}{more}.", missing.len(), all().count()));
+        caption.notes.push(format!("Not measured, {} of {}: {shown}{more}.", missing.len(), all().count()));
     }
     let degraded: Vec<&Measurement> = all().copied().filter(|m| is_degraded(m)).collect();
     if !degraded.is_empty() {
         let reasons: BTreeSet<QualityReason> = degraded.iter().flat_map(|m| &m.quality.reasons).copied().collect();
-        let list: Vec<&str> = reasons.into_iter().map(word).collect();
+        let list: Vec<&str> = reasons.into_iter().map(brief).collect();
         let hollow = if hollow { ", shown hollow" } else { "" };
-        words.notes.push(format!("Degraded{hollow}, {} of {}: {}.", degraded.len(), all().count(), list.join(", ")));
+        caption.notes.push(format!("Degraded{hollow}, {} of {}: {}.", degraded.len(), all().count(), list.join(", ")));
     }
 }
 
-/// Whether it has a value that something may have distorted.
+/// Whether it has a value, and something may have distorted it.
 pub(crate) fn is_degraded(m: &Measurement) -> bool {
     m.quality.level == QualityLevel::Degraded && value_of(&m.estimate).is_some()
 }
 
-/// A few words for a reason.
-const fn word(reason: QualityReason) -> &'static str {
+/// A reason in a few words.
+const fn brief(reason: QualityReason) -> &'static str {
     use QualityReason as R;
     match reason {
         R::Steal => "time stolen by the hypervisor",
@@ -100,7 +115,7 @@ const fn word(reason: QualityReason) -> &'static str {
         R::InvoluntarySwitches => "threads were taken off their CPUs",
         R::Migrated => "threads ran on other CPUs",
         R::FrequencyDrift => "core frequency changed",
-        R::Coverage => "threads did not run together all the time",
+        R::Coverage => "threads ran together for too short a time",
         R::NotConverged => "interval wider than asked for",
         R::SeveralModes => "several modes",
         R::PlacementWrong => "pages on another node",
@@ -110,7 +125,7 @@ const fn word(reason: QualityReason) -> &'static str {
         R::MemoryErrors => "memory errors",
         R::PagesMigrated => "pages were migrated",
         R::BurstsDisturbed => "bursts were disturbed",
-        R::AboveCore => "more bytes a cycle than a core can",
+        R::AboveCore => "more bytes per cycle than a core can move",
     }
 }
 
@@ -120,83 +135,8 @@ pub(crate) fn interval(m: &Measurement) -> Option<(f64, f64)> {
     (low.is_finite() && high.is_finite() && low <= high).then_some((low, high))
 }
 
-/// A measurement as a bar.
-pub(crate) fn bar(m: Option<&Measurement>, colour: Colour) -> Bar {
-    let value = m.and_then(|m| value_of(&m.estimate));
-    // An interval wider than any number of memory is nothing to print.
-    let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
-    let after = m.map(half).unwrap_or_default();
-    Bar { colour, value, interval: m.and_then(interval), after, degraded: m.is_some_and(is_degraded), limit: m.and_then(limit_of_program) }
-}
-
-/// A limit of the bus, and who says so.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Limit {
-    /// In GB/s.
-    pub(crate) gbs: f64,
-    source: String,
-}
-
-impl Limit {
-    fn of(m: &Measurement) -> Option<Self> {
-        let gbs = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)?;
-        let source = m.verdict.limit_source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
-        Some(Self { gbs, source })
-    }
-
-    /// `332.8 GB/s (smbios)`.
-    pub(crate) fn text(&self) -> String {
-        format!("{} GB/s{}", number(self.gbs), self.source)
-    }
-}
-
-/// The limit that all measurements with a value share; `None` when they have different ones, or one of them has none.
-pub(crate) fn limit(ms: &[&Measurement]) -> Option<Limit> {
-    let mut limits = measured(ms).into_iter().map(Limit::of);
-    let first = limits.next()??;
-    limits.all(|l| l.is_some_and(|l| l.gbs == first.gbs)).then_some(first)
-}
-
-/// All limits, each once, least first.
-pub(crate) fn limits(ms: &[&Measurement]) -> Vec<Limit> {
-    let mut limits: Vec<Limit> = measured(ms).into_iter().filter_map(Limit::of).collect();
-    limits.sort_by(|a, b| a.gbs.total_cmp(&b.gbs).then_with(|| a.source.cmp(&b.source)));
-    limits.dedup();
-    limits
-}
-
-/// What the bus's limit leaves of the bytes that a program reads and writes, in GB/s: less where stores read lines first, because the bus
-/// then moves more than the program asks for. `None` where it is not known what the bus moves.
-pub(crate) fn limit_of_program(m: &Measurement) -> Option<f64> {
-    let limit = Limit::of(m)?.gbs;
-    let value = value_of(&m.estimate).filter(|v| *v > 0.0)?;
-    match m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).filter(|b| b.is_finite() && *b > 0.0) {
-        // The bus moves no less than the program; a difference of a millionth is none.
-        Some(bus) if bus / value - 1.0 < 1e-6 => Some(limit),
-        Some(bus) => Some(limit * value / bus),
-        None => m.at.mix.is_some_and(moves_what_it_asks).then_some(limit),
-    }
-}
-
-/// Whether the bus moves exactly what the program reads and writes, whatever the machine does at stores.
-fn moves_what_it_asks(mix: Mix) -> bool {
-    mix == Mix::AllReads || mix.non_temporal()
-}
-
-/// Whether that is so of all measurements of a chart: its axis is in bytes of programs and can show the bus's limit only then.
-pub(crate) fn bus_moves_what_is_asked(ms: &[&Measurement]) -> bool {
-    ms.iter().all(|m| m.at.mix.is_some_and(moves_what_it_asks))
-}
-
-/// A limit further away than this, over the peak, would squeeze what is drawn: it is said in words.
-pub(crate) const FAR: f64 = 1.6;
-
-/// The limit in words, for a chart that does not show it.
-pub(crate) fn limit_note(limit: &Limit, ms: &[&Measurement]) -> String {
-    let why = if bus_moves_what_is_asked(ms) {
-        ""
-    } else {
-        " of what crosses the bus; where stores read first, that is more than programs ask for"
-    };
-    format!("Limit: {}{why}.", limit.text())
+/// A measurement as a point of a chart; `None` without a value.
+pub(crate) fn sample(x: f64, m: &Measurement) -> Option<Sample> {
+    let y = value_of(&m.estimate)?;
+    Some(Sample { x, y, y_interval: interval(m), x_interval: None, degraded: is_degraded(m) })
 }

@@ -57,7 +57,7 @@ fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
             hex(*fill),
             rim.map(pen).unwrap_or_default()
         ),
-        Item::Text(text) => words(out, text),
+        Item::Text(text) => write_text(out, text),
         Item::Pixels { area, columns, rows, colours } => writeln!(
             out,
             "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" \
@@ -71,7 +71,7 @@ fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
     }
 }
 
-fn words(out: &mut String, text: &Text) -> std::fmt::Result {
+fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {
     let (x, y) = (number(text.at.0), number(text.at.1));
     write!(out, "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" fill=\"{}\"", number(text.size), hex(text.colour))?;
     if text.weight.css() != 400 {

@@ -2,105 +2,87 @@
 
 use memgauge_core::conclusions::levels;
 use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::result::{CacheSize, Measurement};
+use memgauge_core::result::CacheSize;
+use memgauge_core::wording;
 
 use super::chart::Chart;
-use super::frame::{Panel, Words};
+use super::frame::{Caption, Panel};
 use super::misses;
-use super::source::{Set, about, common_pages, interval, is_degraded, notes, shared_title};
+use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
-use crate::text::cpus_name;
-use crate::text::latency::order_name;
-use crate::text::number::value_of;
+use crate::groups::sweeps::Sweep;
+use crate::number::value_of;
 
 /// The panels of all results' curves.
-pub(crate) fn panels(sets: &[Set<'_>]) -> Vec<Box<dyn Panel>> {
+pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
     let (counted, captions) = misses::panels(sets);
-    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().flat_map(|metric| of(sets, metric)).collect();
-    // Below the last one: what it says is of the panels that would follow.
+    let mut charts: Vec<Chart> = [Metric::Latency, Metric::Bandwidth].into_iter().flat_map(|metric| charts(sets, metric)).collect();
+    // Below the last chart, because they are about the panels that would follow it.
     if let Some(last) = charts.last_mut() {
-        last.words.notes.extend(captions);
+        last.caption.notes.extend(captions);
     }
     charts.into_iter().map(|c| Box::new(c) as Box<dyn Panel>).chain(counted).collect()
 }
 
-/// The curves of one metric: whose, where, and their points.
-pub(super) fn curves_of<'a>(sets: &'a [Set<'a>], metric: Metric) -> Vec<(&'a Set<'a>, Coordinates, Vec<&'a Measurement>)> {
-    let mut curves: Vec<(&Set<'_>, Coordinates, Vec<&Measurement>)> = Vec::new();
-    for set in sets {
-        for m in set.ms.iter().filter(|m| m.metric == metric) {
-            let at = Coordinates { working_set: None, ..m.at.clone() };
-            match curves.iter_mut().find(|c| std::ptr::eq(c.0, set) && c.1 == at) {
-                Some(curve) => curve.2.push(m),
-                None => curves.push((set, at, vec![m])),
-            }
-        }
-    }
-    curves
-}
+/// Parts of a curve's coordinates, in words.
+const PARTS: [fn(&Coordinates) -> String; 4] = [
+    |at| at.cpu.map(|c| format!("CPU {c}")).or_else(|| at.cpus.as_ref().map(wording::cpus)).unwrap_or_default(),
+    |at| at.memory_node.map(|n| format!("node {n}")).unwrap_or_default(),
+    |at| at.order.map(|o| wording::chase_order(o).to_owned()).unwrap_or_default(),
+    |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
+];
 
 /// The charts of one metric.
-fn of(sets: &[Set<'_>], metric: Metric) -> Vec<Chart> {
-    let sets: Vec<Set<'_>> = sets
+fn charts(sets: &[ResultSet<'_>], metric: Metric) -> Vec<Chart> {
+    let sets: Vec<ResultSet<'_>> = sets
         .iter()
-        .map(|s| Set { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
+        .map(|s| ResultSet { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
         .filter(|s| !s.ms.is_empty())
         .collect();
     let latency = metric == Metric::Latency;
-    let curves = curves_of(&sets, metric);
-    let ats: Vec<&Coordinates> = curves.iter().map(|c| &c.1).collect();
-    let Some(first) = ats.first() else { return Vec::new() };
-    let several = |of: fn(&Coordinates) -> String| ats.iter().any(|at| of(at) != of(first));
-    let parts: [fn(&Coordinates) -> String; 4] = [
-        |at| at.cpu.map(|c| format!("CPU {c}")).or_else(|| at.cpus.as_ref().map(cpus_name)).unwrap_or_default(),
-        |at| at.memory_node.map(|n| format!("node {n}")).unwrap_or_default(),
-        |at| at.order.map(|o| order_name(o).to_owned()).unwrap_or_default(),
-        |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
-    ];
-    let mut words = Words::new("", "");
-    notes(&mut words, &sets, true);
-    let mut caches: Vec<Vec<CacheSize>> = curves.iter().map(|(set, at, _)| levels::caches(&set.report.machine.topology, at)).collect();
-    caches.dedup();
-    // Bands behind lines of different caches would be wrong for all but one of them.
-    let caches = match caches.as_mut_slice() {
-        [same] => std::mem::take(same),
-        _ => {
-            words.notes.push("The caches of these CPUs differ; their sizes are not drawn.".to_owned());
-            Vec::new()
-        }
-    };
-    let lines = curves
-        .iter()
-        .map(|(set, at, ms)| {
-            let mut named: Vec<String> = set.name.map(str::to_owned).into_iter().collect();
-            named.extend(parts.iter().filter(|p| several(**p)).map(|p| p(at)).filter(|t| !t.is_empty()));
-            let mut points: Vec<WorkingSetPoint> = ms
-                .iter()
-                .filter_map(|m| {
-                    let (size, value) = (m.at.working_set?, value_of(&m.estimate)?);
-                    Some(WorkingSetPoint { size, value, interval: interval(m), degraded: is_degraded(m) })
-                })
-                .collect();
-            points.sort_by_key(|p| p.size);
-            let found = set.report.levels.iter().find(|l| l.at == *at && l.metric == Some(metric));
-            let plateaus = found.map(|f| f.levels.iter().map(|l| (l.from, l.to, l.value)).collect()).unwrap_or_default();
-            WorkingSetLine { name: named.join(", "), points, plateaus }
-        })
-        .collect();
-    let shared: Vec<String> = parts.iter().filter(|p| !several(**p)).map(|p| p(first)).filter(|t| !t.is_empty()).collect();
-    let each = ats.iter().any(|at| at.cpus.as_ref().is_some_and(|c| c.len() > 1));
-    let shared = shared.join(", ");
-    let pages = common_pages(&sets);
+    let curves: Vec<(&ResultSet<'_>, Sweep<'_>)> =
+        sets.iter().flat_map(|set| set.sweeps(metric).into_iter().map(move |s| (set, s))).collect();
+    let Some((_, first)) = curves.first() else { return Vec::new() };
+    let differs = |part: fn(&Coordinates) -> String| curves.iter().any(|(_, s)| part(&s.at) != part(&first.at));
+    let (differing, shared): (Vec<_>, Vec<_>) = PARTS.into_iter().partition(|part| differs(*part));
+    let mut caption = Caption::new("", "");
+    notes(&mut caption, &sets, true);
+    let caches = shared_caches(&curves).unwrap_or_else(|| {
+        caption.notes.push("The caches of these CPUs differ, so their sizes are not drawn.".to_owned());
+        Vec::new()
+    });
+    let shared: Vec<String> = shared.into_iter().map(|part| part(&first.at)).filter(|t| !t.is_empty()).collect();
+    let each = curves.iter().any(|(_, s)| s.at.cpus.as_ref().is_some_and(|c| c.len() > 1));
+    let each = if each { "working set of each CPU" } else { "" };
     let figure = WorkingSet {
         title: shared_title(&sets, if latency { "Latency by working set" } else { "Bandwidth by working set" }),
-        about: about(&[&shared, if each { "working set of each CPU" } else { "" }, &pages]),
+        about: about(&[&shared.join(", "), each, &common_pages(&sets)]),
         quantity: if latency { "Latency (ns per dependent load)" } else { "Bandwidth (GB/s)" }.into(),
         unit: if latency { "ns" } else { "GB/s" }.into(),
         logarithmic: latency,
-        lines,
+        lines: curves.iter().map(|(set, sweep)| line(set, sweep, &differing)).collect(),
         caches: caches.into_iter().map(|c| (c.name, c.size)).collect(),
         beyond: "Memory".into(),
-        notes: words.notes,
+        notes: caption.notes,
     };
     figure.charts()
+}
+
+/// The caches behind all lines; `None` where they differ, because bands would be wrong for all lines but one.
+fn shared_caches(curves: &[(&ResultSet<'_>, Sweep<'_>)]) -> Option<Vec<CacheSize>> {
+    let mut caches = curves.iter().map(|(set, sweep)| levels::caches(&set.report.machine.topology, &sweep.at));
+    let first = caches.next()?;
+    caches.all(|other| other == first).then_some(first)
+}
+
+/// A curve with its levels; its name has what differs between curves.
+fn line(set: &ResultSet<'_>, sweep: &Sweep<'_>, differing: &[fn(&Coordinates) -> String]) -> WorkingSetLine {
+    let mut name: Vec<String> = set.name.map(str::to_owned).into_iter().collect();
+    name.extend(differing.iter().map(|part| part(&sweep.at)).filter(|t| !t.is_empty()));
+    let points = sweep.points.iter().filter_map(|m| {
+        let (size, value) = (m.at.working_set?, value_of(&m.estimate)?);
+        Some(WorkingSetPoint { size, value, interval: interval(m), degraded: is_degraded(m) })
+    });
+    let levels = sweep.levels(set.report).map(|found| found.levels.iter().map(|l| (l.from, l.to, l.value)).collect());
+    WorkingSetLine { name: name.join(", "), points: points.collect(), plateaus: levels.unwrap_or_default() }
 }

@@ -2,14 +2,14 @@
 
 use memgauge_core::units::Bytes;
 
-use super::Figure;
 use super::axis::Axis;
-use super::chart::{Band, Chart, Mark, Sample, Series};
-use super::frame::{Panel, Words};
+use super::chart::{Band, Chart, PointLabel, Sample, Series};
+use super::frame::{Caption, Panel};
 use super::labels::{ABOVE, BELOW, LOWER_RIGHT, UPPER_LEFT};
+use super::layout::Figure;
 use super::palette::{INK, series, text_of};
-use super::source::{MOST_SERIES, part_of};
-use crate::text::number::{bounds, number};
+use super::source::{MAX_SERIES, part_of};
+use crate::number::{bounds, number};
 
 /// A quantity by working set, as a figure shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,11 +18,11 @@ pub struct WorkingSet {
     pub title: String,
     /// What was measured and how, in grey below the title.
     pub about: String,
-    /// What the vertical axis says, with the unit: `Latency (ns)`.
+    /// What the vertical axis shows, with the unit: `Latency (ns)`.
     pub quantity: String,
     /// The unit beside the numbers of plateaus: `ns`.
     pub unit: String,
-    /// Whether the vertical axis is logarithmic, as latencies need it, whose levels lie decades apart.
+    /// Whether the vertical axis is logarithmic, which latencies need because their levels are decades apart.
     pub logarithmic: bool,
     /// The lines.
     pub lines: Vec<WorkingSetLine>,
@@ -58,26 +58,26 @@ pub struct WorkingSetPoint {
     pub degraded: bool,
 }
 
-/// Labels of plateaus of more lines than this would say the same several times.
+/// With more lines than this, labels of plateaus would repeat each other.
 const LABELLED: usize = 2;
 
-/// Intervals stretch the axis to this many times the values, at most: one wild point must not flatten the levels.
+/// Intervals stretch the axis to this many times the values and no further: one wild point must not flatten the levels.
 const REACH: f64 = 1.5;
 
 impl WorkingSet {
     /// The figure.
     pub fn figure(&self) -> Figure {
-        Figure::of(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
+        Figure::new(&self.title, self.charts().into_iter().map(|c| Box::new(c) as Box<dyn Panel>).collect(), Vec::new())
     }
 
     /// A chart for every few lines, so that each has a colour of its own; all over the same axes.
     pub(super) fn charts(&self) -> Vec<Chart> {
-        // Without lines there is a chart, too: its notes say why.
-        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MOST_SERIES).collect() };
-        let of = parts.len();
+        // A chart without lines still has notes that say why.
+        let parts: Vec<&[WorkingSetLine]> = if self.lines.is_empty() { vec![&[]] } else { self.lines.chunks(MAX_SERIES).collect() };
+        let part_count = parts.len();
         let chart = |(part, lines)| {
             let mut chart = self.chart_over(lines, None, None);
-            chart.words.title.push_str(&part_of(part, of));
+            chart.caption.title.push_str(&part_of(part, part_count));
             chart
         };
         parts.into_iter().enumerate().map(chart).collect()
@@ -89,23 +89,23 @@ impl WorkingSet {
         let low = from.or_else(|| points().map(|p| p.size).min()).unwrap_or(Bytes::kib(4));
         let high = to.or_else(|| points().map(|p| p.size).max()).unwrap_or(Bytes::mib(1)).max(Bytes(low.0.saturating_mul(2)));
         let drawn = |v: &f64| !self.logarithmic || *v > 0.0;
-        let (least, most) = bounds(points().map(|p| p.value).filter(drawn)).unwrap_or((1.0, 10.0));
-        let reach = (least / REACH, most * REACH);
+        let (lowest, highest) = bounds(points().map(|p| p.value).filter(drawn)).unwrap_or((1.0, 10.0));
+        let reach = (lowest / REACH, highest * REACH);
         let intervals = || points().filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]).filter(drawn);
-        let ends = intervals().map(|v| v.clamp(reach.0.min(least), reach.1.max(most)));
-        let (least, most) = bounds(ends.chain([least, most])).unwrap_or((least, most));
+        let ends = intervals().map(|v| v.clamp(reach.0.min(lowest), reach.1.max(highest)));
+        let (lowest, highest) = bounds(ends.chain([lowest, highest])).unwrap_or((lowest, highest));
         let x = Axis::bytes("Working set", low, high, 9);
         let y = if self.logarithmic {
-            Axis::decades(self.quantity.clone(), least, most)
+            Axis::decades(self.quantity.clone(), lowest, highest)
         } else {
-            Axis::linear(self.quantity.clone(), 0.0, most, 7)
+            Axis::linear(self.quantity.clone(), 0.0, highest, 7)
         };
-        let mut words = Words { notes: self.notes.clone(), ..Words::new(self.title.clone(), self.about.clone()) };
+        let mut caption = Caption { notes: self.notes.clone(), ..Caption::new(self.title.clone(), self.about.clone()) };
         let shown = || lines.iter().flat_map(|l| &l.points).filter_map(|p| p.interval).flat_map(|(low, high)| [low, high]);
         if shown().any(|v| v < y.low || v > y.high) {
-            words.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
+            caption.notes.push("Intervals without a bar at their end reach beyond the axis.".into());
         }
-        let mut chart = Chart::new(words, x, y);
+        let mut chart = Chart::new(caption, x, y);
         chart.bands = self.bands(low, high);
         for (i, line) in lines.iter().enumerate() {
             let sample = |p: &WorkingSetPoint| Sample {
@@ -120,14 +120,11 @@ impl WorkingSet {
             chart.series.push(Series { name, colour: series(i), samples, joined: true });
             if self.lines.len() <= LABELLED {
                 let colour = if self.lines.len() == 1 { INK } else { text_of(series(i)) };
-                chart.marks.extend(line.plateaus.iter().map(|(from, to, value)| Mark {
+                chart.point_labels.extend(line.plateaus.iter().map(|(from, to, value)| {
                     // The middle of a level on a logarithmic axis.
-                    at: ((from.0.max(1) as f64 * to.0.max(1) as f64).sqrt(), *value),
-                    name: format!("{} {}", number(*value), self.unit),
-                    colour,
-                    ring: false,
-                    optional: false,
-                    directions: vec![ABOVE, BELOW, UPPER_LEFT, LOWER_RIGHT],
+                    let middle = (from.0.max(1) as f64 * to.0.max(1) as f64).sqrt();
+                    let name = format!("{} {}", number(*value), self.unit);
+                    PointLabel::new((middle, *value), name, colour, &[ABOVE, BELOW, UPPER_LEFT, LOWER_RIGHT])
                 }));
             }
         }
@@ -174,7 +171,7 @@ mod tests {
             let colours: std::collections::BTreeSet<_> = chart.series.iter().map(|s| s.colour).collect();
             assert_eq!((colours.len(), chart.series.len()), (6, 6));
             assert_eq!((&chart.x, &chart.y), (&charts[0].x, &charts[0].y));
-            assert_eq!(chart.words.title, format!("Title ({} of 4)", i + 1));
+            assert_eq!(chart.caption.title, format!("Title ({} of 4)", i + 1));
         }
         let names: Vec<_> = charts.iter().flat_map(|c| &c.series).filter_map(|s| s.name.clone()).collect();
         assert_eq!(names, figure.lines.iter().map(|l| l.name.clone()).collect::<Vec<_>>());

@@ -3,23 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::directory::FileBacking;
-use memgauge_core::result::{Measurement, RfoEvidence, VerdictStatus};
+use memgauge_core::result::{Measurement, RfoEvidence, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
+use memgauge_core::wording;
 
+use super::context::{Context, memory_only};
 use super::evidence::evidence;
-use super::grid::{Cell, Column, blocks, grid};
-use super::latency::{DETAILED_COLUMNS, column_name, without_half};
-use super::marks::Marks;
-use super::number::{bar, bounds, maybe, number, percent, value_of};
+use super::footnotes::Footnotes;
+use super::grid::{Cell, Column, grid};
+use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, without_half};
 use super::page::{INDENT, Page, Style};
-use super::{Context, cpus_name, memory_only, node_name};
+use crate::groups::bandwidth::{highest_by_mix, thread_count};
+use crate::number::{bar, bounds, maybe, number, percent, value_of};
 
 const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
 /// Columns of a full bar.
 const BAR: usize = 20;
 
-/// One line a mix.
+/// One line for each mix.
 pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
     ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node, m.at.mix, m.at.delay_cycles));
@@ -36,83 +38,99 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
 
 /// The best of each mix that a search found.
 pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let mut best: BTreeMap<Option<Mix>, &Measurement> = BTreeMap::new();
-    for m in ms {
-        let known = best.entry(m.at.mix).or_insert(m);
-        if value_of(&m.estimate).unwrap_or(f64::MIN) > value_of(&known.estimate).unwrap_or(f64::MIN) {
-            *known = m;
-        }
-    }
-    let best: Vec<&Measurement> = best.into_values().collect();
+    let best: Vec<&Measurement> = highest_by_mix(ms).into_values().collect();
     let about = context.about(ABOUT);
     page.heading(&context.title(&best, "Highest bandwidth by mix"), &about);
     mixes_table(page, context, &best);
     let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
-    let text = format!("the highest of {} numbers of CPUs and delays each; all are in the JSON", tried.len());
+    let text = format!("each is the highest of {} combinations of CPUs and delay; all are in the JSON result", tried.len());
     page.text(Style::Dim, INDENT, INDENT, &text);
 }
 
+/// Whether measurements differ in something.
+fn differ(ms: &[&Measurement], text: fn(&Measurement) -> String) -> bool {
+    ms.iter().map(|m| text(m)).collect::<BTreeSet<_>>().len() > 1
+}
+
+fn memory(m: &Measurement) -> String {
+    wording::node(m.at.memory_node)
+}
+
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let mut marks = Marks::new(context.report, ms);
-    let several = |f: fn(&Measurement) -> String| ms.iter().map(|m| f(m)).collect::<BTreeSet<_>>().len() > 1;
+    let mut footnotes = Footnotes::new(context.report, ms);
     let mut columns = Vec::new();
-    if several(loaders) {
-        columns.push(Column::words("CPUs").with(ms.iter().map(|m| Cell::text(loaders(m)))));
+    if differ(ms, loaders) {
+        columns.push(Column::text("CPUs").cells(ms.iter().map(|m| Cell::text(loaders(m)))));
     }
-    if several(|m| node_name(m.at.memory_node)) {
-        columns.push(Column::words("memory").with(ms.iter().map(|m| Cell::text(node_name(m.at.memory_node)))));
+    if differ(ms, memory) {
+        columns.push(Column::text("memory").cells(ms.iter().map(|m| Cell::text(memory(m)))));
     }
-    columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
+    columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
     if ms.iter().any(|m| m.at.delay_cycles.is_some()) {
         let delays = ms.iter().map(|m| Cell::text(m.at.delay_cycles.map(|d| d.to_string()).unwrap_or_default()));
-        columns.push(Column::numbers("delay").with(delays));
+        columns.push(Column::numbers("delay").cells(delays));
     }
-    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| marks.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
-    let rates = |f: fn(&Measurement) -> Cell| ms.iter().map(move |m| f(m));
-    columns.push(Column::numbers("read").with(rates(|m| rate(m, |t| Some(t.app_read_gbs)))));
-    columns.push(Column::numbers("written").with(rates(|m| rate(m, |t| Some(t.app_write_gbs)))));
-    columns.push(Column::numbers("bus").with(rates(|m| rate(m, |t| t.bus_estimate_gbs))));
-    if several(|m| m.evidence.kernel.clone()) {
-        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
+    columns.push(Column::numbers("read").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))));
+    columns.push(Column::numbers("written").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))));
+    columns.push(Column::numbers("bus").cells(ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))));
+    if differ(ms, |m| m.evidence.kernel.clone()) {
+        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
     }
-    let what = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
-    columns.push(Column::words("what").optional().with(what));
+    let descriptions = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
+    columns.push(Column::text("what").optional().cells(descriptions));
     page.table(&grid(columns, page.width));
     limits(page, ms);
-    marks.print(page, &mut context.advised);
-    if let Some(passes) = ms.iter().filter_map(|m| m.evidence.checksums).map(|i| i.passes).reduce(|a, b| a + b) {
-        let wrong: u64 = ms.iter().filter_map(|m| m.evidence.checksums).map(|i| i.mismatches).sum();
-        let text = format!("checksums compared: {passes} passes over buffers, {wrong} wrong");
-        page.text(if wrong > 0 { Style::Error } else { Style::Dim }, INDENT, INDENT, &text);
-    }
-    if ms.iter().any(|m| m.evidence.traffic.is_some()) {
-        let unknown = ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_none()));
-        let text = "bus: estimate of what crossed the memory bus, reads caused by stores included";
-        let text = if unknown {
-            format!("{text} (— where it is not known whether they read, or where buffers may stay in caches)")
-        } else {
-            text.to_owned()
-        };
-        page.text(Style::Dim, INDENT, INDENT, &text);
-    }
-    if let Some(text) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))).map(rfo) {
-        page.text(Style::Dim, INDENT, INDENT, &text);
-    }
+    footnotes.print(page, &mut context.advised);
+    checksums(page, ms);
+    bus_legend(page, context, ms);
     let mut items = Vec::new();
-    if !several(loaders) {
+    if !differ(ms, loaders) {
         items.extend(ms.first().map(|m| loaders(m)).filter(|l| !l.is_empty()));
     }
-    if !several(|m| node_name(m.at.memory_node)) && context.report.machine.topology.nodes.len() > 1 {
-        let on_device = |m: &Measurement| m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
-        items.extend(ms.first().and_then(|m| match m.at.memory_node {
-            Some(node) if on_device(m) => Some(format!("device at node {node}")),
-            Some(node) => Some(format!("memory of node {node}")),
-            None => (!on_device(m)).then(|| "each CPU on its own node".into()),
-        }));
+    if !differ(ms, memory) && context.report.machine.topology.nodes.len() > 1 {
+        items.extend(ms.first().and_then(|m| memory_place(m)));
     }
     items.extend(evidence(ms));
     page.items(Style::Dim, INDENT, &items);
+}
+
+/// What came of comparing checksums, where that was asked for.
+fn checksums(page: &mut Page, ms: &[&Measurement]) {
+    let checked: Vec<_> = ms.iter().filter_map(|m| m.evidence.checksums).collect();
+    if checked.is_empty() {
+        return;
+    }
+    let passes: u64 = checked.iter().map(|c| c.passes).sum();
+    let wrong: u64 = checked.iter().map(|c| c.mismatches).sum();
+    let text = format!("checksums compared: {passes} passes over buffers, {wrong} wrong");
+    page.text(if wrong > 0 { Style::Error } else { Style::Dim }, INDENT, INDENT, &text);
+}
+
+/// What the column `bus` means, and whether stores read first.
+fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
+    let rates: Vec<TrafficRates> = ms.iter().filter_map(|m| m.evidence.traffic).collect();
+    if !rates.is_empty() {
+        let mut text = "bus: estimated traffic on the memory bus, including the reads that stores cause".to_owned();
+        if rates.iter().any(|t| t.bus_estimate_gbs.is_none()) {
+            text.push_str(" (— where it is not known whether stores read first, or where buffers may stay in caches)");
+        }
+        page.text(Style::Dim, INDENT, INDENT, &text);
+    }
+    if let Some(rfo) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))) {
+        page.text(Style::Dim, INDENT, INDENT, &read_for_ownership(rfo));
+    }
+}
+
+/// Where the memory is that all measurements of a table used.
+fn memory_place(m: &Measurement) -> Option<String> {
+    let on_device = m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
+    match m.at.memory_node {
+        Some(node) if on_device => Some(format!("device at node {node}")),
+        Some(node) => Some(format!("memory of node {node}")),
+        None => (!on_device).then(|| "each CPU on its own node".into()),
+    }
 }
 
 /// Whether a mix has plain stores.
@@ -120,10 +138,10 @@ fn stores(m: &Measurement) -> bool {
     m.at.mix.is_some_and(|mix| mix.lines().1 > 0 && !mix.non_temporal())
 }
 
-/// What was found of reads that plain stores cause.
-fn rfo(e: &RfoEvidence) -> String {
+/// Whether plain stores read first, and how that was found out.
+fn read_for_ownership(e: &RfoEvidence) -> String {
     let found = match e.rfo {
-        Rfo::Yes => "plain stores read the line first",
+        Rfo::Yes => "plain stores read the line first (read for ownership)",
         Rfo::No => "plain stores of whole lines do not read first",
         Rfo::Unknown => "it is not known whether plain stores read first",
     };
@@ -133,13 +151,13 @@ fn rfo(e: &RfoEvidence) -> String {
 }
 
 fn loaders(m: &Measurement) -> String {
-    m.at.cpus.as_ref().map(cpus_name).unwrap_or_default()
+    m.at.cpus.as_ref().map(wording::cpus).unwrap_or_default()
 }
 
-fn rate(m: &Measurement, f: impl Fn(memgauge_core::result::TrafficRates) -> Option<f64>) -> Cell {
+fn rate(m: &Measurement, rate: fn(TrafficRates) -> Option<f64>) -> Cell {
     match m.evidence.traffic.filter(|_| value_of(&m.estimate).is_some()) {
         // Exactly nothing is not a small number.
-        Some(t) => Cell::number(if f(t) == Some(0.0) { "0".to_owned() } else { maybe(f(t)) }),
+        Some(t) => Cell::number(if rate(t) == Some(0.0) { "0".to_owned() } else { maybe(rate(t)) }),
         None => Cell::Blank,
     }
 }
@@ -153,7 +171,7 @@ fn of_limit(m: &Measurement) -> Cell {
     };
     match (value_of(&m.estimate), m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)) {
         (Some(v), Some(limit)) => {
-            // A limit is the bus's: reads that stores cause count.
+            // The limit is the bus's, so reads that stores cause count.
             let v = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).unwrap_or(v);
             Cell::Value { number: percent(v / limit), half: String::new(), claim: String::new(), marks: word.to_owned() }
         }
@@ -162,20 +180,20 @@ fn of_limit(m: &Measurement) -> Cell {
     }
 }
 
-/// Names the limits that the percentages refer to.
+/// The limits that the percentages refer to, and who states them.
 fn limits(page: &mut Page, ms: &[&Measurement]) {
-    let mut known: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut limits: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for m in ms.iter().filter(|m| value_of(&m.estimate).is_some()) {
         if let Some(limit) = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0) {
             let source = m.verdict.limit_source.as_deref().unwrap_or("source not stated");
-            known.entry(format!("{} GB/s ({source})", number(limit))).or_default().insert(m.at.mix.map(Mix::name).unwrap_or("all"));
+            limits.entry(format!("{} GB/s ({source})", number(limit))).or_default().insert(m.at.mix.map(Mix::name).unwrap_or("all"));
         }
     }
-    if !known.is_empty() {
-        let list: Vec<String> = known
+    if !limits.is_empty() {
+        let list: Vec<String> = limits
             .iter()
             .map(|(limit, mixes)| {
-                if known.len() == 1 {
+                if limits.len() == 1 {
                     limit.clone()
                 } else {
                     format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", "))
@@ -186,35 +204,35 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
     }
 }
 
-/// One line a number of CPUs.
+/// One line for each number of CPUs.
 pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    let threads = |m: &Measurement| m.at.cpus.as_ref().map_or(m.evidence.threads as usize, IdSet::len);
-    ms.sort_by_key(|m| (m.at.mix, threads(m)));
+    ms.sort_by_key(|m| (m.at.mix, thread_count(m)));
     let about = context.about(ABOUT);
     page.heading(&context.title(&ms, "Bandwidth by number of CPUs"), &about);
-    let mut marks = Marks::new(context.report, &ms);
-    let most = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
+    let mut footnotes = Footnotes::new(context.report, &ms);
+    let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let mut columns = Vec::new();
     if mixes.len() > 1 {
-        columns.push(Column::words("mix").with(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
+        columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
     }
-    columns.push(Column::numbers("CPUs").with(ms.iter().map(|m| Cell::text(threads(m).to_string()))));
-    columns.push(Column::numbers("GB/s").with(ms.iter().map(|m| marks.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").with(ms.iter().map(|m| of_limit(m))));
-    let per_cpu = ms.iter().map(|m| value_of(&m.estimate).map(|v| v / threads(m).max(1) as f64));
-    columns.push(Column::numbers("per CPU").with(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
-    let bars = ms.iter().map(|m| Cell::text(value_of(&m.estimate).zip(most).map(|(v, most)| bar(v / most, BAR)).unwrap_or_default()));
-    columns.push(Column::words("").optional().with(bars));
-    let names = ms.iter().map(|m| Cell::text(m.at.cpus.as_ref().map(super::shortened).unwrap_or_default()));
-    columns.push(Column::words("which").optional().with(names));
+    columns.push(Column::numbers("CPUs").cells(ms.iter().map(|m| Cell::text(thread_count(m).to_string()))));
+    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
+    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
+    let per_cpu = ms.iter().map(|m| value_of(&m.estimate).map(|v| v / thread_count(m).max(1) as f64));
+    columns.push(Column::numbers("per CPU").cells(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
+    let bars =
+        ms.iter().map(|m| Cell::text(value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default()));
+    columns.push(Column::text("").optional().cells(bars));
+    let names = ms.iter().map(|m| Cell::text(m.at.cpus.as_ref().map(wording::ids).unwrap_or_default()));
+    columns.push(Column::text("which").optional().cells(names));
     if ms.iter().any(|m| m.evidence.kernel != ms[0].evidence.kernel) {
-        columns.push(Column::words("kernel").optional().with(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
+        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
     }
     page.table(&grid(columns, page.width));
     limits(page, &ms);
-    marks.print(page, &mut context.advised);
+    footnotes.print(page, &mut context.advised);
     let mut items: Vec<String> =
         mixes.iter().filter(|_| mixes.len() == 1).flatten().map(|m| format!("mix {m} ({})", m.description())).collect();
     items.extend(evidence(&ms));
@@ -225,49 +243,48 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let about = context.about(ABOUT);
     page.heading(&context.title(ms, "Bandwidth by node"), &about);
-    let mut marks = Marks::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context.report, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
     let detailed = nodes.len() <= DETAILED_COLUMNS;
+    let columns: Vec<_> = nodes.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
     for mix in mixes {
         let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
-        let rows: BTreeSet<(Option<u32>, Option<&IdSet>)> = of_mix.iter().map(|m| (m.at.cpu_node, m.at.cpus.as_ref())).collect();
-        let mut cells: BTreeMap<_, &Measurement> = BTreeMap::new();
-        for m in &of_mix {
-            cells.entry(((m.at.cpu_node, m.at.cpus.as_ref()), m.at.memory_node)).or_insert(*m);
+        let mut cells: BTreeMap<(Row<'_>, Option<u32>), &Measurement> = BTreeMap::new();
+        for &m in &of_mix {
+            cells.entry((row(m), m.at.memory_node)).or_insert(m);
         }
-        let several = |node| rows.iter().filter(|r| r.0 == node).count() > 1;
-        let lead = Column::words("CPUs ↓  memory →").with(rows.iter().map(|&(node, cpus)| {
-            Cell::text(match (node, cpus) {
-                (None, Some(cpus)) => cpus_name(cpus),
-                (Some(n), Some(cpus)) if several(node) => format!("node {n}, {}", cpus_name(cpus)),
-                _ => node_name(node),
-            })
-        }));
-        let mut claimed = false;
-        let columns: Vec<Column> = nodes
-            .iter()
-            .map(|&memory| {
-                let values: Vec<Cell> = rows
-                    .iter()
-                    .map(|&row| {
-                        let claim = (mix == Some(Mix::AllReads) && detailed).then(|| context.claimed_gbs(row.0, memory)).flatten();
-                        claimed |= claim.is_some();
-                        without_half(marks.claimed(cells.get(&(row, memory)).copied(), claim.unwrap_or_default()), detailed)
-                    })
-                    .collect();
-                Column::numbers(column_name(context, memory, detailed)).with(values)
-            })
-            .collect();
+        let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
+        let rows = row_names(&of_mix);
+        let claimed = rows.iter().any(|(row, _)| nodes.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
-        let about = if claimed { format!("{about}; in brackets: what firmware claims (HMAT)") } else { about };
-        page.text(Style::Plain, INDENT, INDENT, &about);
-        for block in blocks(&lead, &columns, page.width) {
-            page.table(&block);
-        }
+        page.text(Style::Plain, INDENT, INDENT, &(about + if claimed { CLAIMED } else { "" }));
+        matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
+            let claim = claim(row, memory).unwrap_or_default();
+            without_half(footnotes.claimed(cells.get(&(row, memory)).copied(), claim), detailed)
+        });
     }
-    marks.print(page, &mut context.advised);
+    footnotes.print(page, &mut context.advised);
     let mut items = evidence(ms);
     items.extend(memory_only(context.report, nodes.iter().copied().flatten()));
     page.items(Style::Dim, INDENT, &items);
+}
+
+/// A row of the matrix: the node of the CPUs, and the CPUs.
+type Row<'a> = (Option<u32>, Option<&'a IdSet>);
+
+fn row(m: &Measurement) -> Row<'_> {
+    (m.at.cpu_node, m.at.cpus.as_ref())
+}
+
+/// The rows of the matrix: nodes, with the CPUs where a node has several rows.
+fn row_names<'a>(ms: &[&'a Measurement]) -> Vec<(Row<'a>, String)> {
+    let rows: BTreeSet<Row<'_>> = ms.iter().map(|m| row(m)).collect();
+    let several = |node| rows.iter().filter(|r| r.0 == node).count() > 1;
+    let name = |&(node, cpus): &Row<'_>| match (node, cpus) {
+        (None, Some(cpus)) => wording::cpus(cpus),
+        (Some(n), Some(cpus)) if several(node) => format!("node {n}, {}", wording::cpus(cpus)),
+        _ => wording::node(node),
+    };
+    rows.iter().map(|row| (*row, name(row))).collect()
 }

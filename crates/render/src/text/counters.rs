@@ -4,20 +4,23 @@ use std::collections::BTreeSet;
 
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric, Table};
+use memgauge_core::experiment::{Coordinates, Metric, Table};
 use memgauge_core::metrics::{CounterMetric, MetricUnit};
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::wording;
 
-use super::grid::{Cell, Column, blocks, grid};
-use super::number::{count, half_width, number, percent, seconds, size, value_of};
+use super::grid::{Cell, Column, grid};
+use super::matrix::matrix;
 use super::page::{INDENT, Page, Style};
-use super::{cpus_name, machine, notes, place, sweep};
+use super::{machine, notes, sweep};
+use crate::groups::sweeps::sweeps;
+use crate::number::{count, half_width, number, percent, seconds, size, value_of};
 
-/// Beyond this many measurements each is a line, with the metrics that fit.
-const MOST_COLUMNS: usize = 6;
+/// With more measurements than this, each is a line with the metrics that fit.
+const MAX_COLUMNS: usize = 6;
 
-/// Metrics that say most, in the order in which they are kept where there is no room for all.
-const FOREMOST: [CounterMetric; 8] = [
+/// The most useful metrics, in the order in which they are kept where there is no room for all.
+const MAIN_METRICS: [CounterMetric; 8] = [
     CounterMetric::Ipc,
     CounterMetric::CyclesPerWork,
     CounterMetric::L1MissRate,
@@ -28,94 +31,88 @@ const FOREMOST: [CounterMetric; 8] = [
     CounterMetric::DramBandwidth,
 ];
 
-/// Below the results: nothing where nothing was counted, of which a note tells.
-pub(super) fn of_measurements(page: &mut Page, report: &Report) {
-    let all: Vec<(&Measurement, &Counters)> = report.results.iter().filter_map(|m| Some((m, m.counters.as_deref()?))).collect();
-    let all: Vec<_> = all.into_iter().filter(|(_, c)| c.events.iter().any(|e| e.value.is_some())).collect();
-    if all.is_empty() {
-        return;
-    }
-    page.heading("Counters", "of the measuring threads, around exactly the windows that were measured");
-    let (swept, single): (Vec<Of<'_>>, Vec<Of<'_>>) =
-        all.iter().copied().partition(|(m, _)| all.len() > MOST_COLUMNS && m.at.table == Some(Table::WorkingSet));
-    let mut said = BTreeSet::new();
+/// What was counted of the results. Where nothing was counted a note says why.
+pub(super) fn measurement_counters(page: &mut Page, report: &Report) {
+    let all: Vec<Counted<'_>> = report.results.iter().filter_map(|m| Some((m, m.counters.as_deref()?))).collect();
+    let all: Vec<Counted<'_>> = all.into_iter().filter(|(_, c)| c.events.iter().any(|e| e.value.is_some())).collect();
+    let Some((_, first)) = all.first() else { return };
+    page.heading("Counters", "of the measuring threads, during exactly the windows that were measured");
+    let is_sweep = |m: &Measurement| all.len() > MAX_COLUMNS && m.at.table == Some(Table::WorkingSet);
+    let (swept, single): (Vec<Counted<'_>>, Vec<Counted<'_>>) = all.iter().copied().partition(|(m, _)| is_sweep(m));
+    let mut shown = BTreeSet::new();
     if !single.is_empty() {
-        said.extend(beside(page, &single));
+        shown.extend(single_cells(page, &single));
     }
     if !swept.is_empty() {
-        said.extend(by_working_set(page, report, &swept));
+        shown.extend(by_working_set(page, report, &swept));
     }
-    let shares: Vec<f64> = all.iter().filter_map(|(_, c)| c.running).collect();
-    scope(page, all[0].1.scope, shares.into_iter().reduce(f64::min));
-    let events = all[0].1.events.iter().filter(|e| e.value.is_some()).map(|e| &e.event);
-    let said: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| said.contains(m)).collect();
-    legend(page, &said, events);
+    scope(page, first.scope, all.iter().filter_map(|(_, c)| c.running).reduce(f64::min));
+    let events = first.events.iter().filter(|e| e.value.is_some()).map(|e| &e.event);
+    let shown: Vec<CounterMetric> = CounterMetric::ALL.into_iter().filter(|m| shown.contains(m)).collect();
+    legend(page, &shown, events);
 }
 
 /// A measurement and what was counted of it.
-type Of<'a> = (&'a Measurement, &'a Counters);
+type Counted<'a> = (&'a Measurement, &'a Counters);
 
 /// The metrics that one of these has.
-fn shown(of: &[Of<'_>]) -> Vec<CounterMetric> {
-    CounterMetric::ALL.into_iter().filter(|m| of.iter().any(|(_, c)| c.metric(*m).is_some())).collect()
+fn available(counted: &[Counted<'_>]) -> Vec<CounterMetric> {
+    CounterMetric::ALL.into_iter().filter(|m| counted.iter().any(|(_, c)| c.metric(*m).is_some())).collect()
+}
+
+/// The main metrics that one of these has.
+fn main_metrics(counted: &[Counted<'_>]) -> Vec<CounterMetric> {
+    let available = available(counted);
+    MAIN_METRICS.into_iter().filter(|m| available.contains(m)).collect()
 }
 
 fn cell(counters: &Counters, metric: CounterMetric, suffix: &str) -> Cell {
     counters.metric(metric).map_or(Cell::Blank, |v| Cell::number(format!("{}{suffix}", value(metric.definition().unit, v))))
 }
 
-/// Few measurements as columns, many as lines; the metrics said of them.
-fn beside(page: &mut Page, all: &[Of<'_>]) -> Vec<CounterMetric> {
-    let mut shown = shown(all);
+/// Few measurements as columns, many as lines. Returns the metrics shown.
+fn single_cells(page: &mut Page, all: &[Counted<'_>]) -> Vec<CounterMetric> {
     let cell = |c: &Counters, m: CounterMetric| cell(c, m, &suffix(m, c));
-    let heads: Vec<String> = all.iter().map(|(m, _)| head(m)).collect();
-    if all.len() <= MOST_COLUMNS {
-        let lead = Column::words("metric").with(shown.iter().map(|m| Cell::text(title(*m))));
-        let column = |(head, (_, c)): (&String, &Of<'_>)| Column::numbers(head.as_str()).with(shown.iter().map(|m| cell(c, *m)));
-        let columns: Vec<Column> = heads.iter().zip(all).map(column).collect();
-        for block in blocks(&lead, &columns, page.width) {
-            page.table(&block);
-        }
-    } else {
-        shown = FOREMOST.into_iter().filter(|m| shown.contains(m)).collect();
-        let mut columns = vec![Column::words("of").with(heads.iter().map(|h| Cell::text(h.as_str())))];
-        columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().with(all.iter().map(|(_, c)| cell(c, *m)))));
-        page.table(&grid(columns, page.width));
+    if all.len() <= MAX_COLUMNS {
+        let shown = available(all);
+        let rows: Vec<_> = shown.iter().map(|m| (*m, title(*m))).collect();
+        let columns: Vec<_> = all.iter().map(|(m, c)| (*c, head(m))).collect();
+        matrix(page, "metric", &rows, &columns, |metric, counters| cell(counters, *metric));
+        return shown;
     }
+    let shown = main_metrics(all);
+    let mut columns = vec![Column::text("of").cells(all.iter().map(|(m, _)| Cell::text(head(m))))];
+    columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().cells(all.iter().map(|(_, c)| cell(c, *m)))));
+    page.table(&grid(columns, page.width));
     shown
 }
 
-/// A table for each curve over the working set, of the sizes that the curve's own table lists; the metrics said of them.
-fn by_working_set(page: &mut Page, report: &Report, all: &[Of<'_>]) -> Vec<CounterMetric> {
-    let shared = |m: &Measurement| Coordinates { working_set: None, ..m.at.clone() };
-    let keys: BTreeSet<(Metric, Coordinates)> = all.iter().map(|(m, _)| (m.metric, shared(m))).collect();
-    let mut said = Vec::new();
-    for (metric, at) in keys {
-        let mut points: Vec<Of<'_>> = all.iter().copied().filter(|(m, _)| m.metric == metric && shared(m) == at).collect();
-        points.sort_by_key(|(m, _)| m.at.working_set);
-        let sizes: Vec<&Measurement> = points.iter().map(|p| p.0).collect();
-        let listed = sweep::listed(&sizes, sweep::summary(report, metric, &at));
-        points.retain(|(m, _)| listed.iter().any(|l| std::ptr::eq(*l, *m)));
-        let shown = shown(&points);
-        let shown: Vec<CounterMetric> = FOREMOST.into_iter().filter(|m| shown.contains(m)).collect();
-        let what = if metric == Metric::Latency { "latency" } else { "bandwidth" };
+/// A table for each curve over the working set, of the sizes that the curve's own table lists. Returns the metrics shown.
+fn by_working_set(page: &mut Page, report: &Report, all: &[Counted<'_>]) -> Vec<CounterMetric> {
+    let ms: Vec<&Measurement> = all.iter().map(|(m, _)| *m).collect();
+    let mut shown_in_all = Vec::new();
+    for curve in sweeps(&ms) {
+        let listed = sweep::listed(&curve.points, curve.levels(report));
+        let points: Vec<Counted<'_>> = listed.into_iter().filter_map(|m| Some((m, m.counters.as_deref()?))).collect();
+        let shown = main_metrics(&points);
+        let quantity = if curve.metric == Metric::Latency { "latency" } else { "bandwidth" };
         page.gap();
-        page.text(Style::Plain, INDENT, INDENT, &format!("{what} by working set, {}", sweep::who(&at)));
+        page.text(Style::Plain, INDENT, INDENT, &format!("{quantity} by working set, {}", sweep::measured_by(&curve.at)));
         let sizes = points.iter().map(|(m, _)| Cell::text(m.at.working_set.map(size).unwrap_or_default()));
-        let mut columns = vec![Column::numbers("working set").with(sizes)];
+        let mut columns = vec![Column::numbers("working set").cells(sizes)];
         columns.extend(shown.iter().map(|m| {
             let per = points.first().map(|(_, c)| suffix(*m, c)).unwrap_or_default();
-            Column::numbers(format!("{}{per}", title(*m))).optional().with(points.iter().map(|(_, c)| cell(c, *m, "")))
+            Column::numbers(format!("{}{per}", title(*m))).optional().cells(points.iter().map(|(_, c)| cell(c, *m, "")))
         }));
         page.table(&grid(columns, page.width));
-        said.extend(shown);
+        shown_in_all.extend(shown);
     }
     page.gap();
-    said
+    shown_in_all
 }
 
 /// A program that was counted.
-pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCount) {
+pub(super) fn program_counters(page: &mut Page, report: &Report, program: &ProgramCount) {
     machine::header(page, report);
     let runs = count(program.runs.len(), "run", "runs");
     let (spread, noun) = if program.runs.len() > 1 { (", median ± half of the 95 % interval", "medians") } else { ("", "counts") };
@@ -133,9 +130,9 @@ pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCoun
     let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
     page.table(&grid(
         vec![
-            Column::words("event").with(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
-            Column::numbers("count").with(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
-            Column::numbers("spread").with(counted.iter().map(|e| spread_of(&e.estimate))),
+            Column::text("event").cells(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
+            Column::numbers("count").cells(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+            Column::numbers("spread").cells(counted.iter().map(|e| spread_of(&e.estimate))),
         ],
         page.width,
     ));
@@ -144,9 +141,9 @@ pub(super) fn of_program(page: &mut Page, report: &Report, program: &ProgramCoun
         let value = |e: &Estimate, m: CounterMetric| value_of(e).map_or(Cell::Blank, |v| Cell::number(value(m.definition().unit, v)));
         page.table(&grid(
             vec![
-                Column::words("metric").with(metrics.iter().map(|m| Cell::text(title(m.metric)))),
-                Column::numbers("value").with(metrics.iter().map(|m| value(&m.estimate, m.metric))),
-                Column::numbers("spread").with(metrics.iter().map(|m| match m.unit {
+                Column::text("metric").cells(metrics.iter().map(|m| Cell::text(title(m.metric)))),
+                Column::numbers("value").cells(metrics.iter().map(|m| value(&m.estimate, m.metric))),
+                Column::numbers("spread").cells(metrics.iter().map(|m| match m.unit {
                     MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
                     _ => spread_of(&m.estimate),
                 })),
@@ -186,18 +183,18 @@ fn scope(page: &mut Page, scope: Scope, running: Option<f64>) {
         Scope::UserAndKernel => "user code and the kernel's work on its behalf".to_owned(),
     }];
     if let Some(share) = running.filter(|s| *s < 0.995) {
-        items.push(format!("counters took turns: each event was counted for at least {} of the time and scaled", percent(share)));
+        items.push(format!("the counters took turns: each event was counted for at least {} of the time, and scaled", percent(share)));
     }
     page.items(Style::Dim, INDENT, &items);
 }
 
-/// Each metric shown: formula, what it says, where it is from; then which event has which role.
+/// For each metric shown: its formula, what it says and where it comes from. Then which event has which role.
 fn legend<'e>(page: &mut Page, shown: &[CounterMetric], events: impl Iterator<Item = &'e Event>) {
-    let mut said = BTreeSet::new();
+    let mut explained = BTreeSet::new();
     for metric in shown {
         let d = metric.definition();
-        // What is per hop or line explains itself.
-        if d.per_work || !said.insert((d.title, d.formula)) {
+        // Metrics per hop or per line need no explanation.
+        if d.per_work || !explained.insert((d.title, d.formula)) {
             continue;
         }
         page.text(Style::Dim, INDENT, "    ", &format!("{} = {}: {} ({})", d.title, d.formula, d.meaning, d.source));
@@ -230,13 +227,13 @@ fn value(unit: MetricUnit, v: f64) -> String {
     }
 }
 
-/// What a number is per.
+/// What a number is counted per: ` a hop`.
 fn suffix(metric: CounterMetric, counters: &Counters) -> String {
     let work = counters.work.filter(|_| metric.definition().per_work);
     work.map(|w| format!(" a {}", w.unit.name())).unwrap_or_default()
 }
 
-/// Rates go down to parts in a million, where hundredths of per cent would show nothing.
+/// Rates go down to parts in a million, where hundredths of a percent would show nothing.
 fn share(v: f64) -> String {
     match v * 100.0 {
         p if p == 0.0 || !p.is_finite() || p >= 0.05 => percent(v),
@@ -267,35 +264,31 @@ fn whole(v: f64) -> String {
     text
 }
 
-/// A measurement in a column's head.
+/// A measurement in the head of a column.
 fn head(m: &Measurement) -> String {
-    let at = match (m.at.table, m.at.cpu.is_some()) {
-        // Loaders of a curve: their delay tells them apart.
-        (_, true) if m.metric == Metric::Bandwidth => Coordinates { delay_cycles: m.at.delay_cycles, ..Coordinates::default() },
-        (_, true) if m.at.delay_cycles.is_some() => Coordinates { delay_cycles: m.at.delay_cycles, ..Coordinates::default() },
-        _ => Coordinates { memory_dir: None, ..m.at.clone() },
-    };
-    let mut text = match m.at.order {
-        Some(ChaseOrder::WindowLocal) => "window-local".to_owned(),
-        Some(ChaseOrder::FullRandom) => "full-random".to_owned(),
-        Some(ChaseOrder::Sequential) => "sequential".to_owned(),
-        None if m.at.delay_cycles.is_some() && m.metric == Metric::Latency => "chase".to_owned(),
-        None if m.at.delay_cycles.is_some() => "load".to_owned(),
-        None => String::new(),
-    };
-    let lone = m.at.order.is_some() && m.at.table.is_none();
-    if let Some(bytes) = m.at.working_set {
-        let of = m.at.mix.map_or(text, |mix| mix.to_string());
-        let by = m.at.cpu.map(|c| format!("CPU {c}")).or_else(|| m.at.cpus.as_ref().map(cpus_name));
-        return [Some(of).filter(|t| !t.is_empty()), by, Some(size(bytes))].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let at = &m.at;
+    if let Some(bytes) = at.working_set {
+        let traffic = at.mix.map(|mix| mix.to_string()).or_else(|| at.order.map(|o| wording::chase_order(o).to_owned()));
+        let cpus = at.cpu.map(|c| format!("CPU {c}")).or_else(|| at.cpus.as_ref().map(wording::cpus));
+        return [traffic, cpus, Some(size(bytes))].into_iter().flatten().collect::<Vec<_>>().join(", ");
     }
-    if !lone {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        text.push_str(&place(&at));
+    let name = match at.order {
+        Some(order) => wording::chase_order(order),
+        None if at.delay_cycles.is_some() && m.metric == Metric::Latency => "chase",
+        None if at.delay_cycles.is_some() => "load",
+        None => "",
+    };
+    if at.order.is_some() && at.table.is_none() {
+        return name.to_owned();
     }
-    text
+    // Cells of a curve differ in their delay only.
+    let in_curve = at.cpu.is_some() && (m.metric == Metric::Bandwidth || at.delay_cycles.is_some());
+    let place = match in_curve {
+        true => Coordinates { delay_cycles: at.delay_cycles, ..Coordinates::default() },
+        false => Coordinates { memory_dir: None, order: None, ..at.clone() },
+    };
+    let place = wording::coordinates(&place);
+    if name.is_empty() { place } else { format!("{name}, {place}") }
 }
 
 #[cfg(test)]

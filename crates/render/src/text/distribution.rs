@@ -1,4 +1,4 @@
-//! How single batches of hops were distributed: percentiles, one line a measurement.
+//! How the times of batches of hops are distributed: percentiles, one line for each measurement.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use memgauge_core::distribution::Distribution;
 use memgauge_core::result::Measurement;
 
 use super::grid::{Cell, Column, grid};
-use super::number::{count, number, range};
 use super::page::{INDENT, Page, Style};
+use crate::number::{count, number, range};
 
-/// Beyond this many lines distributions are left to the JSON result.
+/// With more lines than this, distributions are left to the JSON result.
 const LISTED: usize = 32;
 /// Percentiles that a narrow page leaves out.
-const BETWEEN: [f64; 5] = [1.0, 5.0, 25.0, 75.0, 95.0];
+const OPTIONAL: [f64; 5] = [1.0, 5.0, 25.0, 75.0, 95.0];
 
 /// The distributions of those measurements that have one, each called by a name in a column of this head.
 pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, name: impl Fn(&Measurement) -> String) {
@@ -30,19 +30,19 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
         INDENT,
         INDENT,
         &format!(
-            "distribution of {}: percentiles in ns per hop; the clock's {clock} ns a batch are subtracted",
+            "distribution of {}: percentiles in ns per hop; {clock} ns per batch for reading the clock are subtracted",
             sizes.iter().map(batch).collect::<Vec<_>>().join(" and of "),
         ),
     );
-    let mut columns = vec![Column::words(head).with(rows.iter().map(|(m, _)| Cell::text(name(m))))];
-    columns.push(Column::numbers("batches").with(rows.iter().map(|(_, d)| Cell::text(d.samples.to_string()))));
+    let mut columns = vec![Column::text(head).cells(rows.iter().map(|(m, _)| Cell::text(name(m))))];
+    columns.push(Column::numbers("batches").cells(rows.iter().map(|(_, d)| Cell::text(d.samples.to_string()))));
     for percent in first.percentiles.iter().map(|p| p.percent) {
         let column = Column::numbers(format!("{percent} %"));
-        let column = if BETWEEN.contains(&percent) { column.optional() } else { column };
+        let column = if OPTIONAL.contains(&percent) { column.optional() } else { column };
         let value = |d: &Distribution| d.percentile(percent).map_or(Cell::Blank, |ns| Cell::number(number(ns)));
-        columns.push(column.with(rows.iter().map(|(_, d)| value(d))));
+        columns.push(column.cells(rows.iter().map(|(_, d)| value(d))));
     }
-    columns.push(Column::numbers("max").with(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
+    columns.push(Column::numbers("max").cells(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
     let lines = grid(columns, page.width);
     page.table(&lines);
 }

@@ -2,8 +2,8 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::number::DASH;
 use super::page::{INDENT, clean, width};
+use crate::number::DASH;
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,31 +43,31 @@ impl Cell {
 pub(super) struct Column {
     head: String,
     right: bool,
-    keep: bool,
+    optional: bool,
     cells: Vec<Cell>,
 }
 
 impl Column {
-    /// A column of words.
-    pub(super) fn words(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: false, keep: true, cells: Vec::new() }
+    /// A column of texts, aligned to the left.
+    pub(super) fn text(head: impl Into<String>) -> Self {
+        Self { head: head.into(), right: false, optional: false, cells: Vec::new() }
     }
-    /// A column of numbers.
+    /// A column of numbers, aligned to the right.
     pub(super) fn numbers(head: impl Into<String>) -> Self {
-        Self { right: true, ..Self::words(head) }
+        Self { right: true, ..Self::text(head) }
     }
     /// May be left out where the page is narrow.
     pub(super) fn optional(mut self) -> Self {
-        self.keep = false;
+        self.optional = true;
         self
     }
-    pub(super) fn with(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
+    pub(super) fn cells(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
         self.cells.extend(cells);
         self
     }
 
     /// The head and the cells, all of one width.
-    fn layout(&self) -> (String, Vec<String>) {
+    fn lay_out(&self) -> (String, Vec<String>) {
         let parts = |number: &str| {
             let whole = number.split('.').next().map_or(0, width);
             (whole, width(number) - whole)
@@ -126,7 +126,7 @@ impl Column {
 /// Blanks between columns where there is room, and where there is not.
 const GAPS: [usize; 2] = [3, 2];
 
-/// Longer texts would push everything else off the page.
+/// Longer texts are cut: they would push everything else off the page.
 pub(super) const LONGEST: usize = 60;
 
 fn clipped(text: &str) -> String {
@@ -141,10 +141,10 @@ pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
     let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
     let limit = page_width.saturating_sub(INDENT.len());
     loop {
-        let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+        let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
         let gap = GAPS.into_iter().find(|gap| total(&laid, *gap) <= limit);
         if gap.is_none()
-            && let Some(i) = columns.iter().rposition(|c| !c.keep)
+            && let Some(i) = columns.iter().rposition(|c| c.optional)
         {
             columns.remove(i);
             continue;
@@ -158,8 +158,8 @@ pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
 /// column leads each block.
 pub(super) fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<String>> {
     let limit = page_width.saturating_sub(INDENT.len());
-    let lead_laid = lead.layout();
-    let laid: Vec<_> = columns.iter().map(Column::layout).collect();
+    let lead_laid = lead.lay_out();
+    let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
     let widest = laid.iter().map(|(head, _)| width(head)).max().unwrap_or(0);
     let (gap, fit) = GAPS
         .map(|gap| (gap, (limit.saturating_sub(width(&lead_laid.0)) / (widest + gap)).max(1)))
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn numbers_align_at_the_point() {
-        let column = Column::numbers("ns").with([value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
-        let lines = grid(vec![Column::words("n").with(["a", "b", "c"].map(Cell::text)), column], 80);
+        let column = Column::numbers("ns").cells([value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
+        let lines = grid(vec![Column::text("n").cells(["a", "b", "c"].map(Cell::text)), column], 80);
         assert_eq!(lines[2..], ["a     98.2 ±0.4", "b   1204   ±12", "c      — ¹"]);
     }
 
@@ -219,10 +219,10 @@ mod tests {
     fn optional_columns_go_first_and_empty_ones_always() {
         let make = || {
             vec![
-                Column::words("name").with([Cell::text("x".repeat(40))]),
-                Column::words("what").optional().with([Cell::text("y".repeat(40))]),
-                Column::words("empty").with([Cell::Blank]),
-                Column::numbers("n").with([Cell::number("1".into())]),
+                Column::text("name").cells([Cell::text("x".repeat(40))]),
+                Column::text("what").optional().cells([Cell::text("y".repeat(40))]),
+                Column::text("empty").cells([Cell::Blank]),
+                Column::numbers("n").cells([Cell::number("1".into())]),
             ]
         };
         assert!(grid(make(), 100)[0].contains("what"));
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_wide_matrix_splits_into_blocks_that_fit() {
-        let lead = Column::words("from").with((0..3).map(|i| Cell::text(format!("node {i}"))));
+        let lead = Column::text("from").cells((0..3).map(|i| Cell::text(format!("node {i}"))));
         let columns: Vec<Column> =
-            (0..20).map(|i| Column::numbers(format!("node {i}")).with((0..3).map(|_| value("98.2", "±0.4", "")))).collect();
+            (0..20).map(|i| Column::numbers(format!("node {i}")).cells((0..3).map(|_| value("98.2", "±0.4", "")))).collect();
         let blocks = blocks(&lead, &columns, 80);
         assert!(blocks.len() > 2);
         assert!(blocks.iter().flatten().all(|line| width(line) <= 78));

@@ -26,11 +26,11 @@ pub(super) fn health(page: &mut Page, health: &Health) {
     page.gap();
     page.text(style, "", "  ", &line);
     for finding in &health.findings {
-        one(page, finding);
+        print_finding(page, finding);
     }
 }
 
-fn one(page: &mut Page, finding: &Finding) {
+fn print_finding(page: &mut Page, finding: &Finding) {
     let (sign, style) = match finding.severity {
         HealthStatus::Ok | HealthStatus::Unknown => ("  · ", Style::Plain),
         HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),

@@ -3,12 +3,12 @@
 use memgauge_core::experiment::{Metric, Table};
 use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::wording;
 
-use super::evidence::pages;
-use super::latency::order_name;
-use super::number::{count, half_width, human, maybe, range, unit, value_of};
+use crate::number::{count, half_width, human, maybe, range, unit, value_of};
+use crate::pages::pages;
 
-/// The lines, where the report holds nothing but loops.
+/// One line for each loop; `None` when the report has other results.
 pub(super) fn lines(report: &Report) -> Option<String> {
     let is_loop = |m: &Measurement| m.at.table == Some(Table::Loop);
     if report.results.is_empty() || !report.results.iter().all(is_loop) {
@@ -27,8 +27,8 @@ fn line(m: &Measurement) -> String {
     let spread = range([m.estimate.min, m.estimate.max].into_iter().flatten()).map(|r| format!(" ({r})")).unwrap_or_default();
     let hops = proof.hops.map(|h| format!(" of {h} hops")).unwrap_or_default();
     parts.push(format!("{}{hops}{spread}", count(proof.passes as usize, "pass", "passes")));
-    parts.push(proven(&proof));
-    parts.extend(m.at.order.map(|o| order_name(o).to_owned()));
+    parts.push(proof_text(&proof));
+    parts.extend(m.at.order.map(|o| wording::chase_order(o).to_owned()));
     parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
     parts.extend(m.at.memory_node.map(|n| format!("node {n}")));
     parts.push(pages(&[m]));
@@ -37,11 +37,11 @@ fn line(m: &Measurement) -> String {
 }
 
 /// The checksum, or where the chase ended.
-fn proven(proof: &LoopProof) -> String {
-    let what = match (&proof.checksum, proof.final_index) {
+fn proof_text(proof: &LoopProof) -> String {
+    let text = match (&proof.checksum, proof.final_index) {
         (Some(sum), _) => format!("checksum {sum}"),
         (None, Some(index)) => format!("final index {index}"),
         (None, None) => return String::new(),
     };
-    if proof.mismatches > 0 { format!("{what} IS WRONG") } else { what }
+    if proof.mismatches > 0 { format!("{text} IS WRONG") } else { text }
 }

@@ -3,23 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::result::{ClockReport, Measurement, Report};
-use memgauge_core::topology::{Machine, Topology};
+use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording;
 
-use super::grid::{Cell, Column, blocks, grid};
-use super::number::{bounds, count, human, number};
+use super::grid::{Cell, Column, grid};
+use super::matrix::matrix;
+use super::notes;
 use super::page::{INDENT, Page, Style};
-use super::{evidence, ids, node_name, notes, shortened};
+use crate::number::{bounds, count, human, number};
+use crate::pages;
 
-/// Beyond this many nodes the matrix of distances is summed up.
+/// With more nodes than this, distances are summed up.
 const DISTANCE_NODES: usize = 16;
 
-/// Who measured, when, and what machine in what state: the least that makes the numbers comparable.
+/// Who measured and when, and which machine in which state: what it takes to compare the numbers.
 pub(super) fn header(page: &mut Page, report: &Report) {
     title(page, report);
     page.items(Style::Plain, "", &identity(&report.machine));
     let mut items = memory(&report.machine);
-    items.extend(pages(report));
+    items.extend(page_kinds(report));
     items.extend(frequency(report));
     items.extend(report.environment.clock.as_ref().map(clock));
     page.items(Style::Plain, "", &items);
@@ -62,9 +65,9 @@ fn memory(machine: &Machine) -> Vec<String> {
     vec![format!("{}{without} with {}", count(with_memory, "memory node", "memory nodes"), human(total))]
 }
 
-fn pages(report: &Report) -> Option<String> {
+fn page_kinds(report: &Report) -> Option<String> {
     let ms: Vec<&Measurement> = report.results.iter().filter(|m| m.evidence.pages.obtained.is_some()).collect();
-    if ms.is_empty() { None } else { Some(evidence::pages(&ms)) }
+    (!ms.is_empty()).then(|| pages::pages(&ms))
 }
 
 fn frequency(report: &Report) -> Option<String> {
@@ -77,7 +80,7 @@ fn clock(c: &ClockReport) -> String {
     format!("clock {} ±{} ppm", c.source, number(c.error_ppm))
 }
 
-/// Everything known of the machine and of what limits measuring on it.
+/// Everything that is known about the machine, and what limits measuring on it.
 pub(super) fn info(page: &mut Page, report: &Report) {
     let m = &report.machine;
     title(page, report);
@@ -111,23 +114,23 @@ fn processors(page: &mut Page, m: &Machine) {
     let t = &m.topology;
     page.heading("Processors", "");
     let smt = match t.smt_active {
-        Some(true) => "two or more hardware threads a core",
-        Some(false) => "one hardware thread a core",
+        Some(true) => "two or more hardware threads per core",
+        Some(false) => "one hardware thread per core",
         None => "",
     };
-    let mut kinds: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, IdSet> = BTreeMap::new();
     for cpu in &t.cpus {
         if let Some(kind) = &cpu.kind {
             kinds.entry(kind).or_default().insert(cpu.id);
         }
     }
-    let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", shortened(&ids(cpus.iter().copied())))).collect();
+    let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", wording::ids(cpus))).collect();
     let mhz = bounds(t.cpus.iter().filter_map(|c| c.max_mhz).map(f64::from));
     let offline = if t.offline.is_empty() { String::new() } else { t.offline.to_string() };
     facts(
         page,
         &[
-            ("CPUs online", ids(t.cpus.iter().map(|c| c.id)).to_string()),
+            ("CPUs online", t.online().to_string()),
             ("CPUs offline", offline),
             ("threads", smt.to_owned()),
             ("kinds of core", kinds.join(" · ")),
@@ -150,26 +153,26 @@ fn caches(page: &mut Page, t: &Topology) {
     if t.caches.is_empty() {
         return;
     }
-    // Caches that are alike in all but their CPUs are one line.
+    // Caches that differ only in their CPUs share a line.
     let mut kinds: BTreeMap<CacheKind, Vec<&IdSet>> = BTreeMap::new();
     for c in &t.caches {
         kinds.entry((c.level, c.size, c.cpus.len(), c.line, c.ways)).or_default().push(&c.cpus);
     }
     page.heading("Caches", "data and unified");
-    let number_of = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
+    let ways = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
     let lines = grid(
         vec![
-            Column::words("level").with(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
-            Column::numbers("each").with(kinds.keys().map(|k| Cell::text(human(k.1)))),
-            Column::numbers("instances").with(kinds.values().map(|v| Cell::text(v.len().to_string()))),
-            Column::numbers("total").with(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
-            Column::words("shared by").with(kinds.iter().map(|(k, v)| {
-                let example = v.first().map(|c| shortened(c)).unwrap_or_default();
+            Column::text("level").cells(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
+            Column::numbers("each").cells(kinds.keys().map(|k| Cell::text(human(k.1)))),
+            Column::numbers("instances").cells(kinds.values().map(|v| Cell::text(v.len().to_string()))),
+            Column::numbers("total").cells(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
+            Column::text("shared by").cells(kinds.iter().map(|(k, v)| {
+                let example = v.first().map(|c| wording::ids(c)).unwrap_or_default();
                 let dots = if v.len() > 1 { ", …" } else { "" };
                 Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
             })),
-            Column::numbers("line").optional().with(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
-            Column::numbers("ways").optional().with(kinds.keys().map(|k| number_of(k.4))),
+            Column::numbers("line").optional().cells(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
+            Column::numbers("ways").optional().cells(kinds.keys().map(|k| ways(k.4))),
         ],
         page.width,
     );
@@ -181,21 +184,21 @@ fn nodes(page: &mut Page, t: &Topology) {
         return;
     }
     page.heading("Memory nodes", "");
-    let pools = |n: &memgauge_core::topology::Node| {
+    let pools = |n: &Node| {
         let some = n.pools.iter().filter(|p| p.total > 0);
         some.map(|p| format!("{}/{} × {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
     };
-    let side = |n: &memgauge_core::topology::Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
+    let side = |n: &Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
     let lines = grid(
         vec![
-            Column::words("node").with(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
-            Column::words("CPUs")
-                .with(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { shortened(&n.cpus) }))),
+            Column::text("node").cells(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
+            Column::text("CPUs")
+                .cells(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
             Column::numbers("memory")
-                .with(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
-            Column::numbers("free").with(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
-            Column::words("memory-side cache").with(t.nodes.iter().map(|n| Cell::text(side(n)))),
-            Column::words("huge pages free").with(t.nodes.iter().map(|n| Cell::text(pools(n)))),
+                .cells(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
+            Column::numbers("free").cells(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
+            Column::text("memory-side cache").cells(t.nodes.iter().map(|n| Cell::text(side(n)))),
+            Column::text("huge pages free").cells(t.nodes.iter().map(|n| Cell::text(pools(n)))),
         ],
         page.width,
     );
@@ -205,7 +208,7 @@ fn nodes(page: &mut Page, t: &Topology) {
     }
 }
 
-/// What firmware says is plugged in, and what that could transfer. Recordings from before it was read say nothing.
+/// The memory devices that firmware lists, and what they could transfer. Older recordings have no such list.
 fn devices(page: &mut Page, m: &Machine) {
     let installed = &m.identity.installed;
     if installed.is_silent() {
@@ -245,13 +248,13 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
     let gbs = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::number(number(v as f64 / 1e3)));
     let lines = grid(
         vec![
-            Column::words("memory").with(rows.iter().map(|(n, _)| Cell::text(node_name(Some(*n))))),
-            Column::words("from nodes").with(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
-            Column::words("initiators").optional().with(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
-            Column::numbers("read ns").with(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
-            Column::numbers("write ns").with(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
-            Column::numbers("read GB/s").with(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
-            Column::numbers("write GB/s").with(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
+            Column::text("memory").cells(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
+            Column::text("from nodes").cells(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
+            Column::text("initiators").optional().cells(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
+            Column::numbers("read ns").cells(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
+            Column::numbers("write ns").cells(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
+            Column::numbers("read GB/s").cells(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
+            Column::numbers("write GB/s").cells(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
         ],
         page.width,
     );
@@ -273,17 +276,9 @@ fn distances(page: &mut Page, t: &Topology) {
         page.items(Style::Plain, INDENT, &items);
         return;
     }
-    let lead = Column::words("from ↓  to →").with(t.nodes.iter().map(|n| Cell::text(node_name(Some(n.id)))));
-    let columns: Vec<Column> = ids
-        .iter()
-        .map(|to| {
-            let values = t.nodes.iter().map(|n| n.distances.get(to).map_or(Cell::Blank, |d| Cell::text(d.to_string())));
-            Column::numbers(to.to_string()).with(values)
-        })
-        .collect();
-    for block in blocks(&lead, &columns, page.width) {
-        page.table(&block);
-    }
+    let rows: Vec<_> = t.nodes.iter().map(|n| (n, wording::node(Some(n.id)))).collect();
+    let columns: Vec<_> = ids.iter().map(|to| (*to, to.to_string())).collect();
+    matrix(page, "from ↓  to →", &rows, &columns, |from, to| from.distances.get(to).map_or(Cell::Blank, |d| Cell::text(d.to_string())));
 }
 
 fn allowed(page: &mut Page, m: &Machine) {
@@ -294,7 +289,7 @@ fn allowed(page: &mut Page, m: &Machine) {
         page,
         &[
             ("CPUs", a.cpus.to_string()),
-            ("CPU time", a.cpu_quota.map(|q| format!("{q:.2} CPUs' worth (cpu.max)")).unwrap_or_default()),
+            ("CPU time", a.cpu_quota.map(|q| format!("of {q:.2} CPUs (cpu.max)")).unwrap_or_default()),
             ("memory nodes", a.nodes.to_string()),
             ("memory", format!("{}, limited by {}", human(a.memory), a.memory_limited_by)),
             ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
@@ -308,7 +303,7 @@ fn state(page: &mut Page, report: &Report) {
     let clock = e.clock.as_ref().map(|c| {
         let why = c.reason.as_ref().map(|r| format!("; {r}")).unwrap_or_default();
         format!(
-            "{} at {:.3} GHz ±{} ppm, {} ns a step, {} ns a reading{why}",
+            "{} at {:.3} GHz ±{} ppm, {} ns per step, {} ns per reading{why}",
             c.source,
             c.hz / 1e9,
             number(c.error_ppm),

@@ -1,4 +1,4 @@
-//! Notes: what a reader should know besides the numbers, the weightiest first.
+//! Notes: what a reader should know besides the numbers, the most severe first.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use memgauge_core::result::Report;
 
 use super::page::{Page, Style};
 
-/// The notes of the run, of its plan, and the limits that weigh on numbers, each once.
+/// The notes of the run, of its plan, and the limits that affect numbers, each once.
 pub(super) fn notes(page: &mut Page, report: &Report) {
     let limits = report.environment.limits.iter().filter(|n| n.severity > Severity::Info);
     let planned = report.plan.iter().flat_map(|p| &p.notes);

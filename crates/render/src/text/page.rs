@@ -1,8 +1,8 @@
 //! The page that text is written on: wrapping, indentation, colour.
 
-use super::number::DASH;
+use crate::number::{DASH, SUPERSCRIPTS};
 
-/// How a line is shown when colours are on; the text is the same without.
+/// How a line is shown when colours are on. Colours do not change the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -25,20 +25,20 @@ impl Style {
     }
 }
 
-/// Below this many columns a table of two numbers no longer fits; narrower terminals get lines that they wrap themselves.
-const NARROWEST: usize = 60;
+/// A table of two numbers needs this many columns. Narrower terminals wrap the lines themselves.
+const MIN_WIDTH: usize = 60;
 
 pub(super) struct Page {
     pub(super) width: usize,
     colour: bool,
     out: String,
-    /// The last thing written was a table, which stands clear of what follows.
+    /// The last thing written was a table: an empty line separates it from what follows.
     after_table: bool,
 }
 
 impl Page {
     pub(super) fn new(width: usize, colour: bool) -> Self {
-        Self { width: width.max(NARROWEST), colour, out: String::new(), after_table: false }
+        Self { width: width.max(MIN_WIDTH), colour, out: String::new(), after_table: false }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -53,7 +53,7 @@ impl Page {
         }
     }
 
-    fn clear_of_table(&mut self) {
+    fn gap_after_table(&mut self) {
         if self.after_table {
             self.gap();
         }
@@ -87,14 +87,14 @@ impl Page {
 
     /// A table: indented, its head bold, marks and dashes yellow.
     pub(super) fn table(&mut self, lines: &[String]) {
-        self.clear_of_table();
+        self.gap_after_table();
         self.after_table = !lines.is_empty();
         for (i, line) in lines.iter().enumerate() {
             self.out.push_str(INDENT);
             match i {
                 0 => self.paint(Style::Bold, line),
                 1 => self.paint(Style::Dim, line),
-                _ => self.marked(line),
+                _ => self.paint_marks(line),
             }
             self.out.push('\n');
         }
@@ -103,7 +103,7 @@ impl Page {
     /// Words wrapped at the page's width; `first` and `rest` are the indentations.
     pub(super) fn text(&mut self, style: Style, first: &str, rest: &str, text: &str) {
         let text = clean(text);
-        self.clear_of_table();
+        self.gap_after_table();
         let mut line = String::new();
         let mut indent = first;
         for word in text.split_whitespace() {
@@ -162,8 +162,8 @@ impl Page {
         }
     }
 
-    fn marked(&mut self, line: &str) {
-        let special = |c: char| super::marks::DIGITS.contains(&c) || DASH.contains(c);
+    fn paint_marks(&mut self, line: &str) {
+        let special = |c: char| SUPERSCRIPTS.contains(&c) || DASH.contains(c);
         let mut rest = line;
         while let Some(start) = rest.find(special) {
             let end = rest[start..].find(|c| !special(c)).map_or(rest.len(), |n| start + n);
@@ -178,12 +178,12 @@ impl Page {
 /// Indentation of everything below a heading.
 pub(super) const INDENT: &str = "  ";
 
-/// Columns that a text takes. Everything printed here is one column a character but for exotic model names, which only wrap early or late.
+/// Columns that a text takes, one for each character. Exotic model names may have wider ones; they only wrap early or late.
 pub(super) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text without control characters: reports may come from anywhere, and a terminal obeys escape sequences.
+/// The text without control characters: a report may come from anywhere, and a terminal obeys escape sequences.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

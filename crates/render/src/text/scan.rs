@@ -6,26 +6,27 @@ use memgauge_core::conclusions::scan;
 use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, VerdictStatus};
 use memgauge_core::stats;
+use memgauge_core::wording;
 
+use super::context::Context;
 use super::evidence::evidence;
+use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::marks::Marks;
-use super::number::{bar, count, human, maybe, number, range, value_of};
 use super::page::{INDENT, Page, Style};
-use super::{Context, cpus_name, node_name};
+use crate::number::{bar, count, human, maybe, number, range, value_of};
 
-/// Regions that are listed; more are not read, and the result has all of them.
+/// Regions that are listed. Nobody reads more, and the result has all of them.
 const LISTED: usize = 10;
 /// Columns of the longest bar.
 const BAR: usize = 30;
 /// Width of a bucket where the plan does not say it, in GB/s.
 const BUCKET_GBS: f64 = 5.0;
-/// More buckets than this are no picture: wider ones are drawn then.
-const MOST_BUCKETS: usize = 24;
+/// With more buckets than this, wider ones are drawn.
+const MAX_BUCKETS: usize = 24;
 
-/// One histogram and one list a node.
+/// One histogram and one list for each node.
 pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about("GB/s: 10⁹ bytes a second that all CPUs named read of a region together");
+    let about = context.about("GB/s: 10⁹ bytes per second that all CPUs named together read from a region");
     page.heading(&context.title(ms, "Memory scan"), &about);
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
     for (i, node) in nodes.into_iter().enumerate() {
@@ -40,9 +41,9 @@ pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
 
 fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regions: &[&Measurement]) {
     let values: Vec<f64> = regions.iter().filter_map(|m| value_of(&m.estimate)).collect();
-    let mut items = vec![node_name(node)];
+    let mut items = vec![wording::node(node)];
     items.extend(regions.first().map(|m| format!("{} of {}", count(regions.len(), "region", "regions"), human(m.evidence.buffer))));
-    items.extend(regions.first().and_then(|m| m.at.cpus.as_ref()).map(cpus_name));
+    items.extend(regions.first().and_then(|m| m.at.cpus.as_ref()).map(wording::cpus));
     page.items(Style::Plain, INDENT, &items);
     histogram(page, &values, planned(context, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
     let mut listed = regions.to_vec();
@@ -52,24 +53,24 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
         listed.truncate(LISTED);
     }
     let median = stats::median(&values);
-    let mut marks = Marks::new(context.report, &listed);
+    let mut footnotes = Footnotes::new(context.report, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
     let mut columns = vec![
-        Column::words("region").with(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
-        Column::words("physical address").with(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
-        Column::numbers("GB/s").with(listed.iter().map(|m| marks.cell(Some(m)))),
+        Column::text("region").cells(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
+        Column::text("physical address").cells(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
+        Column::numbers("GB/s").cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
     ];
     let against = |m: &Measurement| Some((value_of(&m.estimate)? / median? - 1.0) * 100.0);
     columns.push(
         Column::numbers("from median")
             .optional()
-            .with(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
+            .cells(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
     );
-    columns.push(Column::words("").with(listed.iter().map(|m| Cell::text(word(m)))));
+    columns.push(Column::text("").cells(listed.iter().map(|m| Cell::text(verdict_word(m)))));
     page.table(&grid(columns, page.width));
-    // What is advised elsewhere against these, more time, is no option of a scan.
+    // The usual advice against these, more time, is not an option of a scan.
     context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
-    marks.print(page, &mut context.advised);
+    footnotes.print(page, &mut context.advised);
     let mut items = Vec::new();
     if let Some(range) = range(values.iter().copied()) {
         items.push(format!("{range} GB/s, median {}, MAD {}", maybe(median), maybe(stats::mad(&values))));
@@ -77,13 +78,13 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     let weak = regions.iter().filter(|m| scan::found_weak(m)).count();
     match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.reason == scan::AS_OTHERS || m.verdict.reason == scan::WEAK)) {
         Some(limit) => items.push(format!("{} weak (interval below {})", count(weak, "region", "regions"), number(limit))),
-        None => items.push("too few regions to find weak ones".into()),
+        None => items.push("too few regions to tell weak ones".into()),
     }
     items.extend(checked(regions));
     if regions.len() > listed.len() {
         let degraded = regions.iter().filter(|m| m.quality.level == QualityLevel::Degraded).count();
-        items.push(format!("the {LISTED} weakest are listed, all are in the JSON (-o FILE.json)"));
-        items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded, for reasons given there", regions.len())));
+        items.push(format!("the {LISTED} weakest are listed; all are in the JSON result (-o FILE.json)"));
+        items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded; the JSON result has the reasons", regions.len())));
     }
     items.extend(evidence(regions));
     page.items(Style::Dim, INDENT, &items);
@@ -101,25 +102,25 @@ fn planned<'r>(context: &Context<'r>, node: Option<u32>) -> Option<&'r Scan> {
 fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
     let mut bucket = bucket;
     let mut buckets = scan::histogram(values, bucket);
-    while buckets.len() > MOST_BUCKETS {
+    while buckets.len() > MAX_BUCKETS {
         bucket *= 2.0;
         buckets = scan::histogram(values, bucket);
     }
-    let Some(most) = buckets.iter().map(|b| b.1).max() else { return };
+    let Some(largest) = buckets.iter().map(|b| b.1).max() else { return };
     let columns = vec![
-        Column::words("GB/s").with(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
-        Column::numbers("regions").with(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
-        Column::words("").optional().with(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / most as f64, BAR)))),
+        Column::text("GB/s").cells(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
+        Column::numbers("regions").cells(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
+        Column::text("").optional().cells(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / largest as f64, BAR)))),
     ];
     page.table(&grid(columns, page.width));
 }
 
-/// An end of a bucket: whole where it is.
+/// An end of a bucket, without a fraction where it has none.
 fn end(gbs: f64) -> String {
     if gbs.fract().abs() < 1e-9 && gbs.abs() < 1e9 { format!("{gbs:.0}") } else { number(gbs) }
 }
 
-fn word(m: &Measurement) -> &'static str {
+fn verdict_word(m: &Measurement) -> &'static str {
     match (m.verdict.status, m.verdict.reason.as_str()) {
         (_, scan::CORRUPTED) => "corrupted",
         (VerdictStatus::Warning, scan::WEAK) => "weak",
@@ -127,14 +128,14 @@ fn word(m: &Measurement) -> &'static str {
     }
 }
 
-/// What came of writing patterns, where that was asked for.
+/// What came of checking patterns, where that was asked for.
 fn checked(regions: &[&Measurement]) -> Option<String> {
     let all: Vec<_> = regions.iter().filter_map(|m| m.evidence.integrity.as_ref()).collect();
     let patterns = all.iter().map(|i| i.patterns).min()?;
     let wrong: u64 = all.iter().map(|i| i.mismatches).fold(0, u64::saturating_add);
-    let where_ = if all.len() == regions.len() { "every region".to_owned() } else { count(all.len(), "region", "regions") };
+    let regions = if all.len() == regions.len() { "every region".to_owned() } else { count(all.len(), "region", "regions") };
     Some(match wrong {
-        0 => format!("{} written to {where_} came back as written", count(patterns as usize, "pattern", "patterns")),
-        n => format!("{n} words of {where_} did not come back as written"),
+        0 => format!("{} written to {regions} were read back as written", count(patterns as usize, "pattern", "patterns")),
+        n => format!("{n} words of {regions} were not read back as written"),
     })
 }

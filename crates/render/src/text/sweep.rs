@@ -1,18 +1,17 @@
 //! Curves over the working set: the levels found as a table, the curve as one line of a sketch and as a table of its points.
 
-use std::collections::BTreeSet;
-
 use memgauge_core::experiment::{Coordinates, Metric};
-use memgauge_core::result::{Level, LevelSummary, Measurement, Report};
+use memgauge_core::result::{Level, LevelSummary, Measurement};
 use memgauge_core::units::Bytes;
+use memgauge_core::wording;
 
+use super::context::Context;
 use super::evidence::evidence;
+use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::latency::order_name;
-use super::marks::Marks;
-use super::number::{bar, bounds, human, number, range, size, unit, value_of};
 use super::page::{INDENT, Page, Style};
-use super::{Context, cpus_name};
+use crate::groups::sweeps::{Sweep, sweeps};
+use crate::number::{bar, bounds, human, number, range, size, unit, value_of};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -22,81 +21,60 @@ const LISTED: usize = 24;
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Every curve, in the order of its coordinates.
-pub(super) fn sweeps(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let shared = |m: &Measurement| Coordinates { working_set: None, ..m.at.clone() };
-    let keys: BTreeSet<(Metric, Coordinates)> = ms.iter().map(|m| (m.metric, shared(m))).collect();
-    for (metric, at) in keys {
-        let mut points: Vec<&Measurement> = ms.iter().copied().filter(|m| m.metric == metric && shared(m) == at).collect();
-        points.sort_by_key(|m| m.at.working_set);
-        sweep(page, context, &at, &points);
+pub(super) fn tables(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    for sweep in sweeps(ms) {
+        one_sweep(page, context, &sweep);
     }
 }
 
-fn sweep(page: &mut Page, context: &mut Context<'_>, at: &Coordinates, ms: &[&Measurement]) {
-    let Some(first) = ms.first() else { return };
-    let latency = first.metric == Metric::Latency;
+fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
+    let all = &sweep.points[..];
+    let (Some(first), Some(last)) = (all.first(), all.last()) else { return };
+    let latency = sweep.metric == Metric::Latency;
     let title = if latency { "Latency by working set" } else { "Bandwidth by working set" };
-    page.heading(title, &context.about(&about(at, latency)));
+    page.heading(title, &context.about(&about(&sweep.at, latency)));
     let unit = unit(first.unit);
-    let summary = summary(context.report, first.metric, at);
-    if let Some(summary) = summary {
-        levels(page, summary, unit);
+    let levels = sweep.levels(context.report);
+    if let Some(levels) = levels {
+        level_table(page, levels, unit);
     }
-    let scale = Scale::of(latency, ms);
-    let sketch = sketch(ms, &scale);
-    if let (false, Some(from), Some(to)) =
-        (sketch.is_empty(), ms.first().and_then(|m| m.at.working_set), ms.last().and_then(|m| m.at.working_set))
-    {
+    let scale = Scale::for_points(latency, all);
+    let sketch = sketch(all, &scale);
+    if let (false, Some(from), Some(to)) = (sketch.is_empty(), first.at.working_set, last.at.working_set) {
         page.gap();
         page.text(Style::Plain, INDENT, INDENT, &format!("{} {sketch} {}", size(from), size(to)));
     }
-    let all = ms;
-    let listed = listed(all, summary);
-    let ms = &listed[..];
-    let mut marks = Marks::new(context.report, ms);
-    let lines = grid(
-        vec![
-            Column::numbers("working set").with(ms.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
-            Column::numbers(unit).with(ms.iter().map(|m| marks.cell(Some(m)))),
-            Column::words(if latency { "latency" } else { "bandwidth" }).optional().with(ms.iter().map(|m| {
-                let shape = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
-                Cell::text(match (m.at.working_set, summary) {
-                    (Some(bytes), Some(summary)) => match edge(summary, bytes) {
-                        Some(name) => format!("{shape} ◂ {name}"),
-                        None => shape,
-                    },
-                    _ => shape,
-                })
-            })),
-        ],
-        page.width,
-    );
-    page.table(&lines);
-    marks.print(page, &mut context.advised);
+    let listed = listed(all, levels);
+    let mut footnotes = Footnotes::new(context.report, &listed);
+    let shape = |m: &&Measurement| {
+        let bar = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
+        let level = m.at.working_set.zip(levels).and_then(|(bytes, levels)| level_ending_at(levels, bytes));
+        Cell::text(level.map_or(bar.clone(), |name| format!("{bar} ◂ {name}")))
+    };
+    let columns = vec![
+        Column::numbers("working set").cells(listed.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
+        Column::numbers(unit).cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::text(if latency { "latency" } else { "bandwidth" }).optional().cells(listed.iter().map(shape)),
+    ];
+    page.table(&grid(columns, page.width));
+    footnotes.print(page, &mut context.advised);
     let drawn = if scale.logarithmic { "bars and sketch are logarithmic" } else { "bars and sketch begin at 0" };
     let mut items = vec![drawn.to_owned(), "all working sets are parts of one allocation".to_owned()];
-    if let Some(spread) = spread(first) {
-        items.push(spread);
-    }
+    items.extend(working_set_of_chase(first));
     if listed.len() < all.len() {
-        items.push(format!("{} of {} sizes are listed, all are in the JSON (-o FILE.json)", listed.len(), all.len()));
+        items.push(format!("{} of {} sizes are listed; all are in the JSON result (-o FILE.json)", listed.len(), all.len()));
     }
     items.extend(evidence(all));
     page.items(Style::Dim, INDENT, &items);
 }
 
-/// What was found in a curve.
-pub(super) fn summary<'a>(report: &'a Report, metric: Metric, at: &Coordinates) -> Option<&'a LevelSummary> {
-    report.levels.iter().find(|l| l.at == *at && l.metric == Some(metric))
-}
-
 /// The points of a curve that get a line.
 pub(super) fn listed<'a>(all: &[&'a Measurement], summary: Option<&LevelSummary>) -> Vec<&'a Measurement> {
-    all.iter().copied().filter(|m| all.len() <= LISTED || tells(m, summary)).collect()
+    all.iter().copied().filter(|m| all.len() <= LISTED || is_landmark(m, summary)).collect()
 }
 
-/// Whether a size is worth a line where there are many: powers of two and the edges of levels.
-fn tells(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
+/// Whether a size gets a line where there are many: powers of two and the edges of levels.
+fn is_landmark(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
     let Some(size) = m.at.working_set else { return true };
     let mut knees = summary.into_iter().flat_map(|s| &s.levels).filter_map(|l| l.knee.as_ref());
     size.0.is_power_of_two() || knees.any(|k| k.fits == size || k.spills == size)
@@ -104,53 +82,54 @@ fn tells(m: &Measurement, summary: Option<&LevelSummary>) -> bool {
 
 /// What the numbers are, who measures, and where.
 fn about(at: &Coordinates, latency: bool) -> String {
-    format!("{}, {}", if latency { "ns per dependent load" } else { "GB/s" }, who(at))
+    format!("{}, {}", if latency { "ns per dependent load" } else { "GB/s" }, measured_by(at))
 }
 
 /// Who measures, and where.
-pub(super) fn who(at: &Coordinates) -> String {
+pub(super) fn measured_by(at: &Coordinates) -> String {
     let home = at.memory_node.map(|n| format!(" in node {n}")).unwrap_or_default();
     if let Some(mix) = at.mix {
-        let who = at.cpus.as_ref().map(|c| format!(" by {}", cpus_name(c))).unwrap_or_default();
+        let who = at.cpus.as_ref().map(|c| format!(" by {}", wording::cpus(c))).unwrap_or_default();
         let each = if at.cpus.as_ref().is_some_and(|c| c.len() > 1) { ", working set of each CPU" } else { "" };
         return format!("{mix}{who}{home}{each}");
     }
-    let order = at.order.map(order_name).unwrap_or("pointer chase");
+    let order = at.order.map(wording::chase_order).unwrap_or("pointer chase");
     let who = at.cpu.map(|c| format!(" by CPU {c}")).unwrap_or_default();
     format!("{order}{who}{home}")
 }
 
 /// The levels, and what they say of the caches.
-fn levels(page: &mut Page, summary: &LevelSummary, unit: &str) {
+fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
     if summary.levels.is_empty() {
-        page.text(Style::Warning, INDENT, INDENT, "no level found: the curve is flat nowhere");
+        page.text(Style::Warning, INDENT, INDENT, "no level found: no part of the curve is flat");
         return;
     }
     let last = summary.levels.len() - 1;
     let lines = grid(
         vec![
-            Column::words("level").with(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
-            Column::numbers(unit).with(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
-            Column::words("95 %").optional().with(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
-            Column::words("flat").with(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
-            Column::words("ends between").with(summary.levels.iter().enumerate().map(|(i, l)| {
+            Column::text("level").cells(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
+            Column::numbers(unit).cells(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
+            Column::text("95 %").optional().cells(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
+            Column::text("flat").cells(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
+            Column::text("ends between").cells(summary.levels.iter().enumerate().map(|(i, l)| {
                 Cell::text(match &l.knee {
                     Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
                     None if i == last => "not seen".to_owned(),
                     None => String::new(),
                 })
             })),
-            Column::words("described as").with(summary.levels.iter().map(|l| Cell::text(described(l)))),
+            Column::text("described as").cells(summary.levels.iter().map(|l| Cell::text(described(l)))),
         ],
         page.width,
     );
     page.table(&lines);
     if summary.by_fastest {
-        let text = "the CPU was shared with other work: levels are those of the fastest millisecond of each size, in which the caches were its own";
+        let text =
+            "other work shared the CPU: levels are taken from the fastest millisecond of each size, when the caches held nothing else";
         page.text(Style::Warning, INDENT, INDENT, text);
     }
     for cache in &summary.unseen {
-        let text = format!("{} of {}: described, and the curve has no step there", cache.name, size(cache.size));
+        let text = format!("{} of {}: the machine describes it, but the curve has no step there", cache.name, size(cache.size));
         page.text(Style::Warning, INDENT, INDENT, &text);
     }
 }
@@ -160,28 +139,28 @@ fn described(level: &Level) -> String {
     let Some(knee) = &level.knee else { return String::new() };
     match (&knee.cache, knee.agrees) {
         (Some(cache), Some(true)) => size(cache.size),
-        (Some(cache), _) if knee.spills < cache.size => format!("{}: less is seen", size(cache.size)),
-        (Some(cache), _) => format!("{}: more is seen", size(cache.size)),
+        (Some(cache), _) if knee.spills < cache.size => format!("{}: less was seen", size(cache.size)),
+        (Some(cache), _) => format!("{}: more was seen", size(cache.size)),
         (None, _) => "no cache".to_owned(),
     }
 }
 
 /// The level that ends at this size.
-fn edge(summary: &LevelSummary, size: Bytes) -> Option<&str> {
+fn level_ending_at(summary: &LevelSummary, size: Bytes) -> Option<&str> {
     summary.levels.iter().find(|l| l.knee.as_ref().is_some_and(|k| k.fits == size)).map(|l| l.name.as_str())
 }
 
-/// How the lines of a chase's working set lie.
-fn spread(m: &Measurement) -> Option<String> {
+/// What a chase's working set is.
+fn working_set_of_chase(m: &Measurement) -> Option<String> {
     let stride = m.evidence.stride.filter(|_| m.metric == Metric::Latency)?;
-    Some(format!("working set: bytes of the lines that are chased, one every {}", human(stride)))
+    Some(format!("working set: bytes of the chased lines, one line every {}", human(stride)))
 }
 
-/// From this factor between the highest and the lowest latency on, bars are logarithmic, because levels lie decades apart. Below it, a
-/// logarithm between a flat curve's own ends would make steps of its noise.
+/// From this factor between the highest and the lowest latency on, bars are logarithmic, because levels are decades apart. Below it, a
+/// logarithm between the ends of a flat curve would turn its noise into steps.
 const WIDE: f64 = 4.0;
-/// The lowest value keeps a bar, too.
-const LEAST: f64 = 0.08;
+/// The lowest value still gets a bar.
+const SHORTEST: f64 = 0.08;
 
 /// How values become lengths of bars and heights of the sketch, and what the legend says of it.
 struct Scale {
@@ -192,7 +171,7 @@ struct Scale {
 
 impl Scale {
     /// For all the points of a curve. Bandwidths begin at 0 however far they lie apart, so that half of it is half as long.
-    fn of(latency: bool, ms: &[&Measurement]) -> Self {
+    fn for_points(latency: bool, ms: &[&Measurement]) -> Self {
         let (low, high) = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).unwrap_or((0.0, 0.0));
         Self::between(latency, low, high)
     }
@@ -203,7 +182,11 @@ impl Scale {
 
     /// 0 to 1.
     fn share(&self, value: f64) -> f64 {
-        if self.logarithmic { LEAST + (1.0 - LEAST) * (value / self.low).ln() / (self.high / self.low).ln() } else { value / self.high }
+        if self.logarithmic {
+            SHORTEST + (1.0 - SHORTEST) * (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            value / self.high
+        }
     }
 }
 
@@ -218,12 +201,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bandwidths_begin_at_0_and_latencies_that_lie_decades_apart_do_not() {
+    fn bandwidths_begin_at_0_and_latencies_that_are_decades_apart_do_not() {
         let bandwidth = Scale::between(false, 20.0, 200.0);
         assert!(!bandwidth.logarithmic);
         assert_eq!([100.0, 200.0].map(|v| bandwidth.share(v)), [0.5, 1.0]);
         let steep = Scale::between(true, 1.0, 100.0);
-        assert!(steep.logarithmic && (steep.share(10.0) - 0.54).abs() < 1e-9 && (steep.share(1.0) - LEAST).abs() < 1e-9);
+        assert!(steep.logarithmic && (steep.share(10.0) - 0.54).abs() < 1e-9 && (steep.share(1.0) - SHORTEST).abs() < 1e-9);
         let flat = Scale::between(true, 99.0, 100.0);
         assert!(!flat.logarithmic && (flat.share(99.0) - 0.99).abs() < 1e-9, "noise is no step");
         assert!(!Scale::between(true, 0.0, 100.0).logarithmic, "there is no logarithm of 0");

@@ -9,11 +9,8 @@ use memgauge_core::traffic::Mix;
 use super::samples::{self, machines, sweeps};
 use super::{check, holds, laid_out, lay_out, one};
 
-const PANELS: [&str; 3] = [
-    "Miss rates by working set, per access of the level",
-    "Miss rates by working set, per load",
-    "Misses of one pass over the working set",
-];
+const PANELS: [&str; 3] =
+    ["Miss rates by working set, per access of the level", "Miss rates by working set, per load", "Misses per pass over the working set"];
 
 /// How often a text stands alone.
 fn times(report: &Report, text: &str) -> usize {
@@ -45,7 +42,7 @@ fn what_was_not_counted_has_no_panel_and_a_caption() {
     let some = sweeps::counted(&[Role::LlcMisses], 400);
     let scene = lay_out("sweep, LLC misses not counted", &one(&some));
     assert!(holds(&scene, "Not counted: LLC: llc-miss is not known to this kernel"), "{:?}", scene.texts());
-    assert!(holds(&scene, "at least 40 % of the time and scaled"));
+    assert!(holds(&scene, "at least 40 % of the time, and scaled"));
     let none = sweeps::counted(&[Role::L2Misses, Role::LlcMisses], 1000);
     let scene = lay_out("sweep, loads not counted", &one(&none));
     assert_eq!(times(&none, PANELS[1]), 0);

@@ -41,7 +41,7 @@ fn stores_that_read_first_leave_less_of_a_limit_to_the_program() {
     sorted.sort_by(f64::total_cmp);
     assert_eq!(found.len(), 3, "{:?}", scene.shapes());
     assert!(found.iter().zip(&sorted).all(|(f, e)| (f - e).abs() < 0.002), "{found:?} {expected:?}");
-    assert!(holds(&scene, "Dashed: the limit of what crosses the bus, 60.0 GB/s (8 channels), less what stores read first."));
+    assert!(holds(&scene, "Dashed: the limit of the traffic on the bus, 60.0 GB/s (8 channels), minus what stores read first."));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn charts_of_stores_say_the_limit_in_words() {
                 m.verdict = Verdict { limit: Some(gbs), limit_source: Some("8 channels".into()), ..Verdict::default() };
             }
             let scene = lay_out(&format!("limit {gbs} of {mix}"), &one(report));
-            let said = holds(&scene, "of what crosses the bus; where stores read first, that is more than programs ask for");
+            let said = holds(&scene, "for the traffic on the bus, which is more than programs ask for where stores read first");
             let named = scene.texts().iter().any(|(t, _)| t.starts_with("limit "));
             assert_eq!((named, said), (drawn, !drawn), "{mix}: {:?}", scene.texts());
         }

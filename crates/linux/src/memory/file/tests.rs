@@ -1,4 +1,4 @@
-//! Files in `/dev/shm` (tmpfs) and beside this test's own program, where that is on a disc.
+//! Files in `/dev/shm` (tmpfs), and next to the program of this test if that is on a disk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memgauge_core::experiment::PageRequest;
 
 use super::*;
-use crate::memory::{MemoryErrorKind, tests as memory};
+use crate::memory::{MemoryErrorKind, allocate::tests as memory};
 
 /// A folder that is removed when dropped.
 struct Folder(PathBuf);
@@ -22,8 +22,8 @@ impl Folder {
         Self::new(Path::new("/dev/shm"), name)
     }
 
-    /// On the disc that this test was built on, or nothing where that is none.
-    fn on_disc(name: &str) -> Option<Self> {
+    /// A folder on the disk that this test was built on; `None` when that is not a disk.
+    fn on_disk(name: &str) -> Option<Self> {
         let folder = Self::new(std::env::current_exe().unwrap().parent()?, name);
         let found = directory::read(&folder.0, Path::new("/")).unwrap();
         if found.file.backing == FileBacking::PageCache {
@@ -78,7 +78,7 @@ fn check(folder: &Folder, backing: FileBacking) {
         assert_eq!(placement.status, PlacementStatus::Verified, "{placement:?}");
         assert_eq!(placement.method, if backing == FileBacking::Tmpfs { "mbind" } else { "first-touch" });
     }
-    // SAFETY: nine MiB of the test's own.
+    // SAFETY: the bytes are inside the test's own buffer.
     let all = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), buffer.len()) };
     assert!(all.iter().all(|b| *b == 0));
     all.fill(7);
@@ -91,18 +91,18 @@ fn a_tmpfs_is_bound_and_verified() {
 }
 
 #[test]
-fn a_disc_is_the_page_cache_placed_by_first_touch() {
-    if let Some(folder) = Folder::on_disc("disc") {
+fn a_disk_is_the_page_cache_placed_by_first_touch() {
+    if let Some(folder) = Folder::on_disk("disc") {
         check(&folder, FileBacking::PageCache);
     }
 }
 
 #[test]
-fn guards_lie_around_a_file_too() {
+fn guard_pages_surround_a_file_too() {
     let folder = Folder::shm("guards");
     let buffer = buffer(&folder.plan(Bytes::mib(4))).unwrap();
     let page = super::super::map::base_page();
-    // SAFETY: the guard belongs to the buffer; its address is only printed.
+    // SAFETY: the guard page belongs to the buffer's mapping. Only its address is used.
     let below = unsafe { buffer.as_ptr().sub(page) };
     let text = fs::read_to_string("/proc/self/maps").unwrap();
     let guards = [below as usize, buffer.as_ptr() as usize + (4 << 20)];
@@ -119,7 +119,7 @@ fn guards_lie_around_a_file_too() {
 fn two_buffers_are_two_files() {
     let folder = Folder::shm("two");
     let [one, two] = [(); 2].map(|()| buffer(&folder.plan(Bytes::mib(1))).unwrap());
-    // SAFETY: both are a MiB of the test's own.
+    // SAFETY: both buffers belong to the test and have at least a MiB.
     unsafe {
         one.as_ptr().write(1);
         assert_eq!(two.as_ptr().read(), 0);
@@ -143,7 +143,7 @@ fn where_policies_are_refused_a_tmpfs_is_placed_by_first_touch() {
 fn blocks_are_written_where_allocating_them_is_not_enough() {
     let folder = Folder::shm("write");
     let plan = folder.plan(Bytes::mib(1));
-    let file = directory::nameless(&folder.0).unwrap();
+    let file = directory::create_nameless(&folder.0).unwrap();
     resize(&file, (3 << 20) + 4096).unwrap();
     write_blocks(&file, (3 << 20) + 4096, &AtomicUsize::new(1 << 20)).unwrap();
     use std::os::unix::fs::MetadataExt;
@@ -160,7 +160,7 @@ impl Small {
     fn mount(name: &str) -> Option<Self> {
         let folder = Folder::shm(name);
         let at = std::ffi::CString::new(folder.0.to_str().unwrap()).unwrap();
-        // SAFETY: all strings end with a zero and live as long as the call.
+        // SAFETY: all strings end with a zero byte and outlive the call.
         let rc = unsafe { libc::mount(c"tmpfs".as_ptr(), at.as_ptr(), c"tmpfs".as_ptr(), 0, c"size=8m".as_ptr().cast()) };
         if rc == 0 {
             return Some(Self(folder));
@@ -172,7 +172,7 @@ impl Small {
     fn read_only(&self) {
         let at = std::ffi::CString::new(self.0.0.to_str().unwrap()).unwrap();
         let flags = libc::MS_REMOUNT | libc::MS_RDONLY;
-        // SAFETY: as above.
+        // SAFETY: all strings end with a zero byte and outlive the call.
         let rc = unsafe { libc::mount(c"tmpfs".as_ptr(), at.as_ptr(), c"tmpfs".as_ptr(), flags, std::ptr::null()) };
         assert_eq!(rc, 0, "{}", io::Error::last_os_error());
     }
@@ -181,13 +181,13 @@ impl Small {
 impl Drop for Small {
     fn drop(&mut self) {
         let at = std::ffi::CString::new(self.0.0.to_str().unwrap()).unwrap();
-        // SAFETY: as above.
+        // SAFETY: the path ends with a zero byte and outlives the call.
         unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) };
     }
 }
 
 #[test]
-fn a_file_system_without_room_is_an_error_and_no_signal() {
+fn a_file_system_without_room_is_an_error_and_not_a_signal() {
     let Some(small) = Small::mount("room") else { return };
     let found = directory::read(&small.0.0, Path::new("/")).unwrap();
     assert_eq!(found.free, Some(Bytes::mib(8)));
@@ -204,15 +204,15 @@ fn a_file_system_without_room_is_an_error_and_no_signal() {
 }
 
 #[test]
-fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
+fn a_limit_on_file_sizes_is_an_error_and_not_a_signal() {
     let folder = Folder::shm("limit");
-    let file = directory::nameless(&folder.0).unwrap();
+    let file = directory::create_nameless(&folder.0).unwrap();
     let plan = folder.plan(Bytes::mib(2));
-    // SAFETY: the child only restricts itself, makes system calls and exits; nothing of it takes a lock that another thread may hold.
+    // SAFETY: the child only restricts itself, makes system calls and exits. It takes no lock that another thread may hold.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
-        // SAFETY: as above.
+        // SAFETY: setrlimit reads one `rlimit`, and the child only restricts itself before it exits.
         unsafe {
             libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
             let refused = resize(&file, 2 << 20).is_err_and(|e| e.raw_os_error() == Some(libc::EFBIG));
@@ -220,14 +220,14 @@ fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
         }
     }
     let mut status = 0;
-    // SAFETY: waits for the child that was just made.
+    // SAFETY: waits for the child that was just forked, and writes its status to `status`.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
     assert!(error::file_space(&plan, &io::Error::from_raw_os_error(libc::EFBIG)).advice.contains("ulimit -f"));
 }
 
 #[test]
-fn a_directory_that_went_away_is_named() {
+fn a_directory_that_no_longer_exists_is_named() {
     let folder = Folder::shm("gone");
     let plan = folder.plan(Bytes::mib(1));
     drop(folder);
@@ -237,7 +237,7 @@ fn a_directory_that_went_away_is_named() {
 }
 
 #[test]
-fn a_device_proves_where_dax_is_or_says_that_it_cannot() {
+fn the_node_of_dax_is_that_of_its_device() {
     let at = |device_node| FileEvidence {
         path: "/mnt".into(),
         filesystem: "xfs".into(),
@@ -247,16 +247,16 @@ fn a_device_proves_where_dax_is_or_says_that_it_cannot() {
         map_sync: true,
         reason: None,
     };
-    let of = |node, device, only| {
+    let placement = |node, device, only| {
         let placement = on_device(node, &at(device), only);
         assert_eq!(placement.method, "device");
         assert_eq!(placement.reason.is_some(), placement.status != PlacementStatus::Verified);
         (placement.status, placement.source)
     };
-    assert_eq!(of(1, Some(1), false), (PlacementStatus::Verified, Some("device".into())));
-    assert_eq!(of(0, Some(1), false), (PlacementStatus::Wrong, Some("device".into())));
-    assert_eq!(of(0, None, false), (PlacementStatus::Unverified, None));
-    assert_eq!(of(0, None, true), (PlacementStatus::Verified, Some("only-node".into())));
+    assert_eq!(placement(1, Some(1), false), (PlacementStatus::Verified, Some("device".into())));
+    assert_eq!(placement(0, Some(1), false), (PlacementStatus::Wrong, Some("device".into())));
+    assert_eq!(placement(0, None, false), (PlacementStatus::Unverified, None));
+    assert_eq!(placement(0, None, true), (PlacementStatus::Verified, Some("only-node".into())));
 }
 
 #[test]

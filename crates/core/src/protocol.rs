@@ -1,0 +1,72 @@
+//! How measuring is divided into windows, bursts and rounds, and what counts as a disturbance. The engine measures by these numbers, the
+//! planner estimates times from them, and the judgement of a result uses the same thresholds.
+
+use std::time::Duration;
+
+/// A sample of latency or bandwidth is the mean over a window this long: some 50,000 hops of 100 ns, or 100 MB at 20 GB/s.
+pub const WINDOW: Duration = Duration::from_millis(5);
+/// Windows at the start of a burst that run and do not count: pipelines, TLBs and the core's clock settle.
+pub const SETTLE_WINDOWS: usize = 1;
+/// Windows of a burst that count.
+pub const BURST_WINDOWS: usize = 12;
+/// The minimum number of bursts of a cell: six is the fewest for which a non-parametric 95 % interval of the median exists.
+pub const MIN_BURSTS: u32 = 6;
+/// A cell without any sample gets this many times its budget before it is given up: on an overcommitted machine threads may get no CPU for
+/// whole bursts.
+pub const STARVED_BUDGETS: f64 = 8.0;
+/// How often a disturbed burst of an idle chase is repeated in the same memory.
+pub const MAX_REPEATS: usize = 2;
+
+/// Counted windows of a chase that is only compared with another one: evidence, not a result.
+pub const COMPARISON_WINDOWS: usize = 4;
+/// How often such a chase is tried: a thread whose time quota is used up misses a whole burst, and the next one begins with a new quota.
+pub const MAX_COMPARISON_BURSTS: u32 = 5;
+/// How often a derived buffer may be doubled in search of the plateau.
+pub const MAX_DOUBLINGS: u32 = 3;
+/// Buffers of a chase that are kept for later cells: the fewest that show an effect of placement.
+pub const KEPT_ALLOCATIONS: u32 = 3;
+
+/// Rounds of a trial of kernels. Each kernel runs once a round, so that a slow moment does not decide against one of them.
+pub const TRIAL_ROUNDS: usize = 3;
+/// Counted windows of a kernel in a round of a trial.
+pub const TRIAL_WINDOWS: usize = 2;
+/// Rounds of the test whether plain stores read the line first. Each kind of store runs once a round.
+pub const RFO_ROUNDS: usize = 5;
+/// Kinds of stores that this test compares: whole lines, parts of lines, non-temporal.
+pub const RFO_KINDS: usize = 3;
+/// Counted windows of each kind in a round.
+pub const RFO_WINDOWS: usize = 2;
+
+/// Window of a working-set sweep: some 10,000 hops of 100 ns. It is shorter than a scheduler's slice, so that on a busy machine many
+/// windows pass in which the thread was never taken off its CPU.
+pub const SWEEP_WINDOW: Duration = Duration::from_millis(1);
+/// Counted windows of a sweep's burst, which is over before a thread that has just woken up has used up its slice.
+pub const SWEEP_WINDOWS: usize = 3;
+/// The same where hardware events are counted: groups of events that share a core's counters take turns every 1 to 10 ms, by the kernel's
+/// tick, and each of some eight groups must have its turn in every burst.
+pub const SWEEP_COUNTED_WINDOWS: usize = 40;
+/// The minimum number of bursts of a sweep's point.
+pub const MIN_SWEEP_BURSTS: u32 = 8;
+/// Counted windows of a kernel in a round of a sweep's trial.
+pub const SWEEP_TRIAL_WINDOWS: usize = 5;
+
+/// One run of cache-to-cache transfers over one allocation.
+pub const TRANSFER_RUN: Duration = Duration::from_millis(150);
+/// The minimum number of fresh allocations of a transfer.
+pub const MIN_TRANSFER_ALLOCATIONS: u32 = 3;
+/// One run where all pairs of CPUs are measured: some 50 windows of half an L2.
+pub const PAIR_RUN: Duration = Duration::from_millis(50);
+/// The minimum number of runs of each of these pairs.
+pub const MIN_PAIR_RUNS: u32 = 3;
+
+/// Share of CPU time given to others by the hypervisor above which samples are suspect.
+pub const MAX_STEAL: f64 = 0.005;
+/// Share of the threads' time in which they waited for their CPUs above which samples are suspect. In a burst of one thread that is a third
+/// of a millisecond: kernel threads come and go in less.
+pub const MAX_WAITED: f64 = 0.005;
+/// Relative change of the core's frequency above which samples are suspect: caches, and the core's part of a latency, follow it.
+pub const MAX_FREQUENCY_CHANGE: f64 = 0.02;
+/// Involuntary context switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
+pub const NORMAL_SWITCHES: u32 = 2;
+/// The minimum number of undisturbed bursts for leaving the disturbed ones out: the fewest whose median lies between two others.
+pub const MIN_UNDISTURBED: usize = 3;

@@ -1,0 +1,344 @@
+//! Writes the order of a chase into memory: in each chased line, the address of the next one.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::pattern::{ChaseLayout, Cycle};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_os::cpu;
+use memgauge_os::memory::Buffer;
+
+use crate::error::ChainError;
+
+/// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
+const LINKS_AT_A_TIME: usize = 1 << 16;
+
+/// A ring of pointers in a buffer, and a position on it. Only what writes a chain makes one, so a chase that has a `Ring` may follow it.
+///
+/// Chains that are written into the same buffer later do not break it: whatever they overwrite leads to another line with a pointer.
+#[derive(Debug, Clone)]
+pub(crate) struct Ring {
+    position: usize,
+    /// Keeps the memory that `position` points to.
+    buffer: Arc<Buffer>,
+}
+
+impl Ring {
+    fn new(buffer: &Arc<Buffer>, offset: usize) -> Self {
+        Self { position: buffer.as_ptr() as usize + offset, buffer: buffer.clone() }
+    }
+
+    /// A line of the ring; its pointer leads to another line of it.
+    pub(crate) const fn position(&self) -> *const u8 {
+        self.position as *const u8
+    }
+
+    /// The same ring at another of its lines.
+    ///
+    /// # Safety
+    /// `position` came from following the pointers from [`Self::position`].
+    pub(crate) unsafe fn moved_to(self, position: *const u8) -> Self {
+        Self { position: position as usize, ..self }
+    }
+
+    /// The buffer that the ring is in.
+    pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
+        &self.buffer
+    }
+}
+
+/// The buffer's memory, for threads that each write other lines of it.
+#[derive(Clone, Copy)]
+struct Lines(*mut u8);
+
+// SAFETY: every line is written by exactly one thread: windows, and ranges of slots, are handed out once each.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    /// Stores in the line at `from` the address of the line at `to`.
+    ///
+    /// # Safety
+    /// Both are offsets of whole lines inside the buffer, and no other thread writes the line at `from`.
+    unsafe fn link(&self, from: usize, to: usize) {
+        // SAFETY: the caller promises that both offsets are inside the buffer; lines are aligned for a pointer.
+        unsafe { self.0.add(from).cast::<*mut u8>().write(self.0.add(to)) };
+    }
+}
+
+/// How a chain is laid out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChainSpec {
+    pub(crate) bytes: Bytes,
+    pub(crate) window: Bytes,
+    pub(crate) stride: Bytes,
+    pub(crate) line: Bytes,
+    pub(crate) order: ChaseOrder,
+    pub(crate) seed: u64,
+    /// Where in each line the pointer is.
+    pub(crate) offset_in_line: usize,
+    /// All sets of a cache are used alike ([`ChaseLayout::evenly`]).
+    pub(crate) even: bool,
+}
+
+/// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`.
+pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<Ring, ChainError> {
+    let layout = layout(buffer, spec)?;
+    let pointer_end = spec.offset_in_line + size_of::<*mut u8>();
+    if !spec.offset_in_line.is_multiple_of(size_of::<*mut u8>()) || pointer_end as u64 > spec.line.0 {
+        return Err(ChainError::PointerOutsideLine { offset: spec.offset_in_line, line: spec.line });
+    }
+    // Lines begin here at their byte `offset_in_line`: a link is stored there, and leads to the same byte of the next line.
+    let lines = Lines(buffer.as_ptr().wrapping_add(spec.offset_in_line));
+    let next = layout.next_entries();
+    if let [next] = next[..] {
+        let mut cycle = Cycle::default();
+        layout.shuffle(0, &mut cycle);
+        let slots = layout.slots();
+        let pieces = slots.div_ceil(LINKS_AT_A_TIME);
+        in_parallel(pieces, cpus, |range| {
+            let slots = range.start * LINKS_AT_A_TIME..slots.min(range.end * LINKS_AT_A_TIME);
+            // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each slot is handed to one
+            // thread.
+            layout.links(0, &cycle, slots, next, |from, to| unsafe { lines.link(from, to) });
+        });
+    } else {
+        in_parallel(layout.windows(), cpus, |range| {
+            let mut cycle = Cycle::default();
+            for window in range {
+                // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each window is handed
+                // to one thread.
+                layout.fill_window(window, next[window], &mut cycle, |from, to| unsafe { lines.link(from, to) });
+            }
+        });
+    }
+    Ok(Ring::new(buffer, layout.start() + spec.offset_in_line))
+}
+
+/// For each window of a chain, its last line: the one whose link leads to the next window.
+pub(crate) struct WindowExits(Vec<usize>);
+
+/// Like [`write`], for a chain of several windows that [`relink`] can shorten.
+pub(crate) fn write_with_exits(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<WindowExits, ChainError> {
+    let layout = layout(buffer, spec)?;
+    let (lines, next) = (Lines(buffer.as_ptr()), layout.next_entries());
+    let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
+    in_parallel(layout.windows(), cpus, |range| {
+        let mut cycle = Cycle::default();
+        for window in range {
+            layout.fill_window(window, next[window], &mut cycle, |from, to| {
+                if to == next[window] {
+                    exits[window].store(from, Ordering::Relaxed);
+                }
+                // SAFETY: `layout` checked that its lines are within the buffer; each window is handed to one thread.
+                unsafe { lines.link(from, to) };
+            });
+        }
+    });
+    Ok(WindowExits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
+}
+
+/// Makes the first windows of a chain that [`write_with_exits`] wrote a chain of their own, as long as `spec` says. Only the links between
+/// windows are written: what a window contains does not depend on how many there are.
+pub(crate) fn relink(buffer: &Arc<Buffer>, spec: &ChainSpec, exits: &WindowExits) -> Result<Ring, ChainError> {
+    let layout = layout(buffer, spec)?;
+    if layout.windows() > exits.0.len() {
+        return Err(ChainError::LongerThanWritten { bytes: spec.bytes });
+    }
+    let lines = Lines(buffer.as_ptr());
+    for (from, to) in exits.0.iter().zip(layout.next_entries()) {
+        // SAFETY: both are lines of windows that `layout` checked to be within the buffer; no other thread uses the buffer.
+        unsafe { lines.link(*from, to) };
+    }
+    Ok(Ring::new(buffer, layout.start()))
+}
+
+/// The layout of a chain, checked to be within the buffer.
+pub(crate) fn layout(buffer: &Buffer, spec: &ChainSpec) -> Result<ChaseLayout, ChainError> {
+    let layout = ChaseLayout::new(spec.order, spec.bytes, spec.window, spec.stride, spec.line, spec.seed)?;
+    if layout.buffer_bytes() > buffer.len() {
+        return Err(ChainError::DoesNotFit { bytes: spec.bytes, buffer: buffer.len() });
+    }
+    Ok(if spec.even { layout.evenly() } else { layout })
+}
+
+/// Hands out `0..count` in small ranges to a thread on each of `cpus`.
+fn in_parallel(count: usize, cpus: &IdSet, write: impl Fn(Range<usize>) + Sync) {
+    let threads = cpus.len().clamp(1, count.max(1));
+    let piece = (count / (threads * 8)).max(1);
+    let next = AtomicUsize::new(0);
+    let write_pieces = || {
+        loop {
+            let from = next.fetch_add(piece, Ordering::Relaxed);
+            if from >= count {
+                return;
+            }
+            write(from..(from + piece).min(count));
+        }
+    };
+    if threads == 1 {
+        return write_pieces();
+    }
+    std::thread::scope(|scope| {
+        for cpu in cpus.iter().take(threads) {
+            let pinned = move || {
+                // A thread that cannot be pinned is slower at worst: the memory was placed when it was first touched.
+                let _ = cpu::pin_to(cpu);
+                write_pieces();
+            };
+            // A limit on threads is no obstacle: those that run, or the caller, do everything.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, pinned);
+        }
+    });
+    write_pieces();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgauge_core::experiment::PageRequest;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_kernels as kernels;
+    use memgauge_os::clock::Clock;
+
+    use crate::burst::chase::Chase;
+    use crate::burst::windows::Schedule;
+
+    #[test]
+    fn the_chain_in_memory_is_one_cycle_over_all_lines() {
+        let cpus = cpu::process_affinity().unwrap();
+        let bytes = Bytes::mib(4);
+        let plan =
+            BufferPlan { bytes, node: 0, pages: PageRequest::Auto, touch: cpus.clone(), derived: false, directory: None, shared: false };
+        let Ok(buffer) = Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new) else {
+            eprintln!("skipped: no memory on node 0");
+            return;
+        };
+        for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
+            let order = ChainSpec {
+                bytes,
+                window: Bytes::kib(64),
+                stride: Bytes(128),
+                line: Bytes(64),
+                order,
+                seed: 5,
+                offset_in_line: 16,
+                even: false,
+            };
+            let start = write(&buffer, &order, &cpus).unwrap().position();
+            let slots = 4 << 20 >> 7;
+            let mut seen = std::collections::BTreeSet::new();
+            let mut at = start;
+            for _ in 0..slots {
+                assert!(seen.insert(at as usize), "a line is visited twice");
+                // SAFETY: `at` is a line of the chain just written.
+                at = unsafe { kernels::chase_exact(at, 1) };
+            }
+            assert_eq!(at, start, "back at the start after {slots} hops");
+            // SAFETY: `start` is a line of the chain just written.
+            assert_eq!(unsafe { kernels::chase(start, slots) }, start, "the unrolled chase agrees");
+        }
+    }
+
+    #[test]
+    fn a_shortened_chain_is_one_cycle_over_the_windows_left() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let spec = |mib: u64| ChainSpec {
+            bytes: Bytes(mib << 19),
+            window: Bytes::kib(64),
+            stride: Bytes(128),
+            line: Bytes(64),
+            offset_in_line: 0,
+            order: ChaseOrder::WindowLocal,
+            seed: 9,
+            even: true,
+        };
+        let exits = write_with_exits(&buffer, &spec(8), &cpus).unwrap();
+        for halves in [1, 3, 8, 2] {
+            let order = spec(halves);
+            let start = relink(&buffer, &order, &exits).unwrap().position();
+            let slots = order.bytes.0 as usize / 128;
+            let mut seen = std::collections::BTreeSet::new();
+            let mut at = start;
+            for _ in 0..slots {
+                assert!(seen.insert(at as usize), "a line is visited twice");
+                assert!((at as usize) < buffer.as_ptr() as usize + order.bytes.0 as usize, "within the first {}", order.bytes);
+                // SAFETY: `at` is a line of the chain just written.
+                at = unsafe { kernels::chase_exact(at, 1) };
+            }
+            assert_eq!(at, start, "back at the start after {slots} hops");
+        }
+        assert!(relink(&buffer, &spec(9), &exits).is_err());
+    }
+
+    fn four_mib() -> Option<(std::sync::Arc<Buffer>, IdSet)> {
+        let cpus = cpu::process_affinity().unwrap();
+        let plan = BufferPlan {
+            bytes: Bytes::mib(4),
+            node: 0,
+            pages: PageRequest::Auto,
+            touch: cpus.clone(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).ok();
+        if buffer.is_none() {
+            eprintln!("skipped: no memory on node 0");
+        }
+        Some((std::sync::Arc::new(buffer?), cpus))
+    }
+
+    #[test]
+    fn an_exact_chase_makes_as_many_hops_as_asked() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let order = ChainSpec {
+            bytes: Bytes::kib(64),
+            window: Bytes::kib(16),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::WindowLocal,
+            seed: 5,
+            offset_in_line: 0,
+            even: false,
+        };
+        let ring = write(&buffer, &order, &cpus).unwrap();
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let chase = Chase::new(ring.clone());
+        for hops in [1, 63, 64, 65, 511, 512, 1000] {
+            let (ticks, after) = chase.clone().exactly(hops, &clock);
+            // SAFETY: a line of the chain just written.
+            let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
+            assert_eq!(after.position(), expected, "{hops} hops");
+            assert!(hops < 512 || ticks > 0);
+        }
+    }
+
+    #[test]
+    fn batches_are_timed_one_by_one() {
+        let Some((buffer, cpus)) = four_mib() else { return };
+        let order = ChainSpec {
+            bytes: Bytes::mib(4),
+            window: Bytes::mib(4),
+            stride: Bytes(128),
+            line: Bytes(64),
+            order: ChaseOrder::FullRandom,
+            seed: 5,
+            offset_in_line: 0,
+            even: false,
+        };
+        let ring = write(&buffer, &order, &cpus).unwrap();
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let window = clock.to_ticks(std::time::Duration::from_millis(5));
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
+        let (trace, chase) = Chase::new(ring).timing(64).run(&schedule);
+        let (_, batches) = chase.into_parts();
+        let batches = batches.unwrap();
+        let (ticks, overhead) = batches.ticks();
+        let (all, units) = trace.whole().unwrap();
+        assert!(ticks.len() > 10 && ticks.len() as u64 >= units, "{} batches timed, {units} done", ticks.len());
+        assert!(ticks.iter().sum::<u64>() <= all + all / 2, "batches do not overlap");
+        assert!(overhead < clock.to_ticks(std::time::Duration::from_micros(5)), "{overhead} ticks for reading the clock");
+    }
+}

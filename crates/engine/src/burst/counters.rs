@@ -1,0 +1,239 @@
+//! Hardware counters of the workers, around exactly the windows that count.
+//!
+//! Each worker opens its events on itself once, while nothing is measured. It switches them on where the first counted window begins and
+//! off where the burst ends ([`run_until_end`](super::windows::run_until_end)). Memory controllers belong to the whole machine: the burst's
+//! first loader, or the chase where it is alone, switches their counters as well.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
+use memgauge_core::note::Note;
+use memgauge_core::topology::Machine;
+use memgauge_core::units::Bytes;
+use memgauge_os::clock::Clock;
+use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
+
+/// The counters that one worker switches.
+#[derive(Clone, Copy)]
+pub(crate) struct CounterSwitches<'a> {
+    pub(crate) own: &'a OpenCounters,
+    pub(crate) system: Option<&'a OpenCounters>,
+}
+
+impl CounterSwitches<'_> {
+    pub(crate) fn read(&self) -> Readings {
+        Readings { own: self.own.read(), system: self.system.map(OpenCounters::read) }
+    }
+
+    pub(crate) fn on(&self) {
+        if let Some(system) = self.system {
+            system.enable();
+        }
+        self.own.enable();
+    }
+
+    pub(crate) fn off(&self) {
+        self.own.disable();
+        if let Some(system) = self.system {
+            system.disable();
+        }
+    }
+}
+
+/// What counters showed at one moment.
+pub(crate) struct Readings {
+    own: Vec<Vec<Reading>>,
+    system: Option<Vec<Vec<Reading>>>,
+}
+
+/// What a worker counted in a burst.
+pub(crate) struct BurstCount {
+    pub(crate) before: Readings,
+    pub(crate) after: Readings,
+    /// Clock ticks from on to off.
+    pub(crate) ticks: u64,
+    /// Units of the trace's work done meanwhile.
+    pub(crate) work: u64,
+}
+
+/// The counters of a run.
+pub(crate) struct RunCounters {
+    set: Result<EventSet, CounterError>,
+    /// By CPU: those of its worker.
+    workers: BTreeMap<u32, Arc<OpenCounters>>,
+    system: Option<Arc<OpenCounters>>,
+    /// A note has said what cannot be counted.
+    noted: bool,
+}
+
+impl RunCounters {
+    /// Finds out what can be counted on CPUs like `cpu`; `root` is the folder below which `/sys` and `/proc` are.
+    pub(crate) fn new(root: &Path, machine: &Machine, cpu: u32) -> Self {
+        let set = Catalogue::read(root, &machine.identity, cpu).metrics();
+        let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
+        Self { set, workers: BTreeMap::new(), system, noted: false }
+    }
+
+    /// The events to open on a worker that has not opened them yet.
+    pub(crate) fn to_open(&self, cpu: u32) -> Option<EventSet> {
+        self.set.as_ref().ok().filter(|_| !self.workers.contains_key(&cpu)).cloned()
+    }
+
+    /// Whether there is anything to count.
+    pub(crate) fn can_count(&self) -> bool {
+        self.set.is_ok()
+    }
+
+    /// Drops the counters of CPUs that have lost their workers; new workers open their own.
+    pub(crate) fn forget(&mut self, cpus: &[u32]) {
+        self.workers.retain(|cpu, _| !cpus.contains(cpu));
+    }
+
+    /// The worker of this CPU has opened its events.
+    pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
+        self.workers.insert(cpu, Arc::new(counting));
+    }
+
+    /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
+    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<(Arc<OpenCounters>, Option<Arc<OpenCounters>>)> {
+        Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
+    }
+
+    /// Says once what cannot be counted, and why.
+    pub(crate) fn note(&mut self, counters: &Counters) -> Option<Note> {
+        if std::mem::replace(&mut self.noted, true) {
+            return None;
+        }
+        if let Some(reason) = &counters.reason {
+            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice(reason)));
+        }
+        let gaps = counters.gaps();
+        if gaps.is_empty() {
+            return None;
+        }
+        let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
+        Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
+    }
+}
+
+fn advice(reason: &str) -> &'static str {
+    if reason.contains("hypervisor") {
+        "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
+    } else {
+        "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
+    }
+}
+
+/// What was counted in the bursts of one measurement.
+#[derive(Clone, Default)]
+pub(crate) struct CounterTotals {
+    own: Vec<Result<Tally, String>>,
+    system: Vec<Result<Tally, String>>,
+    threads: BTreeSet<u32>,
+    ticks: u64,
+    wall_ticks: u64,
+    work: u64,
+}
+
+impl CounterTotals {
+    /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
+    pub(crate) fn add(&mut self, counters: &RunCounters, cpu: u32, count: &BurstCount, per_unit: u64) {
+        let (Ok(set), Some(counting)) = (&counters.set, counters.workers.get(&cpu)) else { return };
+        let zero = || Ok(Tally::default());
+        self.own.resize_with(set.groups.iter().flatten().count(), zero);
+        self.system.resize_with(set.system.len(), zero);
+        counting.add(&mut self.own, &count.before.own, &count.after.own);
+        if let (Some(system), Some(before), Some(after)) = (&counters.system, &count.before.system, &count.after.system) {
+            system.add(&mut self.system, before, after);
+            self.wall_ticks += count.ticks;
+        }
+        self.threads.insert(cpu);
+        self.ticks += count.ticks;
+        self.work += count.work * per_unit;
+    }
+
+    /// What the counts say.
+    pub(crate) fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
+        let set = match &counters.set {
+            Ok(set) => set,
+            Err(error) => return Counters::missing(error.to_string()),
+        };
+        if let Some(error) = counters.workers.values().find(|w| !w.any_open()).and_then(|w| w.first_error()) {
+            return Counters::missing(format!("perf_event_open {error}"));
+        }
+        if self.threads.is_empty() {
+            return Counters::missing("no worker ran while it was counted");
+        }
+        let tallies: Vec<_> = self.own.iter().chain(&self.system).cloned().collect();
+        let account = Account {
+            scope: Scope::User,
+            threads: self.threads.len() as u32,
+            thread_s: clock.ns(self.ticks) / 1e9,
+            wall_s: clock.ns(self.wall_ticks) / 1e9,
+            work: Some(CountedWork { unit, count: self.work }),
+            certain,
+        };
+        Counters::new(&account, &counters::join_counts(set.events(), &tallies))
+    }
+}
+
+/// Counters of the calling thread, without a worker: around the timed passes of a loop.
+pub(crate) struct ThreadCounters {
+    counters: RunCounters,
+    cpu: u32,
+    totals: CounterTotals,
+    /// What the counters showed before, and the clock when they were switched on.
+    started: Option<(Readings, u64)>,
+}
+
+impl ThreadCounters {
+    /// Opens the events of CPUs like `cpu` on the calling thread.
+    pub(crate) fn open(root: &Path, machine: &Machine, cpu: u32) -> Self {
+        let mut counters = RunCounters::new(root, machine, cpu);
+        if let Some(set) = counters.to_open(cpu) {
+            counters.opened(cpu, OpenCounters::for_this_thread(&set));
+        }
+        Self { counters, cpu, totals: CounterTotals::default(), started: None }
+    }
+
+    /// Begins to count.
+    pub(crate) fn start(&mut self, clock: &Clock) {
+        if let Some((own, system)) = self.counters.switched_by(self.cpu, true) {
+            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+            let before = switches.read();
+            switches.on();
+            self.started = Some((before, clock.stamp()));
+        }
+    }
+
+    /// Stops counting; `work` hops or lines were done meanwhile.
+    pub(crate) fn stop(&mut self, clock: &Clock, work: u64) {
+        if let (Some((own, system)), Some((before, from))) = (self.counters.switched_by(self.cpu, true), self.started.take()) {
+            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+            let ticks = clock.stamp().saturating_sub(from);
+            switches.off();
+            let count = BurstCount { before, after: switches.read(), ticks, work };
+            self.totals.add(&self.counters, self.cpu, &count, 1);
+        }
+    }
+
+    /// What was counted, and a note of what could not be.
+    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+        let counters = self.totals.counters(&self.counters, clock, unit, certain);
+        let note = self.counters.note(&counters);
+        (counters, note)
+    }
+}
+
+/// A working set this many times a cache's size misses it in most accesses, whatever the cache's replacement policy.
+const MISSES_FROM: u64 = 2;
+
+/// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> Certain {
+    let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
+    let deepest = (1..=4).rev().find(|&l| level(l).is_some());
+    let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= MISSES_FROM);
+    Certain { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+}

@@ -1,0 +1,397 @@
+//! A loader: a kernel over the streams of its buffer, again and again.
+
+use std::sync::Arc;
+
+use memgauge_core::plan::Traffic;
+use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
+use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
+use memgauge_os::memory::Buffer;
+
+use super::windows::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
+use crate::error::LoadError;
+
+/// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
+/// bits 11:0 by which cores first look for conflicts ("4K aliasing"). 12 lines.
+const STAGGER: usize = 768;
+const PAGE: usize = 4096;
+/// Steps on one buffer before the next turn of a thread with two: some 100 to 300 lines, long enough for prefetchers to follow, short
+/// enough that both buffers' memory is busy at once.
+const STEPS_A_TURN: usize = 8;
+/// The same for kernels that wait for their stores at the end of every run: that takes as long as some ten steps.
+const FENCED_STEPS_A_TURN: usize = 64;
+
+/// The traffic of one CPU in bursts; goes on where it stopped.
+#[derive(Clone)]
+pub(crate) struct Load {
+    traversal: Traversal,
+    /// A second buffer, and the percent of turns that it gets.
+    second: Option<(Box<Traversal>, u32)>,
+    /// Core cycles between bursts of four lines.
+    delay: u32,
+    /// How much of a turn of the second buffer is due, in percent.
+    due: u32,
+}
+
+/// How a kernel goes through one buffer, and where it goes on.
+#[derive(Clone)]
+struct Traversal {
+    kernel: &'static Kernel,
+    /// Where each stream begins.
+    bases: [usize; MAX_STREAMS],
+    /// Bytes that each stream advances a step.
+    advance: [usize; MAX_STREAMS],
+    /// Steps in one pass over the streams, or over the window of a random order.
+    steps: usize,
+    /// Random access: the order in a window, and how many windows the buffer has; 1 otherwise.
+    order: Option<Arc<Order>>,
+    windows: usize,
+    stride: usize,
+    /// The step to go on with, of all windows.
+    next: usize,
+    stored: Line,
+    check: Option<PassChecksum>,
+    /// Keeps the memory that `bases` point to.
+    buffer: Arc<Buffer>,
+}
+
+/// The checksum of what a pass loads.
+#[derive(Clone)]
+struct PassChecksum {
+    expected: u64,
+    sum: Line,
+    /// Steps since the sum was begun.
+    done: usize,
+    passes: u64,
+    mismatches: u64,
+}
+
+/// Completed passes whose checksum was compared, and how many were wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ChecksumCounts {
+    pub(crate) passes: u64,
+    pub(crate) mismatches: u64,
+}
+
+impl Load {
+    /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its group. Stores write
+    /// `stored`, or the kernels' default.
+    ///
+    /// # Errors
+    /// When the buffer is too small for the traffic.
+    pub(crate) fn new(
+        kernel: &'static Kernel,
+        traffic: &Traffic,
+        buffer: &Arc<Buffer>,
+        bytes: usize,
+        index: usize,
+        stored: Option<&LineContent>,
+    ) -> Result<Self, LoadError> {
+        Ok(Self { traversal: Traversal::new(kernel, traffic, buffer, bytes, index, stored)?, second: None, delay: 0, due: 0 })
+    }
+
+    /// The same, with `percent` of the accesses to a second buffer of the same size.
+    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
+        self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
+        self
+    }
+
+    /// The same, with so many core cycles between bursts of four lines.
+    pub(crate) fn with_delay(mut self, cycles: u32) -> Self {
+        self.delay = cycles;
+        self
+    }
+
+    pub(crate) fn kernel(&self) -> &'static Kernel {
+        self.traversal.kernel
+    }
+
+    /// What became of the checksums; `None` for kernels that keep none.
+    pub(crate) fn checked(&self) -> Option<ChecksumCounts> {
+        let checked =
+            |traversal: &Traversal| traversal.check.as_ref().map(|c| ChecksumCounts { passes: c.passes, mismatches: c.mismatches });
+        let mut all = checked(&self.traversal)?;
+        if let Some(second) = self.second.as_ref().and_then(|(traversal, _)| checked(traversal)) {
+            all.passes += second.passes;
+            all.mismatches += second.mismatches;
+        }
+        Some(all)
+    }
+
+    /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
+    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
+        let kernel = self.traversal.kernel;
+        let delay = self.burst_delay();
+        let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
+        let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
+        (trace, self)
+    }
+
+    /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
+    fn burst_delay(&self) -> Option<u32> {
+        let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
+        (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
+    }
+
+    /// So many steps, some of them on the second buffer.
+    fn run_steps(&mut self, units: usize, delay: Option<u32>) {
+        let Some((second, percent)) = &mut self.second else { return self.traversal.run(units, delay) };
+        let turn = if self.traversal.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
+        let mut left = units;
+        while left > 0 {
+            let steps = left.min(turn);
+            self.due += *percent;
+            if self.due >= 100 {
+                self.due -= 100;
+                second.run(steps, delay);
+            } else {
+                self.traversal.run(steps, delay);
+            }
+            left -= steps;
+        }
+    }
+}
+
+impl Traversal {
+    fn new(
+        kernel: &'static Kernel,
+        traffic: &Traffic,
+        buffer: &Arc<Buffer>,
+        bytes: usize,
+        index: usize,
+        stored: Option<&LineContent>,
+    ) -> Result<Self, LoadError> {
+        let stored = stored.map_or(Line::STORED, |line| Line(line.0));
+        let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
+        let (mut advance, mut order, mut windows) = ([0; MAX_STREAMS], None, 1);
+        for (to, stream) in advance.iter_mut().zip(kernel.streams) {
+            *to = match kernel.form.access {
+                Access::Sequential => stream.advance(),
+                Access::Strided => kernel.lines_per_step(stream) * stride,
+                Access::Random => kernel.lines_per_step(stream) * LINE as usize,
+            };
+        }
+        let per_step: usize = advance.iter().sum();
+        let small = bytes < 4 * MAX_STREAMS * PAGE;
+        // In a small buffer, which is meant for a cache, gaps would take a large part.
+        let (align, stagger) = if small { (128, 0) } else { (PAGE, STAGGER) };
+        let slack = if kernel.streams.len() > 1 { kernel.streams.len() * (align + stagger) } else { 0 };
+        let steps = if kernel.form.access == Access::Random {
+            let window = traffic.window.map_or(bytes, |w| (w.0 as usize).min(bytes));
+            // Each thread has its own order, so that threads that share a buffer do not follow one another.
+            let made = Order::new(window / LINE as usize, index as u64);
+            let made = made.ok_or(LoadError::WindowTooSmall { window, min_lines: Order::MIN_LINES })?;
+            windows = (bytes / LINE as usize / made.lines()).max(1);
+            let steps = made.lines() * LINE as usize / per_step;
+            order = Some(Arc::new(made));
+            advance = [0; MAX_STREAMS];
+            steps.max(1)
+        } else {
+            bytes.saturating_sub(slack) / per_step
+        };
+        if steps == 0 {
+            return Err(LoadError::BufferTooSmall { bytes, kernel: kernel.name, step: per_step + slack });
+        }
+        let mut bases = [0; MAX_STREAMS];
+        let mut at = buffer.as_ptr() as usize;
+        for (i, base) in bases.iter_mut().enumerate().take(kernel.streams.len()) {
+            *base = at + i * stagger;
+            at = (*base + steps * advance[i]).next_multiple_of(align);
+        }
+        assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
+        // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
+        let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
+        let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
+        let next = next as usize % (steps * windows);
+        Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
+    }
+
+    /// Whether every run of the kernel may end with a fence.
+    fn fences(&self) -> bool {
+        self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack
+    }
+
+    /// The same traversal of another buffer of the same size.
+    fn on_buffer(&self, buffer: &Arc<Buffer>) -> Self {
+        let (from, to) = (self.buffer.as_ptr() as usize, buffer.as_ptr() as usize);
+        assert!(buffer.len() >= self.buffer.len(), "the buffer holds the streams");
+        let mut traversal = Self { buffer: buffer.clone(), ..self.clone() };
+        for base in traversal.bases.iter_mut().take(self.kernel.streams.len()) {
+            *base = *base - from + to;
+        }
+        traversal.check = traversal.check.map(|_| PassChecksum::new(traversal.bases[0], traversal.steps * traversal.advance[0]));
+        traversal
+    }
+
+    fn run(&mut self, units: usize, delay: Option<u32>) {
+        let mut left = units;
+        // One walk for all runs of a block: it is in memory, and a copy of it costs as much as a burst.
+        let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
+        (walk.stride, walk.stored) = (self.stride, &self.stored);
+        while left > 0 {
+            // A division takes as long as a burst of lines, and a pass over a first-level cache has few bursts.
+            let (window, step) = if self.windows == 1 { (0, self.next) } else { (self.next / self.steps, self.next % self.steps) };
+            let mut run = left.min(self.steps - step);
+            for (pointer, (base, advance)) in walk.streams.iter_mut().zip(self.bases.iter().zip(&self.advance)) {
+                *pointer = (base + step * advance) as *mut u8;
+            }
+            if let Some(order) = &self.order {
+                walk.streams[0] = (self.bases[0] + window * order.lines() * LINE as usize) as *mut u8;
+                walk.order = Some(order);
+                walk.index = step * self.kernel.lines_per_step(&self.kernel.streams[0]);
+            }
+            if let Some(check) = &self.check {
+                run = run.min(self.steps - check.done);
+                walk.sum = check.sum;
+            }
+            // SAFETY: `new` laid out `steps` steps of every stream, or `windows` windows of the order, inside the buffer, which lives as long
+            // as `self`; step + run does not exceed them. The kernel is one of those available on this CPU. No other thread uses the buffer,
+            // or all only read it.
+            unsafe { self.kernel.walk(&mut walk, run, delay) };
+            if let Some(check) = &mut self.check {
+                check.sum = walk.sum;
+                check.done += run;
+                check.compare(self.steps);
+            }
+            self.next += run;
+            if self.next == self.steps * self.windows {
+                self.next = 0;
+            }
+            left -= run;
+        }
+    }
+}
+
+impl PassChecksum {
+    /// The sum that every pass over these bytes must have.
+    fn new(start: usize, bytes: usize) -> Self {
+        // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
+        let expected = unsafe { kernels::checksum_xor(start as *const u8, bytes) };
+        Self { expected, sum: Line::ZERO, done: 0, passes: 0, mismatches: 0 }
+    }
+
+    /// A pass may begin at any step: `steps` of them in a row, around the end, are one pass.
+    fn compare(&mut self, steps: usize) {
+        if self.done < steps {
+            return;
+        }
+        self.passes += 1;
+        self.mismatches += u64::from(self.sum.xor_of_words() != self.expected);
+        (self.sum, self.done) = (Line::ZERO, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::experiment::PageRequest;
+    use memgauge_core::plan::BufferPlan;
+    use memgauge_core::traffic::{Form, Mix};
+    use memgauge_core::units::{Bytes, IdSet};
+
+    use super::*;
+
+    fn buffer(bytes: usize) -> Arc<Buffer> {
+        let plan = BufferPlan {
+            bytes: Bytes(bytes as u64),
+            node: 0,
+            pages: PageRequest::Base,
+            touch: IdSet::new(),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
+    }
+
+    fn kernel(mix: Mix, access: Access, line: LineUse) -> &'static Kernel {
+        let form = Form { access, line };
+        kernels::available().find(|k| k.mix == mix && k.form == form).unwrap()
+    }
+
+    fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
+        let content = LineContent([7; 64]);
+        Traversal::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap()
+    }
+
+    /// Lines of `buffer` that were stored.
+    fn stored(buffer: &Buffer) -> usize {
+        // SAFETY: the whole buffer is mapped and was touched; no thread uses it now.
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) };
+        bytes.chunks_exact(64).filter(|line| line.iter().all(|b| *b == 7)).count()
+    }
+
+    #[test]
+    fn a_pass_in_windows_of_random_order_visits_nearly_every_line_once() {
+        let buffer = buffer(1 << 20);
+        let traffic = Traffic { window: Some(Bytes::kib(64)), ..Traffic::default() };
+        let mut traversal = traversal(kernel(Mix::R1W1, Access::Random, LineUse::Whole), &traffic, &buffer, 3);
+        assert!(traversal.windows >= 15, "{}", traversal.windows);
+        traversal.run(traversal.steps * traversal.windows, None);
+        assert_eq!(stored(&buffer), traversal.windows * traversal.order.as_ref().unwrap().lines());
+        assert!(stored(&buffer) > 15 * 1024 * 15 / 16, "{}", stored(&buffer));
+    }
+
+    #[test]
+    fn strides_leave_lines_out() {
+        let buffer = buffer(1 << 20);
+        let traffic = Traffic { stride: Some(Bytes(256)), ..Traffic::default() };
+        let mut traversal = traversal(kernel(Mix::R1W1, Access::Strided, LineUse::Whole), &traffic, &buffer, 0);
+        traversal.run(traversal.steps, None);
+        assert_eq!(stored(&buffer), (1 << 20) / 256);
+    }
+
+    #[test]
+    fn a_changed_bit_is_a_mismatch_of_each_later_pass() {
+        let buffer = buffer(1 << 18);
+        let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
+        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None).unwrap();
+        let steps = load.traversal.steps;
+        // In pieces that do not divide a pass, beginning in the middle.
+        for _ in 0..7 {
+            load.traversal.run(steps * 3 / 7 + 1, None);
+        }
+        assert_eq!(load.checked(), Some(ChecksumCounts { passes: 3, mismatches: 0 }));
+        // SAFETY: within the buffer, which no thread uses now.
+        unsafe { *buffer.as_ptr().add(12345) ^= 0x10 };
+        load.traversal.run(2 * steps, None);
+        let ChecksumCounts { passes, mismatches } = load.checked().unwrap();
+        assert!(passes == 5 && mismatches >= 1, "{passes} {mismatches}");
+    }
+
+    #[test]
+    fn a_second_buffer_gets_its_part() {
+        let content = LineContent([7; 64]);
+        for mix in [Mix::R1W1, Mix::NtWrite] {
+            let Some(kernel) = kernels::available().find(|k| k.mix == mix && k.form.is_plain()) else { continue };
+            let buffers = [buffer(1 << 20), buffer(1 << 20)];
+            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
+            let mut load = load.with_second(&buffers[1], 25);
+            assert_eq!(load.traversal.fences(), mix == Mix::NtWrite);
+            // In blocks, as a burst does it.
+            (0..load.traversal.steps / 64).for_each(|_| load.run_steps(64, None));
+            let [first, second] = [stored(&buffers[0]), stored(&buffers[1])];
+            let share = second as f64 / (first + second) as f64;
+            assert!((0.23..0.27).contains(&share), "{mix}: {first} {second}");
+        }
+    }
+
+    #[test]
+    fn the_longest_delay_is_no_shorter_for_long_bursts() {
+        let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
+        let buffer = buffer(1 << 18);
+        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None).unwrap();
+        assert!(long.burst_lines > 4);
+        assert_eq!(load.clone().with_delay(100).burst_delay(), Some(25 * long.burst_lines));
+        assert_eq!(load.clone().with_delay(u32::MAX).burst_delay(), Some(u32::MAX));
+        assert_eq!(load.burst_delay(), None);
+    }
+
+    #[test]
+    fn a_buffer_that_is_too_small_is_refused() {
+        let small = buffer(4096);
+        for access in [Access::Sequential, Access::Random] {
+            let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
+            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None).err().unwrap();
+            assert!(error.to_string().contains("less than"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! Runs bursts: hands the chase, the loaders and the threads that keep other packages awake to their workers, and collects what they did.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use memgauge_core::counters::{Certain, Counters, WorkUnit};
+use memgauge_core::plan::Plan;
+use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
+use memgauge_core::units::IdSet;
+use memgauge_kernels as kernels;
+use memgauge_os::clock::{self, Clock};
+use memgauge_os::counters::OpenCounters;
+use memgauge_os::noise;
+
+use super::chase::Chase;
+use super::counters::{CounterSwitches, CounterTotals, RunCounters};
+use super::load::Load;
+use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
+use super::workers::{Finished, Job, SchedulerNoise, Workers};
+use crate::budget::TimeBudget;
+use crate::context::RunContext;
+use crate::error::{CellError, WorkerError};
+
+/// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
+const LEAD: Duration = Duration::from_micros(400);
+/// And this much more for each thread of a large group.
+const LEAD_PER_THREAD: Duration = Duration::from_micros(20);
+/// Reading a worker's counters before the burst takes this long at most, the memory controllers' on other packages included.
+const LEAD_TO_READ: Duration = Duration::from_millis(1);
+/// Hops of an exact chase between two checks whether the run was interrupted: a fifth of a second at 100 ns.
+const HOPS_AT_A_TIME: u64 = 1 << 21;
+/// The core's clock has settled after this long at most (method: 100–500 ms).
+const WARM_UP: Duration = Duration::from_millis(300);
+/// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
+const STAYS_WARM: Duration = Duration::from_millis(20);
+
+/// The counted windows of a burst.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BurstShape {
+    pub(crate) windows: usize,
+    pub(crate) window: Duration,
+}
+
+impl BurstShape {
+    /// So many windows of the usual length.
+    pub(crate) const fn cell(windows: usize) -> Self {
+        Self { windows, window: WINDOW }
+    }
+
+    /// Time that counts.
+    pub(crate) fn counted(&self) -> Duration {
+        self.window * self.windows as u32
+    }
+
+    /// Indices of the windows that count.
+    pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
+        SETTLE_WINDOWS..SETTLE_WINDOWS + self.windows
+    }
+}
+
+/// What the threads of one burst did.
+pub(crate) struct BurstResult {
+    /// The chase's trace, and the chase to go on with.
+    pub(crate) chase: Option<(Trace, Chase)>,
+    /// What the loaders did, in their order.
+    pub(crate) loads: Vec<Loaded>,
+    pub(crate) scheduler: SchedulerNoise,
+    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
+    pub(crate) coverage: Option<f64>,
+    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
+    pub(crate) steal: Option<f64>,
+}
+
+/// A loader after a burst.
+pub(crate) struct Loaded {
+    pub(crate) cpu: u32,
+    pub(crate) trace: Trace,
+    /// To go on with.
+    pub(crate) load: Load,
+}
+
+impl BurstResult {
+    /// The loads, to go on with.
+    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
+        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
+    }
+}
+
+/// Ticks of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
+type ChasedHops = Option<(u64, Chase)>;
+
+/// What a job of a burst returns.
+enum JobResult {
+    Chased(Box<(Trace, Chase)>),
+    Loaded(Box<Loaded>),
+    KeptAwake,
+}
+
+/// Tells others that a job has ended: when it returns, and also when it is dropped because it could not run.
+pub(crate) struct EndFlag(Arc<AtomicBool>);
+
+impl EndFlag {
+    /// A flag to set on drop, and the same flag to wait for.
+    pub(crate) fn new() -> (Self, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        (Self(ended.clone()), ended)
+    }
+}
+
+impl Drop for EndFlag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Keeps a CPU busy without touching memory until something has ended.
+fn keep_awake_until(ended: &AtomicBool) {
+    while !ended.load(Ordering::Acquire) {
+        kernels::dependent_adds(1000);
+    }
+}
+
+/// Jobs that keep CPUs awake until something has ended.
+pub(crate) fn keep_awake_jobs<T: 'static>(cpus: &IdSet, ended: &Arc<AtomicBool>) -> Vec<(u32, Job<Option<T>>)> {
+    let job = |cpu| {
+        let ended = ended.clone();
+        let keep_awake: Job<Option<T>> = Box::new(move || {
+            keep_awake_until(&ended);
+            None
+        });
+        (cpu, keep_awake)
+    };
+    cpus.iter().map(job).collect()
+}
+
+/// Keeps a CPU busy without touching memory for a burst.
+fn keep_awake(schedule: &Schedule<'_>) {
+    run_until_end(schedule, BLOCK_NS, |units| {
+        kernels::dependent_adds(1000 * units as u64);
+    });
+}
+
+/// The workers, their clock and their hardware counters.
+pub(crate) struct BurstRunner<'a> {
+    context: &'a RunContext<'a>,
+    plan: &'a Plan,
+    pub(crate) workers: Workers,
+    /// Hardware counters, where they were asked for.
+    counters: Option<RunCounters>,
+    /// When each CPU was last seen to work at a frequency that had settled.
+    warm: BTreeMap<u32, Instant>,
+    /// Core frequency in GHz by CPU, as measured along the way.
+    pub(crate) core_ghz: BTreeMap<u32, f64>,
+    /// Time spent measuring so far.
+    pub(crate) measuring: Duration,
+}
+
+impl<'a> BurstRunner<'a> {
+    pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
+        let counters = plan.counters.then(|| {
+            let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
+            RunCounters::new(&context.root, context.machine, cpus.unwrap_or(0))
+        });
+        Self {
+            context,
+            plan,
+            workers: Workers::default(),
+            counters,
+            warm: BTreeMap::new(),
+            core_ghz: BTreeMap::new(),
+            measuring: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.context.clock
+    }
+
+    /// Runs a chase and loaders together.
+    pub(crate) fn run(
+        &mut self,
+        chase: Option<(u32, Chase)>,
+        loads: Vec<(u32, Load)>,
+        shape: BurstShape,
+        timeout: Duration,
+    ) -> Result<BurstResult, CellError> {
+        let windows = shape.windows + SETTLE_WINDOWS;
+        let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
+        let awake = self.kept_awake(&busy);
+        self.open_counters(&busy)?;
+        // What memory did belongs to the bandwidth, where there is one.
+        let for_system = loads.first().map(|(cpu, _)| *cpu).or(chase.as_ref().map(|(cpu, _)| *cpu));
+        let counters = busy.iter().filter_map(|cpu| Some((cpu, self.counters.as_ref()?.switched_by(cpu, Some(cpu) == for_system)?)));
+        let counters: BTreeMap<u32, _> = counters.collect();
+        let mut lead = self.lead(busy.len() + awake.len());
+        if !counters.is_empty() {
+            lead += LEAD_TO_READ;
+        }
+        let clock = self.clock();
+        let start = clock.now() + clock.to_ticks(lead);
+        let schedule = Schedule { clock, start, window: clock.to_ticks(shape.window), windows, counters: None };
+        let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
+        let length = shape.window * windows as u32;
+        let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
+        Ok(BurstResult { steal, ..collect(finished) })
+    }
+
+    /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and the
+    /// share of the time of `cpus` that the hypervisor gave to others.
+    pub(crate) fn run_jobs<T: Send + 'static>(
+        &mut self,
+        jobs: Vec<(u32, Job<T>)>,
+        cpus: &IdSet,
+        length: Duration,
+        timeout: Duration,
+    ) -> Result<(Vec<Finished<T>>, Option<f64>), WorkerError> {
+        let before = self.stolen(cpus);
+        let finished = self.workers.run_required(jobs, cpus.len(), timeout)?;
+        let steal = self.steal_since(before, cpus, length);
+        self.measuring += length;
+        self.worked(cpus);
+        Ok((finished, steal))
+    }
+
+    /// Time until so many threads that are woken now have arrived.
+    pub(crate) fn lead(&self, threads: usize) -> Duration {
+        LEAD + LEAD_PER_THREAD * threads as u32
+    }
+
+    /// Chases exactly so many hops. Returns nanoseconds per hop, `None` when interrupted, and the chase to go on with.
+    pub(crate) fn run_hops(
+        &mut self,
+        cpu: u32,
+        mut chase: Chase,
+        hops: u64,
+        budget: &TimeBudget<'_>,
+        scheduler: &mut SchedulerNoise,
+    ) -> Result<(Option<f64>, Chase), CellError> {
+        let clock = self.clock();
+        let awake = self.kept_awake(&IdSet::one(cpu));
+        let (mut left, mut ticks) = (hops, 0);
+        while left > 0 {
+            if budget.interrupted() {
+                return Ok((None, chase));
+            }
+            let part = left.min(HOPS_AT_A_TIME);
+            let start = clock.now() + clock.to_ticks(LEAD);
+            let (flag, ended) = EndFlag::new();
+            let chase_part = move || {
+                let _flag = flag;
+                Schedule { clock, start, window: 0, windows: 0, counters: None }.wait_for_start();
+                Some(chase.exactly(part, &clock))
+            };
+            let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
+            jobs.extend(keep_awake_jobs(&awake, &ended));
+            let mut finished = self.workers.run_required(jobs, 1, crate::budget::WORKER_TIMEOUT)?.into_iter();
+            let Some(Finished { value: Some((took, moved)), scheduler: seen }) = finished.next() else {
+                return Err(CellError::ChaseLost { cpu });
+            };
+            scheduler.add(&seen);
+            self.measuring += Duration::from_secs_f64(clock.ns(took) / 1e9);
+            (chase, ticks, left) = (moved, ticks + took, left - part);
+        }
+        Ok((Some(clock.ns(ticks) / hops as f64), chase))
+    }
+
+    /// Waits until the clock of a core has settled, and returns its frequency in GHz.
+    pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
+        let clock = self.clock();
+        let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
+        let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
+        self.core_ghz.insert(cpu, ghz);
+        Ok(ghz)
+    }
+
+    /// Notes that these CPUs have just worked: their clocks need no time to settle.
+    fn worked(&mut self, cpus: &IdSet) {
+        let now = Instant::now();
+        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
+    }
+
+    /// Frequency of a core now; `None` when its CPU went away.
+    pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
+        let clock = self.clock();
+        self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
+    }
+
+    /// Seconds that the hypervisor has given to others, of the time of `cpus`. Without a hypervisor nothing is read: the file is long on large
+    /// machines.
+    pub(crate) fn stolen(&self, cpus: &IdSet) -> Option<f64> {
+        self.context.machine.identity.hypervisor.as_ref()?;
+        noise::stolen_seconds(&self.context.root, cpus)
+    }
+
+    /// Share of the time of `cpus`, of which each ran for `length`, that the hypervisor gave to others since `before`.
+    pub(crate) fn steal_since(&self, before: Option<f64>, cpus: &IdSet, length: Duration) -> Option<f64> {
+        let seconds = length.as_secs_f64() * cpus.len() as f64;
+        self.stolen(cpus).zip(before).filter(|_| seconds > 0.0).map(|(now, then)| (now - then) / seconds)
+    }
+
+    /// CPUs to keep awake while `busy` measure: those that were named, or those in packages where nothing is measured.
+    pub(crate) fn kept_awake(&self, busy: &IdSet) -> IdSet {
+        if self.plan.keep_awake_named {
+            return self.plan.keep_awake.difference(busy);
+        }
+        let topology = &self.context.machine.topology;
+        let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
+        let measured: Vec<_> = busy.iter().map(package).collect();
+        self.plan.keep_awake.iter().filter(|&cpu| !measured.contains(&package(cpu))).collect()
+    }
+
+    /// Lets workers that have not done so open their hardware counters, where they were asked for.
+    fn open_counters(&mut self, cpus: &IdSet) -> Result<(), WorkerError> {
+        let Some(counters) = &mut self.counters else { return Ok(()) };
+        counters.forget(&self.workers.take_lost());
+        for cpu in cpus.iter() {
+            let Some(set) = counters.to_open(cpu) else { continue };
+            counters.opened(cpu, self.workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?);
+        }
+        Ok(())
+    }
+
+    /// Whether hardware events are counted: they were asked for, and there are some.
+    pub(crate) fn counts_events(&self) -> bool {
+        self.counters.as_ref().is_some_and(RunCounters::can_count)
+    }
+
+    /// Adds what the worker of a chase counted in a burst.
+    pub(crate) fn add_chase_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace) {
+        if let Some((counters, count)) = self.counters.as_ref().zip(trace.count()) {
+            totals.add(counters, cpu, count, kernels::CHASE_UNROLL as u64);
+        }
+    }
+
+    /// Adds what the workers of loaders counted in a burst.
+    pub(crate) fn add_load_counts(&self, totals: &mut CounterTotals, loads: &[Loaded]) {
+        let Some(counters) = &self.counters else { return };
+        for loaded in loads {
+            let kernel = loaded.load.kernel();
+            if let Some(count) = loaded.trace.count() {
+                totals.add(counters, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
+            }
+        }
+    }
+
+    /// What was counted for a measurement, with a note the first time that something could not be; `None` where nothing was asked for.
+    pub(crate) fn counted(
+        &mut self,
+        totals: &CounterTotals,
+        unit: WorkUnit,
+        certain: Certain,
+    ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
+        let clock = self.clock();
+        let run_counters = self.counters.as_mut()?;
+        let counters = totals.counters(run_counters, &clock, unit, certain);
+        let note = run_counters.note(&counters);
+        Some((counters, note))
+    }
+}
+
+/// The counters that a thread of a burst switches: its own, and for one of them the machine's.
+type BurstCounters = (Arc<OpenCounters>, Option<Arc<OpenCounters>>);
+
+/// The jobs of a burst, those that measure before those that keep CPUs awake.
+fn burst_jobs(
+    chase: Option<(u32, Chase)>,
+    loads: Vec<(u32, Load)>,
+    awake: &IdSet,
+    mut counters: BTreeMap<u32, BurstCounters>,
+    schedule: Schedule<'static>,
+) -> Vec<(u32, Job<JobResult>)> {
+    let mut jobs: Vec<(u32, Job<JobResult>)> = Vec::with_capacity(loads.len() + awake.len() + 1);
+    // A chase that touches begins late, and so ends after the schedule.
+    let (flag, ended) = EndFlag::new();
+    let late = chase.as_ref().is_some_and(|(_, chase)| chase.touches());
+    if let Some((cpu, chase)) = chase {
+        let counters = counters.remove(&cpu);
+        jobs.push((
+            cpu,
+            Box::new(move || {
+                let _flag = flag;
+                let (trace, chase) = chase.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                JobResult::Chased(Box::new((trace, chase)))
+            }),
+        ));
+    }
+    for (cpu, load) in loads {
+        let counters = counters.remove(&cpu);
+        jobs.push((
+            cpu,
+            Box::new(move || {
+                let (trace, load) = load.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
+            }),
+        ));
+    }
+    for cpu in awake.iter() {
+        let ended = late.then(|| ended.clone());
+        jobs.push((
+            cpu,
+            Box::new(move || {
+                keep_awake(&schedule);
+                ended.iter().for_each(|ended| keep_awake_until(ended));
+                JobResult::KeptAwake
+            }),
+        ));
+    }
+    jobs
+}
+
+fn switches(counters: Option<&BurstCounters>) -> Option<CounterSwitches<'_>> {
+    counters.map(|(own, system)| CounterSwitches { own, system: system.as_deref() })
+}
+
+fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
+    let mut result = BurstResult { chase: None, loads: Vec::new(), scheduler: SchedulerNoise::default(), coverage: None, steal: None };
+    let mut spans = Vec::new();
+    for Finished { value, scheduler } in finished {
+        match value {
+            JobResult::Chased(chased) => {
+                let (trace, chase) = *chased;
+                spans.push((trace.began(), trace.ended()));
+                result.chase = Some((trace, chase));
+            }
+            JobResult::Loaded(loaded) => {
+                spans.push((loaded.trace.began(), loaded.trace.ended()));
+                result.loads.push(*loaded);
+            }
+            // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.
+            JobResult::KeptAwake => continue,
+        }
+        result.scheduler.add(&scheduler);
+    }
+    result.coverage = coverage(&spans);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_kept_awake_for_a_thread_that_cannot_run_ends() {
+        let cpu = memgauge_os::cpu::current_cpu().unwrap();
+        let (flag, ended) = EndFlag::new();
+        let jobs: Vec<(u32, Job<()>)> = vec![(1_000_000, Box::new(move || drop(flag))), (cpu, Box::new(move || keep_awake_until(&ended)))];
+        let result = Workers::default().run(jobs, Duration::from_secs(20));
+        assert!(matches!(result, Err(WorkerError::Pin { cpu: 1_000_000, .. })), "and not a thread that did not finish");
+    }
+}

@@ -1,0 +1,76 @@
+//! Why something was not measured, as data; the words are here and nowhere else.
+
+use memgauge_core::pattern::LayoutError;
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_os::memory::MemoryError;
+
+/// Why a worker thread did not do its job.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum WorkerError {
+    #[error("cannot run on CPU {cpu} any more ({why}); it went offline or left this process's cpuset")]
+    Pin { cpu: u32, why: String },
+    #[error("cannot start a thread for CPU {cpu}: {why}")]
+    Start { cpu: u32, why: String },
+    #[error("the thread on CPU {cpu} did not finish in time; work of higher priority may starve the CPU")]
+    TimedOut { cpu: u32 },
+    #[error("the thread on CPU {cpu} ended unexpectedly")]
+    Lost { cpu: u32 },
+}
+
+/// Why a chain of pointers cannot be written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum ChainError {
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error("a pointer at byte {offset} does not fit in a line of {line}")]
+    PointerOutsideLine { offset: usize, line: Bytes },
+    #[error("a chase of {bytes} does not fit in its buffer of {buffer} bytes")]
+    DoesNotFit { bytes: Bytes, buffer: usize },
+    #[error("a chain of {bytes} is longer than the chain in memory")]
+    LongerThanWritten { bytes: Bytes },
+}
+
+/// Why a kernel has no room in its buffer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum LoadError {
+    #[error("a random window of {window} bytes has less than {min_lines} lines")]
+    WindowTooSmall { window: usize, min_lines: usize },
+    #[error("{bytes} bytes are less than the {step} that one step of {kernel} takes")]
+    BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
+}
+
+/// Why a cell has no value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CellError {
+    #[error("interrupted before it was measured")]
+    Interrupted,
+    #[error("{}", memgauge_core::conclusions::findings::LEFT_OUT)]
+    OutOfTime,
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    #[error("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run")]
+    CpusLost { cpus: IdSet },
+    #[error("memory node {nodes} went offline or left this process's cpuset during the run")]
+    NodesLost { nodes: IdSet },
+    #[error("{why}")]
+    StartSignal { why: String },
+    #[error("CPU {cpu} got no time in {bursts} bursts; the machine is overloaded")]
+    ChaseStarved { cpu: u32, bursts: u32 },
+    #[error("the chase on CPU {cpu} left no trace")]
+    ChaseLost { cpu: u32 },
+    #[error("CPUs {cpus} never ran at the same time")]
+    NeverTogether { cpus: IdSet },
+    #[error("this CPU runs none of the kernels planned for the mix {mix}")]
+    NoKernel { mix: Mix },
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    #[error("CPU {cpu}: {why}")]
+    Load { cpu: u32, why: LoadError },
+    #[error("CPU {cpu} has no buffer")]
+    NoBuffer { cpu: u32 },
+    #[error("no region of {bytes} could be taken on node {node}: {why}")]
+    NoRegion { bytes: Bytes, node: u32, why: String },
+}

@@ -1,0 +1,183 @@
+//! Which kernel is the fastest for a traffic: what trials depend on, and who wins.
+
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::plan::{BufferPlan, Loader, Traffic};
+use memgauge_core::result::Trial;
+use memgauge_core::stats;
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels::{self as kernels, Kernel};
+
+use crate::error::CellError;
+
+/// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
+const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
+
+/// A kernel, and how fast those that were tried were.
+pub(crate) type TrialResult = (&'static Kernel, Vec<Trial>);
+
+/// The kernels that won trials.
+#[derive(Clone)]
+pub(crate) struct ChosenKernels {
+    /// Each loader's.
+    pub(crate) kernels: Vec<&'static Kernel>,
+    /// What was tried for the first loader's traffic.
+    pub(crate) tried: Vec<Trial>,
+}
+
+impl ChosenKernels {
+    /// Names of the kernels, each once.
+    pub(crate) fn name(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for kernel in &self.kernels {
+            if !names.contains(&kernel.name) {
+                names.push(kernel.name);
+            }
+        }
+        names.join(" + ")
+    }
+}
+
+/// Where a buffer is and what backs it.
+#[derive(Debug, Clone, PartialEq)]
+struct BufferKind {
+    node: u32,
+    directory: Option<String>,
+    pages: PageRequest,
+    shared: bool,
+}
+
+impl BufferKind {
+    fn planned(plan: &BufferPlan) -> Self {
+        Self { node: plan.node, directory: plan.directory.clone(), pages: plan.pages, shared: plan.shared }
+    }
+}
+
+/// A loader's memory, as far as it may make another kernel the fastest: its buffer, and a second one with the percent of the accesses that
+/// go there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LoaderMemory {
+    buffer: BufferKind,
+    second: Option<(BufferKind, u32)>,
+}
+
+impl LoaderMemory {
+    pub(crate) fn planned(loader: &Loader) -> Self {
+        let second = loader.own.as_deref().and_then(|own| Some((own.second.as_ref()?, own.second_percent)));
+        Self { buffer: BufferKind::planned(&loader.buffer), second: second.map(|(plan, percent)| (BufferKind::planned(plan), percent)) }
+    }
+}
+
+/// What the outcome of a trial depends on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TrialKey {
+    pub(crate) traffic: Traffic,
+    pub(crate) cpus: IdSet,
+    /// Of all loaders.
+    pub(crate) bytes: Bytes,
+    pub(crate) memory: Vec<LoaderMemory>,
+}
+
+/// Trials that were made.
+#[derive(Default)]
+pub(crate) struct KernelTrials(Vec<(TrialKey, TrialResult)>);
+
+impl KernelTrials {
+    pub(crate) fn get(&self, key: &TrialKey) -> Option<TrialResult> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, result)| result.clone())
+    }
+
+    pub(crate) fn insert(&mut self, key: TrialKey, result: TrialResult) {
+        self.0.push((key, result));
+    }
+}
+
+/// Which kernels still take part in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Contest {
+    /// Kernels that fall far behind drop out.
+    DropSlow,
+    /// All kernels run in all rounds.
+    KeepAll,
+}
+
+impl Contest {
+    /// Which kernels are worth another round, given their rates in `rounds` of them. Disturbances only slow a kernel down, so the best of its
+    /// rates counts, and the margin shrinks with the number of rounds.
+    pub(crate) fn contenders(self, rates: &[Vec<f64>], rounds: usize) -> Vec<bool> {
+        if self == Self::KeepAll {
+            return vec![true; rates.len()];
+        }
+        let best: Vec<f64> = rates.iter().map(|r| r.iter().copied().fold(0.0, f64::max)).collect();
+        let highest = best.iter().copied().fold(0.0, f64::max);
+        let margin = MARGINS.get(rounds).copied().unwrap_or(0.0);
+        best.iter().map(|b| *b >= highest * (1.0 - margin)).collect()
+    }
+}
+
+/// The kernels of a traffic that this CPU runs.
+pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
+    traffic.kernels.iter().filter_map(|name| kernels::find(name)).filter(|k| k.supported()).collect()
+}
+
+/// The kernel with the highest median rate, and the rates of all; the first kernel where none was tried.
+pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult, CellError> {
+    let tried: Vec<Trial> = candidates
+        .iter()
+        .zip(rates)
+        .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
+        .collect();
+    let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
+    let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();
+    Ok((kernel.ok_or(CellError::NoKernel { mix })?, tried))
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::plan::OwnTraffic;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_depends_on_where_the_memory_is() {
+        let buffer = |node| BufferPlan {
+            bytes: Bytes::mib(1),
+            node,
+            pages: PageRequest::Auto,
+            touch: IdSet::one(node),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let loader = |buffer, own| Loader { cpu: 3, buffer, own };
+        let plain = LoaderMemory::planned(&loader(buffer(0), None));
+        assert_eq!(plain, LoaderMemory::planned(&Loader { cpu: 4, ..loader(buffer(0), None) }), "the key has the CPUs already");
+        let second = |node, second_percent| {
+            let own = OwnTraffic { traffic: Traffic::default(), delay: None, second: Some(buffer(node)), second_percent };
+            LoaderMemory::planned(&loader(buffer(0), Some(Box::new(own))))
+        };
+        let mut different = vec![
+            plain,
+            LoaderMemory::planned(&loader(buffer(1), None)),
+            LoaderMemory::planned(&loader(BufferPlan { pages: PageRequest::Base, ..buffer(0) }, None)),
+            LoaderMemory::planned(&loader(BufferPlan { directory: Some("/mnt/pmem".into()), ..buffer(0) }, None)),
+            second(0, 50),
+            second(1, 50),
+            second(1, 20),
+        ];
+        while let Some(one) = different.pop() {
+            assert!(!different.contains(&one), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn kernels_far_behind_are_not_tried_again() {
+        let contenders = |rates: &[Vec<f64>], rounds| Contest::DropSlow.contenders(rates, rounds);
+        let rates = [vec![10.0], vec![7.9], vec![8.1], vec![]];
+        assert_eq!(contenders(&rates, 0), [true; 4], "nothing is known before the first round");
+        assert_eq!(contenders(&rates, 1), [true, false, true, false]);
+        assert_eq!(contenders(&[vec![10.0, 6.0], vec![7.0, 9.4], vec![9.2, 9.2]], 2), [true, true, false], "the best of each counts");
+        assert_eq!(contenders(&[vec![], vec![]], 1), [true, true], "a round without any rate says nothing");
+        assert_eq!(Contest::KeepAll.contenders(&rates, 1), [true; 4]);
+    }
+}

@@ -1,0 +1,222 @@
+//! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use memgauge_core::conclusions::curve;
+use memgauge_core::counters::WorkUnit;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
+use memgauge_core::metrics;
+use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
+use memgauge_core::units::Bytes;
+use memgauge_os::memory::Buffer;
+
+use super::kernels::ChosenKernels;
+use super::loaders::LoaderGroup;
+use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
+use super::{rfo, trials};
+use crate::burst::chase::Chase;
+use crate::burst::counters::certain;
+use crate::error::CellError;
+use crate::memory::pages::combined_pages;
+use crate::recorder::NewResult;
+use crate::session::Session;
+
+/// Points are added while two neighbours are further apart than this share of the peak.
+const LARGEST_GAP: f64 = 0.08;
+
+/// A curve as the plan says it.
+pub(crate) struct Curve<'a> {
+    pub(crate) probe: &'a Probe,
+    pub(crate) loaders: &'a [Loader],
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) delays: &'a Delays,
+    /// Shares of the peak whose latency is looked for.
+    pub(crate) at_percent: &'a [u32],
+    pub(crate) order: ChaseOrder,
+    pub(crate) hops: Option<Hops>,
+    pub(crate) histogram: Option<u32>,
+}
+
+/// The delay that an adaptive curve needs next; `None` when it needs none, or needs one that was tried and left no point: its threads got
+/// no time in many times its budget, and would get none again.
+fn adaptive(points: &[CurvePoint], max_points: u32, tried: impl Fn(u32) -> bool) -> Option<u32> {
+    curve::next_delay(points, max_points, LARGEST_GAP).filter(|&delay| !tried(delay))
+}
+
+/// The delays of a curve: those of the plan or adaptive ones, and then those that find the latency at shares of the peak.
+struct NextDelay<'a> {
+    planned: std::vec::IntoIter<u32>,
+    max_adaptive: Option<u32>,
+    shares: Peekable<std::slice::Iter<'a, u32>>,
+    /// Delays tried for the first of `shares`.
+    tries: u32,
+}
+
+impl<'a> NextDelay<'a> {
+    fn new(curve: &Curve<'a>) -> Self {
+        let (planned, max_adaptive) = match curve.delays {
+            Delays::Cycles(list) => (list.clone(), None),
+            // `curve::next_delay` begins with the two ends itself.
+            Delays::Adaptive { points } => (Vec::new(), Some(*points)),
+        };
+        Self { planned: planned.into_iter(), max_adaptive, shares: curve.at_percent.iter().peekable(), tries: 0 }
+    }
+
+    fn next(&mut self, points: &[CurvePoint], tried: impl Fn(u32) -> bool) -> Option<u32> {
+        let planned = self.planned.next().or_else(|| adaptive(points, self.max_adaptive?, &tried));
+        planned.or_else(|| self.next_for_share(points, tried))
+    }
+
+    fn next_for_share(&mut self, points: &[CurvePoint], tried: impl Fn(u32) -> bool) -> Option<u32> {
+        while let Some(&&percent) = self.shares.peek() {
+            // A delay whose chase got no time left no point; it is not tried again.
+            if let Some(delay) = curve::next_for_share(points, percent, self.tries).filter(|delay| !tried(*delay)) {
+                self.tries += 1;
+                return Some(delay);
+            }
+            self.shares.next();
+            self.tries = 0;
+        }
+        None
+    }
+}
+
+/// What a curve's points have in common.
+struct Setup<'a> {
+    curve: &'a Curve<'a>,
+    group: LoaderGroup,
+    chosen: ChosenKernels,
+    buffer: Arc<Buffer>,
+}
+
+pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
+    let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
+    let chosen = trials::choose_kernels(session, &group)?;
+    rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
+    let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
+    let mut chase = Chase::new(session.ring(curve.probe, curve.probe.buffer.bytes, curve.order, &buffer, 0)?);
+    let setup = Setup { curve, group, chosen, buffer };
+    let mut delays = NextDelay::new(curve);
+    let mut points: Vec<CurvePoint> = Vec::new();
+    let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
+    while let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) {
+        if session.interrupted() {
+            record_summary(session, at, &points, curve.at_percent, &estimates);
+            return Err(CellError::Interrupted);
+        }
+        let estimated;
+        (estimated, chase) = measure_point(session, kind, at, &setup, delay, chase)?;
+        if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
+            points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
+        }
+        estimates.insert(delay, estimated);
+    }
+    record_summary(session, at, &points, curve.at_percent, &estimates);
+    Ok(())
+}
+
+fn record_summary(
+    session: &mut Session<'_>,
+    at: &Coordinates,
+    points: &[CurvePoint],
+    percents: &[u32],
+    estimates: &BTreeMap<u32, (Estimate, Estimate)>,
+) {
+    let estimate = |delay: u32| estimates.get(&delay).cloned();
+    let shares = percents.iter().map(|&percent| curve::at_share(points, percent, estimate)).collect();
+    let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
+    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), points, interval) });
+}
+
+/// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
+fn measure_point(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    setup: &Setup<'_>,
+    delay: u32,
+    chase: Chase,
+) -> Result<((Estimate, Estimate), Chase), CellError> {
+    let Setup { curve, group, chosen, .. } = setup;
+    let experiment = Experiment { probe: Some(curve.probe), loaders: Some(group), vary: Vary::Delay(delay) };
+    // Laying loads out may read all of their memory, from whichever CPU this thread is on.
+    let loads = group.loads(chosen, delay)?;
+    experiment.watch(session)?;
+    let series = experiment.series(Some(chase), loads, curve.histogram);
+    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, curve.probe)))?;
+    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: curve.probe.cpu })?;
+    let evidence = evidence(session, setup, &series);
+    let target = session.budget.stop.relative_half_width;
+    let latency = series.samples.estimate_with_drift(LATENCY, target);
+    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
+    record_point(session, kind, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    Ok(((latency, bandwidth), chase))
+}
+
+fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Evidence {
+    let Setup { curve, group, chosen, buffer } = setup;
+    let probe = curve.probe;
+    let mut evidence = series.load_evidence(session, group, chosen);
+    evidence.kernel = format!("chase beside {}", evidence.kernel);
+    evidence.threads += 1;
+    evidence.buffer = Bytes(evidence.buffer.0 + probe.buffer.bytes.0);
+    evidence.window = Some(chase_window(curve.order, probe));
+    evidence.stride = Some(probe.stride);
+    let loaders = group.buffers();
+    let loaders = loaders.iter().map(|(buffer, bytes)| (buffer.pages(), *bytes));
+    evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
+    evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
+    series.unwatch(session, &mut evidence);
+    evidence
+}
+
+fn record_point(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    setup: &Setup<'_>,
+    series: Series,
+    evidence: Evidence,
+    (latency, bandwidth): (&Estimate, &Estimate),
+) {
+    let (machine, line) = (session.context.machine, session.context.line().0 as f64);
+    let (rfo, in_memory) = (session.calibration.rfo(), setup.group.memory_sized(machine));
+    let both = bandwidth.value.zip(latency.value);
+    // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
+    let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
+    let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes, true);
+    let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
+    let result = NewResult::new(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
+    let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
+    session.record(kind, NewResult { distribution, counters, ..result });
+    let load_certain = setup.group.certain(machine, &setup.chosen);
+    let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
+    let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
+    let result = NewResult::new(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    session.record(kind, NewResult { counters, lines_in_flight, ..result });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adaptive_curve_ends_where_a_delay_gives_no_point() {
+        for starved in 0..6 {
+            let (mut points, mut tried) = (Vec::new(), Vec::new());
+            while let Some(delay_cycles) = adaptive(&points, 20, |delay| tried.contains(&delay)) {
+                assert!(!tried.contains(&delay_cycles) && tried.len() < 20, "{delay_cycles} after {tried:?}");
+                if tried.len() != starved {
+                    let bandwidth_gbs = 100.0 / (1.0 + f64::from(delay_cycles) / 50.0);
+                    points.push(CurvePoint { delay_cycles, bandwidth_gbs, latency_ns: 100.0 + bandwidth_gbs });
+                }
+                tried.push(delay_cycles);
+            }
+            assert_eq!(tried.len(), starved + 1, "{tried:?}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The samples of a cell, burst by burst: which bursts were disturbed, and which count.
+//!
+//! A disturbed burst is kept and counted. Its samples count as well unless enough undisturbed ones were measured, so that a busy machine has
+//! a number too, which says what it is.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::conclusions::trend;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
+use memgauge_core::result::Noise;
+use memgauge_core::stats;
+
+use crate::burst::runner::BurstResult;
+use crate::burst::workers::SchedulerNoise;
+
+/// What was seen of threads while they ran together, in one burst or in several.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Conditions {
+    pub(crate) scheduler: SchedulerNoise,
+    /// Time in which all threads ran over the longest one's; the least of several bursts.
+    pub(crate) coverage: Option<f64>,
+}
+
+impl Conditions {
+    /// Those of a burst.
+    pub(crate) const fn seen_in(burst: &BurstResult) -> Self {
+        Self { scheduler: burst.scheduler, coverage: burst.coverage }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduler.add(&other.scheduler);
+        self.coverage = match (self.coverage, other.coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// What disturbed a burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DisturbanceCause {
+    /// A thread was taken off its CPU.
+    Preempted,
+    /// A thread ran on another CPU.
+    Migrated,
+    /// The hypervisor gave a CPU to others.
+    Stolen,
+    /// The core's frequency was not that of most bursts.
+    Frequency,
+}
+
+/// A burst's conditions, and what disturbed it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BurstConditions {
+    conditions: Conditions,
+    cause: Option<DisturbanceCause>,
+    /// Frequency of a measuring core in GHz, right after the burst.
+    ghz: Option<f64>,
+}
+
+impl BurstConditions {
+    /// Of a burst, with the frequency of one of its cores right after it.
+    pub(crate) fn judge_burst(burst: &BurstResult, ghz: Option<f64>) -> Self {
+        let threads = burst.loads.len() + usize::from(burst.chase.is_some());
+        Self::judge(threads, Conditions::seen_in(burst), burst.steal, ghz)
+    }
+
+    /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
+    /// their cores right afterwards.
+    pub(crate) fn judge(threads: usize, conditions: Conditions, steal: Option<f64>, ghz: Option<f64>) -> Self {
+        let scheduler = &conditions.scheduler;
+        let preempted = match (scheduler.waited_share(), scheduler.switches) {
+            (Some(share), _) => share > MAX_WAITED,
+            (None, switches) => switches.is_some_and(|n| n > u64::from(NORMAL_SWITCHES) * threads as u64),
+        };
+        let found = [
+            (DisturbanceCause::Migrated, scheduler.migrations > 0),
+            (DisturbanceCause::Stolen, steal.is_some_and(|share| share > MAX_STEAL)),
+            (DisturbanceCause::Preempted, preempted),
+        ];
+        let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
+        Self { conditions, cause, ghz }
+    }
+
+    /// Of a burst that counts whatever disturbed it.
+    pub(crate) const fn accept(conditions: Conditions) -> Self {
+        Self { conditions, cause: None, ghz: None }
+    }
+
+    /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
+    pub(crate) const fn undisturbed(&self) -> bool {
+        self.cause.is_none()
+    }
+}
+
+/// How many bursts were disturbed, by what, and whether they count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Disturbances {
+    pub(crate) bursts: u32,
+    pub(crate) by_cause: BTreeMap<DisturbanceCause, u32>,
+    /// Bursts beyond the minimum because others were disturbed.
+    pub(crate) repeated: u32,
+    /// Disturbed bursts do not count.
+    pub(crate) left_out: bool,
+}
+
+impl Disturbances {
+    /// Writes the counts into a cell's evidence.
+    pub(crate) fn write_to(&self, noise: &mut Noise) {
+        let disturbed = self.by_cause.values().sum();
+        noise.bursts = Some(self.bursts);
+        noise.bursts_disturbed = Some(disturbed);
+        noise.bursts_repeated = Some(self.repeated);
+        noise.bursts_left_out = Some(if self.left_out { disturbed } else { 0 });
+        noise.bursts_reason = (disturbed > 0).then(|| self.reason());
+    }
+
+    // schema 2 replaces this
+    fn reason(&self) -> String {
+        let words = |cause: &DisturbanceCause| match cause {
+            DisturbanceCause::Preempted => "a thread was taken off its CPU",
+            DisturbanceCause::Migrated => "a thread ran on another CPU",
+            DisturbanceCause::Stolen => "the hypervisor gave a CPU to others",
+            DisturbanceCause::Frequency => "the core's frequency was another",
+        };
+        let causes: Vec<String> = self.by_cause.iter().map(|(cause, n)| format!("in {n} {}", words(cause))).collect();
+        let consequence = if self.left_out { "they do not count" } else { "they count, because too few others were left" };
+        format!("{}; {consequence}", causes.join(", "))
+    }
+}
+
+struct Burst {
+    allocation: u32,
+    /// Samples of each quantity.
+    samples: Vec<Vec<f64>>,
+    conditions: BurstConditions,
+}
+
+/// What may shift samples together, so that they are one group in the estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GroupBy {
+    Burst,
+    Allocation,
+}
+
+/// The samples of a cell by burst.
+pub(crate) struct BurstSamples {
+    bursts: Vec<Burst>,
+    /// How many undisturbed bursts are wanted.
+    min_bursts: usize,
+    group_by: GroupBy,
+}
+
+impl BurstSamples {
+    pub(crate) const fn new(group_by: GroupBy, min_bursts: u32) -> Self {
+        Self { bursts: Vec::new(), min_bursts: min_bursts as usize, group_by }
+    }
+
+    /// Adds a burst of an allocation with its samples, quantity by quantity.
+    pub(crate) fn add(&mut self, allocation: u32, samples: Vec<Vec<f64>>, conditions: BurstConditions) {
+        self.bursts.push(Burst { allocation, samples, conditions });
+    }
+
+    /// Whether any burst left samples of each quantity.
+    pub(crate) fn any_samples(&self) -> bool {
+        self.bursts.iter().any(has_samples)
+    }
+
+    /// Whether the last burst was disturbed.
+    pub(crate) fn last_disturbed(&self) -> bool {
+        self.causes().last().is_some_and(Option::is_some)
+    }
+
+    /// Whether there are enough undisturbed bursts, or so many disturbed ones that it is no use to wait for others.
+    pub(crate) fn enough_undisturbed(&self) -> bool {
+        self.undisturbed() >= self.min_bursts || self.bursts.len() >= 2 * self.min_bursts
+    }
+
+    /// What disturbed each burst. The median of all frequencies shows which of them differ.
+    fn causes(&self) -> Vec<Option<DisturbanceCause>> {
+        let usual = stats::median(&self.bursts.iter().filter_map(|b| b.conditions.ghz).collect::<Vec<_>>());
+        let differs = |ghz: Option<f64>| ghz.zip(usual).is_some_and(|(ghz, usual)| (ghz - usual).abs() > MAX_FREQUENCY_CHANGE * usual);
+        let cause = |b: &BurstConditions| b.cause.or_else(|| differs(b.ghz).then_some(DisturbanceCause::Frequency));
+        self.bursts.iter().map(|b| cause(&b.conditions)).collect()
+    }
+
+    /// Undisturbed bursts that left samples.
+    fn undisturbed(&self) -> usize {
+        self.bursts.iter().zip(self.causes()).filter(|(burst, cause)| cause.is_none() && has_samples(burst)).count()
+    }
+
+    /// Whether disturbed bursts are left out.
+    fn leaves_out(&self) -> bool {
+        let undisturbed = self.undisturbed();
+        undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) && undisturbed < self.bursts.len()
+    }
+
+    /// The bursts that count.
+    fn counting(&self) -> impl Iterator<Item = &Burst> {
+        let leave_out = self.leaves_out();
+        self.bursts.iter().zip(self.causes()).filter(move |(_, cause)| !leave_out || cause.is_none()).map(|(burst, _)| burst)
+    }
+
+    /// Samples of a quantity that count, in groups of what may shift them together, in the order of time.
+    pub(crate) fn groups(&self, quantity: usize) -> Vec<Vec<f64>> {
+        let mut groups: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (index, burst) in self.counting().enumerate() {
+            let group = if self.group_by == GroupBy::Allocation { burst.allocation as usize } else { index };
+            groups.entry(group).or_default().extend(burst.samples.get(quantity).into_iter().flatten());
+        }
+        groups.into_values().collect()
+    }
+
+    /// Whether the interval of every quantity is narrow enough.
+    pub(crate) fn converged(&self, relative_half_width: f64) -> bool {
+        let quantities = self.bursts.first().map_or(0, |b| b.samples.len());
+        quantities > 0 && (0..quantities).all(|q| stats::converged(&self.groups(q), relative_half_width))
+    }
+
+    /// A quantity's estimate.
+    pub(crate) fn estimate(&self, quantity: usize, relative_half_width: f64) -> Estimate {
+        stats::estimate(&self.groups(quantity), relative_half_width)
+    }
+
+    /// A quantity's estimate with its drift.
+    pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {
+        Estimate { drift: trend::drift(&self.groups(quantity)), ..self.estimate(quantity, relative_half_width) }
+    }
+
+    /// The conditions of the bursts that count.
+    pub(crate) fn conditions(&self) -> Conditions {
+        let mut all = Conditions::default();
+        self.counting().for_each(|burst| all.add(&burst.conditions.conditions));
+        all
+    }
+
+    /// How many bursts were disturbed, and what became of them.
+    pub(crate) fn disturbances(&self) -> Disturbances {
+        let mut by_cause = BTreeMap::new();
+        for cause in self.causes().into_iter().flatten() {
+            *by_cause.entry(cause).or_insert(0) += 1;
+        }
+        let (bursts, disturbed) = (self.bursts.len() as u32, by_cause.values().sum::<u32>());
+        let repeated = disturbed.min(bursts.saturating_sub(self.min_bursts as u32));
+        Disturbances { bursts, by_cause, repeated, left_out: self.leaves_out() }
+    }
+}
+
+fn has_samples(burst: &Burst) -> bool {
+    !burst.samples.is_empty() && burst.samples.iter().all(|s| !s.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calm() -> BurstConditions {
+        BurstConditions { ghz: Some(4.0), ..BurstConditions::default() }
+    }
+
+    fn disturbed(cause: DisturbanceCause) -> BurstConditions {
+        BurstConditions { cause: Some(cause), ..calm() }
+    }
+
+    fn noise_of(samples: &BurstSamples) -> Noise {
+        let mut noise = Noise::default();
+        samples.disturbances().write_to(&mut noise);
+        noise
+    }
+
+    #[test]
+    fn undisturbed_bursts_all_count() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..6).for_each(|_| samples.add(0, vec![vec![100.0; 12]], calm()));
+        let noise = noise_of(&samples);
+        assert_eq!(
+            (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
+            (Some(6), Some(0), Some(0), Some(0))
+        );
+        assert_eq!((noise.bursts_reason, samples.enough_undisturbed(), samples.groups(0).len()), (None, true, 6));
+    }
+
+    #[test]
+    fn a_disturbed_burst_is_repeated_and_stays_in_the_count() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..5).for_each(|_| samples.add(0, vec![vec![100.0; 12]], calm()));
+        samples.add(0, vec![vec![300.0; 12]], disturbed(DisturbanceCause::Preempted));
+        assert!(samples.last_disturbed() && !samples.enough_undisturbed(), "one more is wanted");
+        samples.add(0, vec![vec![100.0; 12]], calm());
+        assert!(samples.enough_undisturbed());
+        let noise = noise_of(&samples);
+        assert_eq!(
+            (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
+            (Some(7), Some(1), Some(1), Some(1))
+        );
+        assert_eq!(noise.bursts_reason.as_deref(), Some("in 1 a thread was taken off its CPU; they do not count"));
+        assert_eq!(samples.estimate_with_drift(0, 0.01).max, Some(100.0));
+    }
+
+    #[test]
+    fn where_too_few_are_undisturbed_all_count() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        for i in 0..12 {
+            let conditions = if i % 6 == 0 { calm() } else { disturbed(DisturbanceCause::Stolen) };
+            samples.add(0, vec![vec![100.0 + f64::from(i)]], conditions);
+        }
+        assert!(samples.enough_undisturbed(), "waiting for undisturbed ones is in vain");
+        let noise = noise_of(&samples);
+        assert_eq!((noise.bursts_disturbed, noise.bursts_left_out, samples.groups(0).len()), (Some(10), Some(0), 12));
+        assert!(noise.bursts_reason.is_some_and(|why| why.ends_with("they count, because too few others were left")));
+    }
+
+    #[test]
+    fn another_frequency_than_most_bursts_had_disturbs() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 4);
+        for ghz in [4.0, 4.01, 3.5, 3.99, 4.0] {
+            samples.add(0, vec![vec![ghz]], BurstConditions { ghz: Some(ghz), ..calm() });
+        }
+        assert_eq!(samples.groups(0), [[4.0], [4.01], [3.99], [4.0]]);
+        assert!(noise_of(&samples).bursts_reason.is_some_and(|why| why.starts_with("in 1 the core's frequency was another")));
+    }
+
+    #[test]
+    fn bursts_of_an_allocation_are_one_group() {
+        let mut samples = BurstSamples::new(GroupBy::Allocation, 3);
+        samples.add(0, vec![vec![1.0]], calm());
+        samples.add(1, vec![vec![9.0]], disturbed(DisturbanceCause::Migrated));
+        samples.add(1, vec![vec![2.0]], calm());
+        samples.add(2, vec![vec![3.0]], calm());
+        assert_eq!(samples.groups(0), [[1.0], [2.0], [3.0]]);
+        samples.add(2, vec![vec![4.0]], calm());
+        assert_eq!(samples.groups(0), [vec![1.0], vec![2.0], vec![3.0, 4.0]]);
+    }
+
+    #[test]
+    fn bursts_without_samples_are_not_enough() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..6).for_each(|_| samples.add(0, vec![vec![], vec![1.0]], calm()));
+        assert!(!samples.any_samples() && !samples.enough_undisturbed());
+    }
+}

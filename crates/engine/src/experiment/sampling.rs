@@ -1,0 +1,343 @@
+//! An experiment and how it is sampled: its bursts, and what they leave.
+
+use std::time::{Duration, Instant};
+
+use memgauge_core::distribution::Recorder;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
+use memgauge_core::plan::Probe;
+use memgauge_core::protocol::{MIN_BURSTS, MIN_SWEEP_BURSTS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS};
+use memgauge_core::result::Evidence;
+use memgauge_core::stats;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels::CHASE_UNROLL;
+use memgauge_os::clock::Clock;
+
+use super::kernels::ChosenKernels;
+use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
+use super::sampler::{HopCount, Sampler, StopAfter, measure_until_sure};
+use super::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::burst::chase::Chase;
+use crate::burst::counters::CounterTotals;
+use crate::burst::load::Load;
+use crate::burst::runner::BurstShape;
+use crate::burst::windows::Trace;
+use crate::error::CellError;
+use crate::session::Session;
+
+/// A window that took so many times its length was cut: threads read the clock 50 times in one.
+const CUT_WINDOW: f64 = 1.2;
+
+/// An experiment: at most one latency probe, any number of loaders, and what varies.
+pub(crate) struct Experiment<'a> {
+    pub(crate) probe: Option<&'a Probe>,
+    pub(crate) loaders: Option<&'a LoaderGroup>,
+    pub(crate) vary: Vary,
+}
+
+/// What varies from point to point, or from round to round of one point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vary {
+    /// Nothing.
+    Nothing,
+    /// The loaders' injection delay in core cycles.
+    Delay(u32),
+    /// The bytes that are used again and again.
+    WorkingSet(Bytes),
+    /// The allocation, a fresh one each round and at least so many, with the chase in this order.
+    Allocation { min: u32, order: ChaseOrder },
+}
+
+impl Vary {
+    /// Where a point stands in the table of the cell at `at`.
+    pub(crate) fn coordinates(self, at: &Coordinates) -> Coordinates {
+        let at = at.clone();
+        match self {
+            Self::Nothing => at,
+            Self::Delay(cycles) => Coordinates { delay_cycles: Some(cycles), ..at },
+            Self::WorkingSet(bytes) => Coordinates { working_set: Some(bytes), ..at },
+            Self::Allocation { order, .. } => Coordinates { order: Some(order), ..at },
+        }
+    }
+
+    /// No sample of its own yet.
+    fn samples(self) -> BurstSamples {
+        match self {
+            Self::Nothing | Self::Delay(_) => BurstSamples::new(GroupBy::Burst, MIN_BURSTS),
+            Self::WorkingSet(_) => BurstSamples::new(GroupBy::Burst, MIN_SWEEP_BURSTS),
+            Self::Allocation { min, .. } => BurstSamples::new(GroupBy::Allocation, min),
+        }
+    }
+
+    /// When there are enough rounds.
+    pub(crate) const fn stop_after(self) -> StopAfter {
+        match self {
+            Self::Nothing | Self::Delay(_) => StopAfter { min_rounds: MIN_BURSTS, budget: None, want_undisturbed: true },
+            Self::WorkingSet(_) => StopAfter { min_rounds: MIN_SWEEP_BURSTS, budget: None, want_undisturbed: false },
+            // Disturbed bursts are repeated at once, in the same memory.
+            Self::Allocation { min, .. } => StopAfter { min_rounds: min, budget: None, want_undisturbed: false },
+        }
+    }
+
+    /// The bursts. `kinds` counts the bursts of a round that share a fixed time: one, and one more where batches of hops are timed.
+    pub(crate) fn shape(self, session: &Session<'_>, kinds: u32) -> BurstShape {
+        match self {
+            Self::Nothing | Self::Delay(_) => BurstShape::cell(session.budget.windows(MIN_BURSTS * kinds)),
+            Self::Allocation { min, .. } => BurstShape::cell(session.budget.windows(min * kinds)),
+            Self::WorkingSet(_) => {
+                let windows = match () {
+                    () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
+                    () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
+                    () => SWEEP_WINDOWS,
+                };
+                BurstShape { windows, window: SWEEP_WINDOW }
+            }
+        }
+    }
+}
+
+impl Experiment<'_> {
+    /// The CPUs that work.
+    pub(crate) fn cpus(&self) -> IdSet {
+        let loaders = self.loaders.map(LoaderGroup::cpus).unwrap_or_default();
+        self.probe.map_or_else(|| loaders.clone(), |probe| loaders.union(&IdSet::one(probe.cpu)))
+    }
+
+    /// The CPU whose frequency is watched: the probe's, or the first loader's.
+    pub(crate) fn watched_cpu(&self) -> u32 {
+        self.probe.map_or_else(|| self.loaders.map_or(0, LoaderGroup::first_cpu), |probe| probe.cpu)
+    }
+
+    /// Begins to watch the machine around the experiment.
+    pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result<(), CellError> {
+        session.watch(self.watched_cpu(), &self.cpus())
+    }
+
+    /// Nothing was sampled yet. `batch_hops` asks for the distribution of batches of so many hops.
+    pub(crate) fn series(&self, chase: Option<Chase>, loads: Vec<(u32, Load)>, batch_hops: Option<u32>) -> Series {
+        Series {
+            cpu: self.watched_cpu(),
+            chase,
+            loads,
+            vary: self.vary,
+            samples: self.vary.samples(),
+            load_totals: LoadTotals::default(),
+            chase_counters: CounterTotals::default(),
+            histogram: batch_hops.and_then(Recorder::new),
+            histogram_conditions: Conditions::default(),
+            hops: 0,
+        }
+    }
+
+    /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
+    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series, CellError> {
+        let shape = self.vary.shape(session, series.kinds());
+        let mut point = PointSampler { series, shape, hops };
+        measure_until_sure(session, self.vary.stop_after(), &mut point)?;
+        Ok(point.series)
+    }
+}
+
+/// What runs together in bursts, and what these have left so far.
+pub(crate) struct Series {
+    /// The chase's CPU, or the first loader's.
+    pub(crate) cpu: u32,
+    pub(crate) chase: Option<Chase>,
+    loads: Vec<(u32, Load)>,
+    pub(crate) vary: Vary,
+    pub(crate) samples: BurstSamples,
+    pub(crate) load_totals: LoadTotals,
+    /// What the hardware counters of the chase showed.
+    pub(crate) chase_counters: CounterTotals,
+    pub(crate) histogram: Option<Recorder>,
+    /// Of the bursts whose batches are in the histogram.
+    pub(crate) histogram_conditions: Conditions,
+    /// Hops of the chase in all bursts.
+    hops: u64,
+}
+
+/// Quantities of a burst with a chase and loaders, in the order of their samples. A burst with one of the two has only that one's.
+pub(crate) const LATENCY: usize = 0;
+pub(crate) const BANDWIDTH: usize = 1;
+
+impl Series {
+    /// Kinds of bursts in a round.
+    pub(crate) fn kinds(&self) -> u32 {
+        1 + u32::from(self.histogram.is_some())
+    }
+
+    fn take_chase(&mut self) -> Option<(u32, Chase)> {
+        self.chase.take().map(|chase| (self.cpu, chase))
+    }
+
+    /// Runs a burst and takes its samples, for this allocation.
+    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result<(), CellError> {
+        let with_chase = self.chase.is_some();
+        let chase = self.take_chase();
+        let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
+        let short = matches!(self.vary, Vary::WorkingSet(_));
+        let conditions = match short {
+            true => BurstConditions::accept(Conditions::seen_in(&burst)),
+            false => BurstConditions::judge_burst(&burst, session.runner.ghz(self.cpu)),
+        };
+        self.load_totals.add(&burst);
+        session.runner.add_load_counts(&mut self.load_totals.counters, &burst.loads);
+        let clock = session.clock();
+        let mut samples = Vec::with_capacity(2);
+        if !burst.loads.is_empty() {
+            samples.push(window_gbs(&burst, |t| clock.ns(t), shape));
+        }
+        self.loads = burst.take_loads();
+        if with_chase {
+            let Some((trace, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+            session.runner.add_chase_counts(&mut self.chase_counters, self.cpu, &trace);
+            self.chase = Some(chase);
+            self.hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
+            let ns = if short { uncut_hop_ns(&trace, &clock, shape) } else { hop_ns(&trace, &clock, shape) };
+            // The chase's own lines are part of the bandwidth. A chase that got no time in a burst leaves no bandwidth either, rather than one
+            // without its share.
+            let (line, hop) = (session.context.line().0 as f64, stats::median(&ns));
+            for gbs in &mut samples {
+                *gbs = hop.map_or(Vec::new(), |hop| gbs.iter().map(|gbs| gbs + line / hop).collect());
+            }
+            samples.insert(LATENCY, ns);
+        }
+        self.samples.add(allocation, samples, conditions);
+        Ok(())
+    }
+
+    /// Runs a burst whose batches of hops go into the histogram, where there is one.
+    pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result<(), CellError> {
+        let Some((mut histogram, chase)) = self.histogram.take().zip(self.chase.take()) else { return Ok(()) };
+        let chase = chase.timing(histogram.batch_hops());
+        let mut burst = session.run_burst(Some((self.cpu, chase)), std::mem::take(&mut self.loads), shape)?;
+        self.loads = burst.take_loads();
+        self.histogram_conditions.add(&Conditions::seen_in(&burst));
+        let Some((_, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+        let (chase, batches) = chase.into_parts();
+        if let Some(batches) = batches {
+            let (ticks, overhead) = batches.ticks();
+            histogram.add(ticks, overhead, session.clock().ns(1));
+        }
+        (self.chase, self.histogram) = (Some(chase), Some(histogram));
+        Ok(())
+    }
+
+    /// Makes exactly so many hops: one sample.
+    pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result<(), CellError> {
+        let Some(chase) = self.chase.take() else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
+        let scheduler = &mut self.histogram_conditions.scheduler;
+        let (ns, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
+        session.progress.report();
+        self.chase = Some(chase);
+        self.samples.add(allocation, vec![ns.into_iter().collect()], BurstConditions::default());
+        Ok(())
+    }
+
+    /// What loaders' results have in common, with what is known of their memory.
+    pub(crate) fn load_evidence(&self, session: &Session<'_>, group: &LoaderGroup, chosen: &ChosenKernels) -> Evidence {
+        let clock = session.clock();
+        let memory = group.memory();
+        let evidence = self.load_totals.evidence(group, chosen, |t| clock.ns(t));
+        Evidence { pages: memory.pages, placement: memory.placement, file: memory.file, ..evidence }
+    }
+
+    /// Ends watching, and adds to the evidence what disturbed the bursts.
+    pub(crate) fn unwatch(&self, session: &mut Session<'_>, evidence: &mut Evidence) {
+        let mut conditions = self.samples.conditions();
+        conditions.add(&self.histogram_conditions);
+        evidence.coverage = conditions.coverage;
+        evidence.noise = session.unwatch(&conditions.scheduler);
+        self.samples.disturbances().write_to(&mut evidence.noise);
+    }
+}
+
+/// A point at which nothing changes from burst to burst.
+struct PointSampler {
+    series: Series,
+    shape: BurstShape,
+    /// Hops that the chase makes, where that was asked for.
+    hops: Option<u64>,
+}
+
+impl Sampler for PointSampler {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+        let started = Instant::now();
+        let bursts = self.series.kinds();
+        self.series.sample_burst(session, self.shape, 0)?;
+        self.series.sample_batches(session, self.shape)?;
+        // The budget of a short burst is time that passed, with what surrounds its windows.
+        let short = matches!(self.series.vary, Vary::WorkingSet(_));
+        Ok(if short { started.elapsed() } else { self.shape.counted() * bursts })
+    }
+
+    fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
+        std::iter::once(&self.series.samples)
+    }
+
+    fn hops(&self) -> HopCount {
+        match (self.hops, self.series.hops) {
+            (None, _) => HopCount::Unlimited,
+            (Some(wanted), made) if made >= wanted => HopCount::All,
+            (_, 0) => HopCount::None,
+            _ => HopCount::Some,
+        }
+    }
+}
+
+/// Nanoseconds per hop in each counted window of a chase's trace; of the whole burst where a CPU shared with others left no window.
+pub(crate) fn hop_ns(trace: &Trace, clock: &Clock, shape: BurstShape) -> Vec<f64> {
+    let samples: Vec<f64> =
+        shape.counted_windows().filter_map(|i| trace.window(i)).filter_map(|(t, units)| ns_per_hop(clock, t, units)).collect();
+    if !samples.is_empty() {
+        return samples;
+    }
+    trace.whole().and_then(|(ticks, units)| ns_per_hop(clock, ticks, units)).into_iter().collect()
+}
+
+/// The same for windows that took no longer than a window: a thread that is taken off its CPU comes late to its next reading of the clock.
+/// Of a burst in which every window was cut so, all of them.
+fn uncut_hop_ns(trace: &Trace, clock: &Clock, shape: BurstShape) -> Vec<f64> {
+    let longest = CUT_WINDOW * shape.window.as_nanos() as f64;
+    let uncut = shape.counted_windows().filter_map(|i| trace.window(i)).filter(|(ticks, _)| clock.ns(*ticks) <= longest);
+    let samples: Vec<f64> = uncut.filter_map(|(ticks, units)| ns_per_hop(clock, ticks, units)).collect();
+    if samples.is_empty() { hop_ns(trace, clock, shape) } else { samples }
+}
+
+fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
+    (units > 0).then(|| clock.ns(ticks) / (units * CHASE_UNROLL as u64) as f64)
+}
+
+/// Bytes that a chase is random in: in any other order than window-local, all of its buffer.
+pub(crate) fn chase_window(order: ChaseOrder, probe: &Probe) -> Bytes {
+    if order == ChaseOrder::WindowLocal { probe.window } else { probe.buffer.bytes }
+}
+
+/// How many hops are asked for of a chase over this probe's buffer.
+pub(crate) fn hop_count(hops: Hops, probe: &Probe) -> u64 {
+    match hops {
+        Hops::Count(hops) => hops,
+        Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_in_which_the_thread_was_gone_does_not_count() {
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let shape = BurstShape { windows: 3, window: SWEEP_WINDOW };
+        let window = clock.to_ticks(SWEEP_WINDOW);
+        let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
+        let trace = |late: u64| Trace::from_marks(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
+        let expected = clock.ns(window) / (100.0 * CHASE_UNROLL as f64);
+        for (late, count) in [(window, 3), (window * 5, 2)] {
+            let ns = uncut_hop_ns(&trace(late), &clock, shape);
+            assert_eq!(ns.len(), count);
+            assert!(ns.iter().all(|ns| (ns / expected - 1.0).abs() < 1e-6), "{ns:?} of {expected}");
+        }
+        let cut = Trace::from_marks((0..5).map(|i| Some((3 * i * window, 100 * i))).collect());
+        assert_eq!(uncut_hop_ns(&cut, &clock, shape).len(), 3, "what there is, where every window was cut");
+    }
+}

@@ -1,0 +1,275 @@
+//! Sweeps over working sets. Each CPU has one buffer, touched once, of which every working set is a prefix. Chains of large working sets
+//! share their windows and differ only in the order of these.
+
+use std::sync::Arc;
+
+use memgauge_core::conclusions::{levels, limit};
+use memgauge_core::counters::{Certain, WorkUnit};
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Metric};
+use memgauge_core::pattern::ChaseLayout;
+use memgauge_core::plan::{BandwidthSweep, LatencySweep};
+use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
+use memgauge_core::result::{Evidence, Noise};
+use memgauge_core::units::Bytes;
+use memgauge_kernels::Kernel;
+use memgauge_os::memory::Buffer;
+
+use super::kernels::{ChosenKernels, Contest, candidates};
+use super::loaders::{GroupMemory, LoaderGroup};
+use super::samples::Conditions;
+use super::sampling::{Experiment, Series, Vary, chase_window};
+use super::trials;
+use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
+use crate::burst::chase::Chase;
+use crate::burst::counters::{CounterTotals, certain};
+use crate::burst::runner::BurstShape;
+use crate::error::CellError;
+use crate::recorder::NewResult;
+use crate::session::Session;
+
+/// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
+/// before.
+const MAX_TOUCHED: u64 = 1 << 20;
+/// Working sets from here on share the windows of the largest one. Smaller ones are written anew in a millisecond, with windows that divide
+/// them evenly.
+const SHARED_FROM: Bytes = Bytes::mib(8);
+/// A kernel takes part where its whole steps fill at least this share of the working set.
+const FILLED: f64 = 0.95;
+
+/// A point that was measured.
+struct Point {
+    vary: Vary,
+    estimate: Estimate,
+    evidence: Evidence,
+    conditions: Conditions,
+    counters: CounterTotals,
+    certain: Certain,
+}
+
+/// Latency over the working set.
+pub(crate) fn measure_latency(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    sweep: &LatencySweep,
+) -> Result<(), CellError> {
+    let probe = &sweep.probe;
+    let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
+    experiment(Vary::Nothing).watch(session)?;
+    let buffer = session.allocate(&probe.buffer)?;
+    let mut exits = None;
+    let points = measure_sizes(session, &sweep.sizes, |session, size| {
+        let range = sweep.range(size, session.context.line());
+        let chain = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
+        let mut chase = Chase::new(chain.ring);
+        if chain.layout.slots() as u64 <= MAX_TOUCHED {
+            chase = chase.touching(chain.layout);
+        }
+        let experiment = experiment(Vary::WorkingSet(size));
+        let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
+        let evidence = Evidence {
+            threads: 1,
+            kernel: "chase".into(),
+            buffer: range,
+            window: Some(chain.window),
+            stride: Some(probe.stride),
+            allocations: 1,
+            ..Default::default()
+        };
+        let certain = certain(session.context.machine, probe.cpu, size, true);
+        let counters = series.chase_counters.clone();
+        Ok(point(session, &series, evidence, counters, certain))
+    })?;
+    let noise = unwatch(session, &points);
+    let memory = GroupMemory { pages: buffer.pages().clone(), placement: buffer.placement_now(), file: buffer.file().cloned() };
+    record(session, kind, at, Metric::Latency, points, &noise, &memory)
+}
+
+/// Bandwidth over the working set.
+pub(crate) fn measure_bandwidth(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    sweep: &BandwidthSweep,
+) -> Result<(), CellError> {
+    let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
+    let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
+    experiment(Vary::Nothing).watch(session)?;
+    let mut kernels = LevelKernels::new(session, at, &group, sweep);
+    let points = measure_sizes(session, &sweep.sizes, |session, size| {
+        let chosen = kernels.at(session, size)?;
+        let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
+        let experiment = experiment(Vary::WorkingSet(size));
+        let series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
+        let (clock, machine) = (session.clock(), session.context.machine);
+        let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
+        evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
+        let counters = series.load_totals.counters.clone();
+        let certain = group.certain_over(machine, &chosen, |_| size);
+        let mut point = point(session, &series, evidence, counters, certain);
+        let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
+        point.evidence.coverage = point.conditions.coverage;
+        point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
+        Ok(point)
+    })?;
+    let noise = unwatch(session, &points);
+    record(session, kind, at, Metric::Bandwidth, points, &noise, &group.memory())
+}
+
+/// Measures size after size until the run is interrupted.
+fn measure_sizes(
+    session: &mut Session<'_>,
+    sizes: &[Bytes],
+    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point, CellError>,
+) -> Result<Vec<Point>, CellError> {
+    let mut points = Vec::with_capacity(sizes.len());
+    for (i, &size) in sizes.iter().enumerate() {
+        if session.interrupted() {
+            session.recorder.cut_short = true;
+            break;
+        }
+        session.progress.within_cell(i as f64 / sizes.len() as f64);
+        points.push(measure(session, size)?);
+    }
+    Ok(points)
+}
+
+fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: Certain) -> Point {
+    let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
+    Point { vary: series.vary, estimate, evidence, conditions: series.samples.conditions(), counters, certain }
+}
+
+/// Ends watching the sweep.
+fn unwatch(session: &mut Session<'_>, points: &[Point]) -> Noise {
+    let mut all = Conditions::default();
+    points.iter().for_each(|p| all.add(&p.conditions));
+    session.unwatch(&all.scheduler)
+}
+
+/// Records the points, each with what the scheduler did to its threads, and with what was seen of the machine over the whole sweep.
+fn record(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    metric: Metric,
+    points: Vec<Point>,
+    noise: &Noise,
+    memory: &GroupMemory,
+) -> Result<(), CellError> {
+    if points.is_empty() {
+        return Err(CellError::Interrupted);
+    }
+    let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
+    for Point { vary, estimate, evidence, conditions, counters, certain } in points {
+        let GroupMemory { pages, placement, file } = memory.clone();
+        let noise = conditions.scheduler.replace_in(noise);
+        let evidence = Evidence { pages, placement, file, noise, ..evidence };
+        let counters = session.counted(&counters, unit, certain);
+        session.record(kind, NewResult { counters, ..NewResult::new(vary.coordinates(at), metric, estimate, evidence) });
+    }
+    Ok(())
+}
+
+/// A chain over the first bytes of a buffer.
+struct PrefixChain {
+    ring: Ring,
+    layout: ChaseLayout,
+    /// The window that it is random in.
+    window: Bytes,
+}
+
+/// Writes a chain over the first `size` bytes of `buffer`.
+fn prefix_chain(
+    session: &Session<'_>,
+    sweep: &LatencySweep,
+    size: Bytes,
+    buffer: &Arc<Buffer>,
+    exits: &mut Option<WindowExits>,
+) -> Result<PrefixChain, CellError> {
+    let probe = &sweep.probe;
+    let touch = &probe.buffer.touch;
+    let spec = |bytes, window| ChainSpec {
+        bytes,
+        window,
+        stride: probe.stride,
+        line: session.context.line(),
+        order: sweep.order,
+        seed: session.plan.seed,
+        even: true,
+        offset_in_line: 0,
+    };
+    if sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0 {
+        let exits = match exits {
+            Some(exits) => exits,
+            None => exits.insert(chain::write_with_exits(buffer, &spec(probe.buffer.bytes, probe.window), touch)?),
+        };
+        let spec = spec(size, probe.window);
+        let ring = chain::relink(buffer, &spec, exits)?;
+        return Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window: probe.window });
+    }
+    // Windows of equal size, so that none of the working set is left over.
+    let windows = size.0.div_ceil(chase_window(sweep.order, probe).0.max(1)).max(1);
+    let window = Bytes((size.0 / windows / probe.stride.0 * probe.stride.0).max(2 * probe.stride.0));
+    let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
+    let spec = spec(whole, window);
+    let ring = chain::write(buffer, &spec, touch)?;
+    Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window })
+}
+
+/// The kernels of a bandwidth sweep. They are tried once a cache level, at the size in its middle; a size that they do not fill has a trial of
+/// its own.
+struct LevelKernels<'a> {
+    group: &'a LoaderGroup,
+    sweep: &'a BandwidthSweep,
+    /// Sizes of the caches.
+    caches: Vec<Bytes>,
+    /// The level of the last trial, and what was chosen.
+    chosen: Option<(usize, ChosenKernels)>,
+}
+
+impl<'a> LevelKernels<'a> {
+    fn new(session: &Session<'_>, at: &Coordinates, group: &'a LoaderGroup, sweep: &'a BandwidthSweep) -> Self {
+        let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
+        Self { group, sweep, caches, chosen: None }
+    }
+
+    fn level(&self, size: Bytes) -> usize {
+        self.caches.iter().filter(|cache| **cache < size).count()
+    }
+
+    fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels, CellError> {
+        let level = self.level(size);
+        if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && chosen.kernels.iter().all(|k| fills(k, size))) {
+            return Ok(chosen.clone());
+        }
+        let ahead: Vec<Bytes> = self.sweep.sizes.iter().copied().filter(|s| *s >= size && self.level(*s) == level).collect();
+        let middle = ahead.get(ahead.len() / 2).copied().unwrap_or(size);
+        let chosen = self.choose(session, size, middle)?;
+        self.chosen = Some((level, chosen.clone()));
+        Ok(chosen)
+    }
+
+    /// The fastest of the kernels that fill a working set of `size`, over one of `middle` bytes.
+    fn choose(&self, session: &mut Session<'_>, size: Bytes, middle: Bytes) -> Result<ChosenKernels, CellError> {
+        let mut candidates = candidates(&self.sweep.traffic);
+        let filling: Vec<&'static Kernel> = candidates.iter().copied().filter(|k| fills(k, size) && fills(k, middle)).collect();
+        if !filling.is_empty() {
+            candidates = filling;
+        }
+        // Kernels that have no room for a step are no candidates either.
+        candidates.retain(|k| self.group.prefix_loads(|_| k, size).is_ok());
+        let shape = BurstShape { windows: SWEEP_TRIAL_WINDOWS, window: SWEEP_WINDOW };
+        let (kernel, tried) = trials::compare(session, &candidates, &self.sweep.traffic, Contest::KeepAll, |session, kernel| {
+            let loads = self.group.prefix_loads(|_| kernel, middle)?;
+            trials::burst_gbs(session, loads, shape)
+        })?;
+        Ok(ChosenKernels { kernels: vec![kernel; self.group.cpus().len()], tried })
+    }
+}
+
+/// Whether whole steps of a kernel fill most of a working set.
+fn fills(kernel: &Kernel, size: Bytes) -> bool {
+    let step: u64 = kernel.streams.iter().map(|s| s.advance() as u64).sum();
+    step > 0 && (size.0 / step * step) as f64 >= size.0 as f64 * FILLED
+}

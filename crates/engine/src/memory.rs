@@ -1,0 +1,4 @@
+//! The memory of a run.
+
+pub(crate) mod pages;
+pub(crate) mod store;

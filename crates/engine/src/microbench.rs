@@ -1,0 +1,324 @@
+//! The two loops of `memgauge stream` and `memgauge chase`. They run in the calling thread, on whichever CPU it may use unless one is named, so
+//! `perf stat`, `taskset` and `numactl` apply to what is measured.
+
+use std::sync::Arc;
+
+use memgauge_core::counters::WorkUnit;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table};
+use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
+use memgauge_core::note::Note;
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::{Evidence, Measurement, Noise};
+use memgauge_core::stats;
+use memgauge_core::traffic::{LineUse, Mix};
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_os::{cpu, noise};
+
+use crate::burst::chain::{self, ChainSpec};
+use crate::burst::chase::Chase;
+use crate::burst::counters::{ThreadCounters, certain};
+use crate::context::RunContext;
+use crate::error::ChainError;
+use crate::recorder::NewResult;
+
+/// What a stream is summed up in; less cannot be read.
+const MIN_STREAM: Bytes = Bytes(8);
+
+/// Why a loop could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoopError {
+    /// The memory could not be had as asked.
+    #[error("{0}")]
+    Memory(String),
+    /// The CPU is not there, the order does not fit the buffer, or the size is too small.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl From<MemoryError> for LoopError {
+    fn from(error: MemoryError) -> Self {
+        let text = format!("{error}; {}", error.advice);
+        if error.kind == MemoryErrorKind::Size { Self::Request(text) } else { Self::Memory(text) }
+    }
+}
+
+impl From<ChainError> for LoopError {
+    fn from(error: ChainError) -> Self {
+        Self::Request(error.to_string())
+    }
+}
+
+/// Runs a loop in the calling thread.
+///
+/// Pins the thread and binds the memory only where `spec` names a CPU or a node. The note says what could not be counted, where hardware
+/// events were asked for.
+///
+/// # Errors
+/// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
+pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
+    if let Some(cpu) = spec.cpu {
+        cpu::pin_to(cpu).map_err(|e| {
+            LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
+        })?;
+    }
+    if spec.kind == LoopKind::Stream && spec.bytes < MIN_STREAM {
+        return Err(LoopError::Request(format!("a stream of {} is less than a word of {MIN_STREAM}; give a larger size", spec.bytes)));
+    }
+    let buffer = Arc::new(memory(spec, context)?);
+    let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), context.clock.now());
+    let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
+    let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
+    let (samples, proof, mut evidence) = match spec.kind {
+        LoopKind::Stream => stream(spec, context, &buffer, &mut counters),
+        LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters)?,
+    };
+    let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+    let elapsed = context.clock.ns(context.clock.now() - before.2);
+    evidence.noise = Noise {
+        involuntary_switches: since(noise::thread_involuntary_switches(), before.0),
+        waited: since(noise::thread_waited_ns(), before.1).map(|ns| ns as f64 / elapsed),
+        ..Noise::default()
+    };
+    evidence.threads = 1;
+    evidence.allocations = 1;
+    evidence.buffer = spec.bytes;
+    evidence.pages = buffer.pages().clone();
+    evidence.placement = buffer.placement().clone();
+    evidence.proof = Some(proof);
+    // As many passes as were asked for: no interval is too wide.
+    let estimate = stats::estimate(&[samples], f64::INFINITY);
+    let (experiment, metric, work) = match spec.kind {
+        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, WorkUnit::Line),
+        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, WorkUnit::Hop),
+    };
+    let certain = certain(context.machine, here, spec.bytes, true);
+    let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
+    let result = NewResult { counters, ..NewResult::new(coordinates(spec), metric, estimate, evidence) };
+    let measured = result.judge(&context.machine.topology, experiment);
+    Ok((measured, note.flatten()))
+}
+
+/// Where a loop's result stands.
+fn coordinates(spec: &LoopSpec) -> Coordinates {
+    Coordinates {
+        table: Some(Table::Loop),
+        cpu: spec.cpu,
+        memory_node: spec.node,
+        working_set: Some(spec.bytes),
+        order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
+        mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
+        ..Default::default()
+    }
+}
+
+/// The buffer: on the node named, or where the process's policy puts what this thread touches.
+fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
+    let plan = |node| BufferPlan {
+        bytes: spec.bytes,
+        node,
+        pages: spec.pages,
+        touch: IdSet::new(),
+        derived: false,
+        directory: None,
+        shared: false,
+    };
+    match spec.node {
+        Some(node) => Buffer::allocate(&plan(node), &context.root),
+        None => Buffer::allocate_unbound(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
+    }
+}
+
+/// Bandwidth of each pass in GB/s.
+fn stream(
+    spec: &LoopSpec,
+    context: &RunContext<'_>,
+    buffer: &Buffer,
+    counted: &mut Option<ThreadCounters>,
+) -> (Vec<f64>, LoopProof, Evidence) {
+    let (clock, bytes) = (context.clock, spec.bytes.0 as usize / 8 * 8);
+    let words = buffer.as_ptr().cast::<u64>();
+    let mut expected = 0;
+    for index in 0..bytes / 8 {
+        let word = memgauge_core::microbench::word(spec.seed, index as u64);
+        expected ^= word;
+        // SAFETY: within the buffer, whose begin is aligned to a page; no other thread uses it.
+        unsafe { words.add(index).write(word) };
+    }
+    let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
+    // A buffer of less than a step has no use for it.
+    let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
+    let laps = memgauge_core::microbench::stream_laps(Bytes(bytes as u64));
+    let mut samples = Vec::new();
+    let (mut sum, mut mismatches) = (0, 0);
+    // The pass before the first warms up: caches, TLBs, the core's clock.
+    for pass in 0..=spec.passes {
+        if let Some(counted) = counted.as_mut().filter(|_| pass == 1) {
+            counted.start(&clock);
+        }
+        let from = clock.stamp();
+        sum = read(widest, buffer, bytes, laps);
+        let ticks = clock.stamp().saturating_sub(from);
+        mismatches += u32::from(sum != expected);
+        if pass > 0 {
+            samples.push((bytes as u64 * laps) as f64 / clock.ns(ticks.max(1)));
+        }
+    }
+    if let Some(counted) = counted {
+        counted.stop(&clock, bytes as u64 * laps * u64::from(spec.passes) / u64::from(LINE));
+    }
+    let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
+    let kernel = widest.map_or("scalar", |k| k.name).to_owned();
+    (samples, proof, Evidence { kernel, ..Evidence::default() })
+}
+
+/// Reads `bytes`, which are whole words, `laps` times; the exclusive or of all words read.
+fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u64) -> u64 {
+    let step = kernel.map_or(usize::MAX, |k| k.streams[0].advance());
+    let (steps, start) = (bytes / step, buffer.as_ptr());
+    let done = steps * step;
+    let mut walk = Walk::new([std::ptr::null_mut(); MAX_STREAMS]);
+    let mut rest = 0;
+    for _ in 0..laps {
+        if let Some(kernel) = kernel.filter(|_| steps > 0) {
+            walk.streams[0] = start;
+            // SAFETY: `steps` whole steps lie in the buffer, which was written and which nobody writes to now; the kernel has one stream,
+            // only reads it, and is one of those available on this CPU.
+            unsafe { kernel.walk(&mut walk, steps, None) };
+        }
+        // Less than a step, word by word: looking for a kernel anew would take longer than reading it.
+        for at in (done..bytes).step_by(8) {
+            // SAFETY: a word of the rest of the buffer, likewise; the buffer begins at a page, and a step is whole lines. Volatile, because
+            // every lap is to read it.
+            rest ^= unsafe { start.add(at).cast::<u64>().read_volatile() };
+        }
+    }
+    walk.sum.xor_of_words() ^ rest
+}
+
+/// Nanoseconds per hop of each pass.
+fn chase(
+    spec: &LoopSpec,
+    context: &RunContext<'_>,
+    buffer: &Arc<Buffer>,
+    counted: &mut Option<ThreadCounters>,
+) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
+    let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
+    let line = context.line();
+    let chain = ChainSpec { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
+    let layout = chain::layout(buffer, &chain)?;
+    let ring = chain::write(buffer, &chain, &IdSet::new())?;
+    let clock = context.clock;
+    let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
+    let hops = laps * layout.slots() as u64 + 1;
+    // Whole laps that warm up, so that the chase is back at its start.
+    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock);
+    let mut samples = Vec::new();
+    if let Some(counted) = counted {
+        counted.start(&clock);
+    }
+    for _ in 0..spec.passes {
+        let (ticks, moved_on) = chase.exactly(hops, &clock);
+        samples.push(clock.ns(ticks) / hops as f64);
+        chase = moved_on;
+    }
+    if let Some(counted) = counted {
+        counted.stop(&clock, hops * u64::from(spec.passes));
+    }
+    let offset = chase.position() as usize - buffer.as_ptr() as usize;
+    let proof = LoopProof {
+        passes: spec.passes,
+        laps,
+        hops: Some(hops),
+        final_index: Some(offset as u64 / line.0),
+        mismatches: u32::from(offset != layout.after(u64::from(spec.passes))),
+        checksum: None,
+    };
+    let evidence =
+        Evidence { kernel: "chase".into(), window: Some(Bytes(layout.window_bytes() as u64)), stride: Some(stride), ..Evidence::default() };
+    Ok((samples, proof, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicBool;
+
+    use memgauge_core::experiment::{ChaseOrder, PageRequest};
+    use memgauge_os::clock::Clock;
+
+    use super::*;
+
+    fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
+        let (measured, note) = try_to_run(kind, bytes, seed).unwrap();
+        // Either every event counted, or one note says what did not.
+        let missing = measured.counters.as_ref().is_some_and(|c| c.reason.is_some() || !c.gaps().is_empty());
+        assert_eq!(note.is_some(), missing, "{note:?}");
+        measured
+    }
+
+    fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
+        let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
+        let stop = AtomicBool::new(false);
+        let root = PathBuf::from("/");
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
+        let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
+        let done = run_loop(&spec, &context)?;
+        assert_eq!(done.0.counters.is_some(), spec.counters);
+        Ok(done)
+    }
+
+    /// The seed of loops that are counted.
+    const COUNTED: u64 = 9;
+
+    #[test]
+    fn passes_are_counted_where_there_are_counters_and_one_note_says_where_not() {
+        let order = ChaseOrder::WindowLocal;
+        for kind in [LoopKind::Stream, LoopKind::Chase { order, stride: Bytes(128), window: Bytes(1024) }] {
+            let m = run(kind, Bytes(64 << 10), COUNTED);
+            let counters = m.counters.unwrap();
+            if counters.reason.is_none() {
+                // The work is that of the timed passes, without the one that warms up.
+                let proof = m.evidence.proof.unwrap();
+                let each = proof.hops.unwrap_or((64 << 10) * proof.laps / 64);
+                assert_eq!(counters.work.map(|w| w.count), Some(each * 7));
+            } else {
+                assert!(counters.events.is_empty() && counters.metrics.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_reads_what_the_formula_says() {
+        for bytes in [8, 64, 250, 256, 1000, 4096 + 8, (1 << 20) - 1] {
+            let m = run(LoopKind::Stream, Bytes(bytes), 3);
+            assert!(m.estimate.value.is_some_and(|gbs| gbs > 0.001), "{bytes} bytes: {:?}", m.estimate);
+            let proof = m.evidence.proof.unwrap();
+            assert_eq!(proof.checksum.unwrap(), format!("{:016x}", memgauge_core::microbench::checksum(3, bytes)), "{bytes} bytes");
+            assert_eq!((proof.mismatches, proof.passes), (0, 7));
+        }
+        let m = run(LoopKind::Stream, Bytes(1 << 20), 3);
+        assert!(m.estimate.n == 7 && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+    }
+
+    #[test]
+    fn a_stream_without_a_word_is_refused() {
+        for bytes in [1, 7] {
+            let refused = try_to_run(LoopKind::Stream, Bytes(bytes), 3);
+            assert!(matches!(&refused, Err(LoopError::Request(why)) if why.contains("larger size")), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_chase_ends_where_the_layout_says() {
+        for order in [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential] {
+            let kind = LoopKind::Chase { order, stride: Bytes(128), window: Bytes(1024) };
+            let m = run(kind, Bytes(64 << 10), 5);
+            let proof = m.evidence.proof.unwrap();
+            assert_eq!(proof.mismatches, 0, "{order:?}");
+            assert_eq!(proof.hops, Some((1 << 20) + 1));
+            assert!(m.estimate.value.unwrap() > 0.1, "{:?}", m.estimate);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The results of a run: every measurement is recorded whole, with its judgement.
+
+use std::collections::BTreeMap;
+
+use memgauge_core::conclusions::judge;
+use memgauge_core::counters::Counters;
+use memgauge_core::distribution::Distribution;
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_core::note::Note;
+use memgauge_core::plan::{Cell, Work};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
+use memgauge_core::topology::Topology;
+use memgauge_core::traffic::Mix;
+use memgauge_os::memory::MemoryError;
+
+use crate::error::CellError;
+
+/// What came out.
+pub struct Outcome {
+    /// One or more results a cell; cells that could not be measured have a result without value and with the reason.
+    pub results: Vec<Measurement>,
+    /// A summary for each loaded-latency curve.
+    pub curves: Vec<CurveSummary>,
+    /// Whether plain stores read the line first, where that was measured.
+    pub rfo: Option<RfoEvidence>,
+    /// What a reader should know.
+    pub notes: Vec<Note>,
+    /// How the time was spent; `total_s` is the caller's.
+    pub timing: Timing,
+    /// Core frequency in GHz by CPU, as measured along the way.
+    pub core_ghz: BTreeMap<u32, f64>,
+    /// Whether every cell was measured.
+    pub complete: bool,
+}
+
+/// A number that was measured, and what goes with it.
+pub(crate) struct NewResult {
+    pub(crate) at: Coordinates,
+    pub(crate) metric: Metric,
+    pub(crate) estimate: Estimate,
+    pub(crate) evidence: Evidence,
+    pub(crate) distribution: Option<Distribution>,
+    pub(crate) counters: Option<Counters>,
+    pub(crate) lines_in_flight: Option<f64>,
+}
+
+impl NewResult {
+    /// A number without distribution and counters.
+    pub(crate) const fn new(at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) -> Self {
+        Self { at, metric, estimate, evidence, distribution: None, counters: None, lines_in_flight: None }
+    }
+
+    /// The measurement, with its judgement and what firmware claims.
+    pub(crate) fn judge(self, topology: &Topology, experiment: Experiment) -> Measurement {
+        let Self { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight } = self;
+        if metric == Metric::Bandwidth {
+            evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
+        }
+        Measurement {
+            experiment,
+            metric,
+            unit: match metric {
+                Metric::Latency => Unit::Nanoseconds,
+                Metric::Bandwidth => Unit::GigabytesPerSecond,
+            },
+            firmware: firmware_claim(topology, experiment, &at),
+            at,
+            distribution,
+            quality: judge::quality(&estimate, &evidence),
+            verdict: judge::unjudged(metric, &estimate),
+            estimate,
+            evidence,
+            counters: counters.map(Box::new),
+            lines_in_flight,
+        }
+    }
+}
+
+/// Collects results, curves and notes.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) results: Vec<Measurement>,
+    pub(crate) curves: Vec<CurveSummary>,
+    pub(crate) notes: Vec<Note>,
+    /// A cell was cut short, and has results nevertheless.
+    pub(crate) cut_short: bool,
+}
+
+impl Recorder {
+    /// Records a measurement.
+    pub(crate) fn record(&mut self, topology: &Topology, experiment: Experiment, result: NewResult) {
+        self.note_corruption(&result.evidence, &result.at);
+        self.results.push(result.judge(topology, experiment));
+    }
+
+    /// Records a result without value for a cell that failed, so that no cell goes missing silently.
+    pub(crate) fn record_failure(&mut self, topology: &Topology, experiment: Experiment, cell: &Cell, error: &CellError) {
+        let metric = match cell.work {
+            Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
+            _ => Metric::Latency,
+        };
+        let mut reason = error.to_string();
+        if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
+            let note = Note::error("cell-not-measured", format!("{}: {error}", describe(&cell.at)));
+            if let CellError::Memory(MemoryError { advice, .. }) = error {
+                self.note(note.advise(advice));
+                reason = format!("{reason}; {advice}");
+            } else {
+                self.note(note);
+            }
+        }
+        let estimate = Estimate { reason: Some(reason), ..Estimate::default() };
+        self.record(topology, experiment, NewResult::new(cell.at.clone(), metric, estimate, Evidence::default()));
+    }
+
+    /// Adds a note, once.
+    pub(crate) fn note(&mut self, note: Note) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Data that was not what was written deserves more than a line in a table.
+    fn note_corruption(&mut self, evidence: &Evidence, at: &Coordinates) {
+        let Some(Checksums { passes, mismatches }) = evidence.checksums.filter(|c| c.mismatches > 0) else { return };
+        self.note(
+            Note::error(
+                memgauge_core::conclusions::scan::CORRUPTED,
+                format!("{}: {mismatches} of {passes} passes read other data than was written", describe(at)),
+            )
+            .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
+        );
+    }
+}
+
+/// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.
+fn firmware_claim(topology: &Topology, experiment: Experiment, at: &Coordinates) -> Option<f64> {
+    if at.memory_dir.is_some() {
+        // Firmware describes the node's memory, not a device there.
+        return None;
+    }
+    let claim = topology.claim(at.cpu_node?, at.memory_node?)?;
+    match experiment {
+        Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
+        Experiment::Bandwidth | Experiment::MemoryScan if at.mix == Some(Mix::AllReads) => {
+            claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3)
+        }
+        _ => None,
+    }
+}
+
+/// A cell, for a message.
+fn describe(at: &Coordinates) -> String {
+    let mut parts = Vec::new();
+    let mut add = |name: &str, value: Option<String>| parts.extend(value.map(|v| format!("{name} {v}")));
+    add("mix", at.mix.map(|m| m.to_string()));
+    add("CPU", at.cpu.map(|c| c.to_string()));
+    add("CPUs", at.cpus.as_ref().map(ToString::to_string));
+    add("holder CPU", at.holder_cpu.map(|c| c.to_string()));
+    add("memory node", at.memory_node.map(|n| n.to_string()));
+    add("files in", at.memory_dir.clone());
+    parts.join(", ")
+}

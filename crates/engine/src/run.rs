@@ -1,0 +1,198 @@
+//! Measures a plan, cell by cell.
+
+use std::time::Instant;
+
+use memgauge_core::conclusions::judge;
+use memgauge_core::experiment::Experiment;
+use memgauge_core::note::Note;
+use memgauge_core::plan::{Cell, Plan, Work};
+use memgauge_core::result::{SetUp, Timing};
+use memgauge_core::units::IdSet;
+use memgauge_os::cpu;
+use memgauge_os::start_signal::StartSignal;
+
+use crate::context::{Observer, RunContext};
+use crate::error::CellError;
+use crate::experiment::{bandwidth, latency, loaded, working_set};
+use crate::recorder::Outcome;
+use crate::scan::passes;
+use crate::session::Session;
+use crate::transfer::{all_pairs, pair};
+
+/// Measures everything in `plan`. A cell that fails costs that cell, not the run.
+pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
+    let started = Instant::now();
+    let mut session = Session::new(plan, context, observer);
+    let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
+    let mut complete = true;
+    compare_clocks(&mut session);
+    for step in &plan.steps {
+        for cell in &step.cells {
+            session.progress.begin_cell(step, cell);
+            if let Err(error) = measure_cell(&mut session, &signal, step.experiment, cell) {
+                complete = false;
+                session.recorder.record_failure(&context.machine.topology, step.experiment, cell, &error);
+            }
+            complete &= !session.budget.stopped();
+            session.progress.end_cell();
+        }
+    }
+    outcome(session, started, complete)
+}
+
+fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
+    session.progress.finish();
+    let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
+    // Threads that got no time leave a cell, or a point of it, without a value.
+    complete &= !recorder.cut_short && recorder.results.iter().all(|m| m.estimate.value.is_some());
+    judge::mark_drift(&mut recorder.results);
+    Outcome {
+        timing: Timing {
+            setup_s: started.elapsed().saturating_sub(runner.measuring).as_secs_f64(),
+            measuring_s: runner.measuring.as_secs_f64(),
+            total_s: 0.0,
+            setup: Some(SetUp {
+                buffers_s: memory.allocating.as_secs_f64(),
+                chains_s: memory.writing_chains.as_secs_f64(),
+                warm_up_s: set_up.warm_up.as_secs_f64(),
+                trials_s: set_up.trials.as_secs_f64(),
+            }),
+        },
+        results: recorder.results,
+        curves: recorder.curves,
+        rfo: calibration.rfo,
+        notes: recorder.notes,
+        core_ghz: runner.core_ghz,
+        complete,
+    }
+}
+
+/// Another program that says when each cell starts, where there is one.
+struct StartGate {
+    signal: Option<std::result::Result<StartSignal, memgauge_os::start_signal::StartSignalError>>,
+}
+
+impl StartGate {
+    fn wait(&self, session: &Session<'_>) -> Result<(), CellError> {
+        match &self.signal {
+            Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
+            Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => {
+                Err(if session.budget.stopped() { CellError::Interrupted } else { CellError::OutOfTime })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn done(&self) {
+        if let Some(Ok(signal)) = &self.signal {
+            signal.done();
+        }
+    }
+}
+
+fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+    // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
+    let expected = session.progress.cell_s();
+    if session.progress.any_done() && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
+        return Err(CellError::OutOfTime);
+    }
+    if session.interrupted() {
+        return Err(CellError::Interrupted);
+    }
+    start.wait(session)?;
+    let result = measure(session, experiment, cell);
+    let late = session.budget.over() && !session.budget.stopped();
+    let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
+    session.memory.end_cell();
+    session.noise.cancel();
+    start.done();
+    result
+}
+
+fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+    check_allowed(session.context, &cell.work)?;
+    if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
+        session.memory.drop_loader_buffers();
+    }
+    match &cell.work {
+        Work::Latency { probe, allocations, orders, hops, histogram } => {
+            let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
+            latency::measure(session, experiment, &cell.at, &chase)
+        }
+        Work::Bandwidth { loaders, traffic, delay } => bandwidth::measure(session, experiment, &cell.at, loaders, traffic, *delay),
+        Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
+            let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
+            loaded::measure(session, experiment, &cell.at, &curve)
+        }
+        Work::Handoff(handoff) => pair::measure(session, experiment, &cell.at, handoff),
+        Work::Transfers(transfers) => all_pairs::measure(session, experiment, transfers),
+        Work::Scan(plan) => passes::measure(session, experiment, &cell.at, plan),
+        Work::LatencySweep(sweep) => working_set::measure_latency(session, experiment, &cell.at, sweep),
+        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, experiment, &cell.at, sweep),
+    }
+}
+
+/// Stamps of several CPUs are compared with each other: adds a note when their clocks disagree.
+fn compare_clocks(session: &mut Session<'_>) {
+    let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
+    let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
+    if let Err(error) = session.clock().cross_cpu_check(&cpus) {
+        session.recorder.note(
+            Note::warning("clocks-not-comparable", format!("{error}: intervals between CPUs, such as coverage, may be wrong"))
+                .advise("if it happens again on an idle machine, check the kernel's log for an unstable TSC"),
+        );
+    }
+}
+
+/// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
+fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result<(), CellError> {
+    let now = cpu::read_allowed(&context.root, &context.machine.topology);
+    let cpus = work.cpus().difference(&now.cpus);
+    if !cpus.is_empty() {
+        return Err(CellError::CpusLost { cpus });
+    }
+    let buffers = work.buffers().into_iter().filter(|b| b.directory.is_none());
+    let nodes: IdSet = buffers.map(|b| b.node).filter(|&node| !now.nodes.contains(node)).collect();
+    if !nodes.is_empty() {
+        return Err(CellError::NodesLost { nodes });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use memgauge_core::conclusions::findings::LEFT_OUT;
+    use memgauge_core::plan::Step;
+    use memgauge_core::spec::{LatencyShape, Spec, Task};
+    use memgauge_os::clock::Clock;
+
+    use super::*;
+
+    #[test]
+    fn a_start_signal_that_does_not_come_is_waited_for_until_the_deadline() {
+        struct Silent;
+        impl Observer for Silent {
+            fn cell(&mut self, _: &Step, _: &Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
+        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let outcome = run(&plan, &context, &mut Silent);
+        assert!(!outcome.complete && !outcome.results.is_empty());
+        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)), "{:?}", outcome.results[0].estimate);
+        stop.store(true, Ordering::Relaxed);
+        let context = RunContext { deadline: None, ..context };
+        let outcome = run(&plan, &context, &mut Silent);
+        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref().is_some_and(|why| why.starts_with("interrupted"))));
+    }
+}

@@ -1,0 +1,340 @@
+//! Transfers between every two of some CPUs, in rounds of pairs that have no core in common, a round's pairs at once.
+//!
+//! Pairs may run at once only where they do not disturb each other: they share the mesh, the caches' directory and the home's memory. So a
+//! calibration comes first. One pair runs alone and beside the others, in turn; only when the whole interval of the ratio of the two is
+//! within a few percent of 1 are pairs measured together. Otherwise they are measured one by one or, where the plan says that this would
+//! take too long, only pairs that represent the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, LineState, Metric};
+use memgauge_core::note::Note;
+use memgauge_core::pairing::Rounds as PairRounds;
+use memgauge_core::plan::{Handoff, Probe, Transfers};
+use memgauge_core::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
+use memgauge_core::result::Evidence;
+use memgauge_core::stats;
+use memgauge_core::units::IdSet;
+use memgauge_os::memory::Buffer;
+
+use super::pair::{TransferRun, run_at_once, transfer_evidence};
+use crate::burst::chain::Ring;
+use crate::burst::workers::SchedulerNoise;
+use crate::error::CellError;
+use crate::experiment::sampler::{Sampler, StopAfter, measure_until_sure};
+use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::memory::pages::combined_pages;
+use crate::recorder::NewResult;
+use crate::session::Session;
+
+/// Pairs do not disturb each other when being together changes a pair's latency by less than this.
+const MAX_CHANGE: f64 = 0.03;
+/// Comparisons of a calibration: at least the fewest for which an interval exists, and at most.
+const COMPARISONS: std::ops::RangeInclusive<usize> = 6..=24;
+
+/// Memory of the readers, by CPU and home, and where each reader goes on.
+type ReaderMemory = BTreeMap<(u32, usize), (Arc<Buffer>, Ring)>;
+
+/// A reader and a holder.
+type CpuPair = (u32, u32);
+
+/// A transfer of a round.
+struct PairTransfer {
+    at: Coordinates,
+    plan: Handoff,
+    home: usize,
+    /// Samples by run.
+    samples: BurstSamples,
+}
+
+impl PairTransfer {
+    fn new(transfers: &Transfers, (reader, holder): CpuPair, home: usize, state: LineState) -> Option<Self> {
+        let (at, plan) = transfers.one(reader, holder, home, state)?;
+        Some(Self { at, plan, home, samples: BurstSamples::new(GroupBy::Burst, MIN_PAIR_RUNS) })
+    }
+
+    fn cpus(&self) -> [u32; 2] {
+        [self.plan.reader, self.plan.holder]
+    }
+
+    /// Median of all runs.
+    fn median(&self) -> Option<f64> {
+        stats::median(&self.samples.groups(0).concat())
+    }
+}
+
+/// The runs of several transfers at once.
+struct RoundSampler<'a> {
+    transfers: Vec<PairTransfer>,
+    memory: &'a mut ReaderMemory,
+    run: Duration,
+}
+
+impl Sampler for RoundSampler<'_> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+        run_pairs(session, &mut self.transfers, self.memory, self.run)?;
+        Ok(self.run)
+    }
+
+    fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
+        self.transfers.iter().map(|t| &t.samples)
+    }
+}
+
+/// Whether pairs at once leave each other undisturbed, by the ratios of a pair's latency beside others to that alone. `None`: not known yet.
+fn undisturbed(ratios: &[f64]) -> Option<bool> {
+    let (low, high) = stats::median_interval(&stats::sorted(ratios))?;
+    let (min, max) = (1.0 - MAX_CHANGE, 1.0 + MAX_CHANGE);
+    match () {
+        () if low >= min && high <= max => Some(true),
+        () if high < min || low > max => Some(false),
+        () => None,
+    }
+}
+
+pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, transfers: &Transfers) -> Result<(), CellError> {
+    let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
+    let rounds = PairRounds::new(&cpus, &session.context.machine.topology);
+    let mut memory = allocate(session, transfers)?;
+    let at_once = pairs_may_run_at_once(session, transfers, &rounds, &mut memory)?;
+    if !at_once && !transfers.representatives.is_empty() {
+        let rounds: Vec<Vec<CpuPair>> = transfers.representatives.iter().map(|pair| vec![*pair]).collect();
+        return measure_rounds(session, kind, transfers, &rounds, &mut memory);
+    }
+    let rounds: Vec<Vec<CpuPair>> =
+        if at_once { rounds.iter().collect() } else { rounds.iter().flatten().map(|pair| vec![pair]).collect() };
+    let reversed = |round: &Vec<CpuPair>| round.iter().map(|&(a, b)| (b, a)).collect();
+    let both_ways: Vec<Vec<CpuPair>> = rounds.into_iter().flat_map(|round| [reversed(&round), round]).collect();
+    measure_rounds(session, kind, transfers, &both_ways, &mut memory)
+}
+
+/// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
+fn measure_rounds(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    transfers: &Transfers,
+    rounds: &[Vec<CpuPair>],
+    memory: &mut ReaderMemory,
+) -> Result<(), CellError> {
+    let mut failed = None;
+    let again = rounds.first().and_then(|r| r.first()).filter(|_| rounds.len() > 2).map(|p| vec![*p]);
+    for (nth, round) in rounds.iter().chain(&again).enumerate() {
+        for home in 0..transfers.homes() {
+            for &state in &transfers.states {
+                let mut pairs: Vec<PairTransfer> =
+                    round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
+                if nth == rounds.len() {
+                    pairs.iter_mut().for_each(|pair| pair.at.repeat = true);
+                }
+                match measure_at_once(session, kind, transfers.each_s, pairs, memory) {
+                    Err(CellError::Interrupted) => return Err(CellError::Interrupted),
+                    Err(error) => failed = Some(error),
+                    Ok(()) => {}
+                }
+            }
+        }
+        session.progress.within_cell((nth + 1) as f64 / rounds.len() as f64);
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+/// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
+fn measure_at_once(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    each_s: f64,
+    transfers: Vec<PairTransfer>,
+    memory: &mut ReaderMemory,
+) -> Result<(), CellError> {
+    let Some(first) = transfers.first().map(|t| t.plan.reader) else { return Ok(()) };
+    let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
+    session.watch(first, &cpus)?;
+    let fixed = session.budget.stop.fixed_time;
+    let run = if fixed { Duration::from_secs_f64(each_s / f64::from(MIN_PAIR_RUNS)) } else { PAIR_RUN };
+    // With a tenth of a run to spare: lengths of runs do not add up exactly.
+    let budget = Duration::from_secs_f64(each_s).saturating_sub(run / 10);
+    let mut sampler = RoundSampler { transfers, memory, run };
+    let stop_after = StopAfter { min_rounds: MIN_PAIR_RUNS, budget: Some(budget), want_undisturbed: true };
+    measure_until_sure(session, stop_after, &mut sampler)?;
+    if session.interrupted() {
+        return Err(CellError::Interrupted);
+    }
+    let RoundSampler { transfers, memory, .. } = sampler;
+    record(session, kind, transfers, memory);
+    Ok(())
+}
+
+fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
+    let mut all = SchedulerNoise::default();
+    transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
+    let noise = session.unwatch(&all);
+    for PairTransfer { at, plan, home, samples } in transfers {
+        let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+        let mut noise = noise.clone();
+        samples.disturbances().write_to(&mut noise);
+        if estimate.value.is_none() {
+            let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
+            estimate = Estimate { reason: Some(error.to_string()), ..Estimate::default() };
+        }
+        let buffer = memory.get(&(plan.reader, home)).map(|(buffer, _)| buffer);
+        let evidence = Evidence {
+            threads: 2,
+            allocations: 1,
+            pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
+            placement: buffer.map(|b| b.placement_now()).unwrap_or_default(),
+            noise,
+            ..transfer_evidence(&plan)
+        };
+        session.record(kind, NewResult::new(at, Metric::Latency, estimate, evidence));
+    }
+}
+
+/// Each reader's memory, with its chain: one for all holders, in windows of the smallest of theirs.
+fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMemory, CellError> {
+    let window = transfers.ends.iter().map(|e| e.window).min().unwrap_or_default();
+    let mut memory = ReaderMemory::new();
+    for (nth, end) in transfers.ends.iter().enumerate() {
+        for (home, plan) in end.buffers.iter().enumerate() {
+            let buffer = session.allocate(plan)?;
+            let probe = Probe { cpu: end.cpu, buffer: plan.clone(), stride: transfers.stride, window };
+            let order = transfers.order.unwrap_or(ChaseOrder::WindowLocal);
+            let ring = session.ring(&probe, plan.bytes, order, &buffer, nth as u64)?;
+            memory.insert((end.cpu, home), (buffer, ring));
+            if session.interrupted() {
+                return Err(CellError::Interrupted);
+            }
+        }
+    }
+    Ok(memory)
+}
+
+/// Whether the pairs of a round may be measured at once, with a note that says so. A round of one pair always may.
+fn pairs_may_run_at_once(
+    session: &mut Session<'_>,
+    transfers: &Transfers,
+    rounds: &PairRounds,
+    memory: &mut ReaderMemory,
+) -> Result<bool, CellError> {
+    let Some(fullest) = rounds.iter().max_by_key(Vec::len).filter(|r| r.len() > 1) else { return Ok(true) };
+    let state = transfers.states.iter().copied().max().unwrap_or(LineState::Hitm);
+    let transfer = |pair: CpuPair| PairTransfer::new(transfers, pair, 0, state);
+    let mut ratios = Vec::new();
+    let mut verdict = None;
+    for turn in 0..*COMPARISONS.end() {
+        // Another pair each time: near ones and far ones may be disturbed differently.
+        let pair = fullest[turn % fullest.len()];
+        let mut alone: Vec<PairTransfer> = transfer(pair).into_iter().collect();
+        run_pairs(session, &mut alone, memory, PAIR_RUN)?;
+        let mut together: Vec<PairTransfer> = fullest.iter().filter_map(|&p| transfer(p)).collect();
+        run_pairs(session, &mut together, memory, PAIR_RUN)?;
+        let beside = together.iter().find(|t| (t.plan.reader, t.plan.holder) == pair).and_then(PairTransfer::median);
+        ratios.extend(beside.zip(alone.first().and_then(PairTransfer::median)).map(|(beside, alone)| beside / alone));
+        if session.interrupted() {
+            return Err(CellError::Interrupted);
+        }
+        verdict = undisturbed(&ratios).filter(|_| ratios.len() >= *COMPARISONS.start());
+        if verdict.is_some() {
+            break;
+        }
+    }
+    let ratio = stats::median(&ratios).unwrap_or(f64::NAN);
+    session.recorder.note(note_at_once(verdict, ratio, fullest.len(), transfers.representatives.len()));
+    Ok(verdict == Some(true))
+}
+
+/// What the calibration found, and what follows from it.
+fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives: usize) -> Note {
+    if verdict == Some(true) {
+        return Note::info(
+            "pairs-at-once",
+            format!("up to {pairs} pairs of CPUs were measured at once: beside others a pair's latency was {ratio:.3} times that alone"),
+        );
+    }
+    let found = match verdict {
+        Some(_) => format!("beside others a pair's latency was {ratio:.2} times that alone"),
+        None => "it could not be found out whether pairs of CPUs disturb each other".to_owned(),
+    };
+    let instead = match representatives {
+        0 => "pairs were measured one by one".to_owned(),
+        n => format!("{n} pairs that represent the others were measured one by one"),
+    };
+    let advice = "name fewer CPUs with --cpu for all of their pairs, or measure when the machine is idle";
+    Note::info("pairs-one-by-one", format!("{found}; {instead}")).advise(advice)
+}
+
+/// One run of pairs at once; each goes on where its reader stopped.
+fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result<(), CellError> {
+    let mut rings = Vec::with_capacity(transfers.len());
+    for PairTransfer { plan, home, .. } in transfers.iter() {
+        let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
+        rings.push((plan, ring.clone()));
+    }
+    let (done, steal) = run_at_once(session, &rings, run)?;
+    for (transfer, TransferRun { samples, ring, scheduler }) in transfers.iter_mut().zip(done) {
+        if let Some(((_, goes_on_at), ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
+            *goes_on_at = ring;
+        }
+        let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, steal, None);
+        transfer.samples.add(0, vec![samples], conditions);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgauge_core::plan::Work;
+    use memgauge_core::spec::{Spec, Task, TransferShape};
+    use memgauge_core::units::Bytes;
+    use memgauge_os::clock::Clock;
+
+    #[test]
+    fn the_whole_interval_decides() {
+        assert_eq!(undisturbed(&[1.0; 5]), None, "too few for an interval");
+        assert_eq!(undisturbed(&[0.99, 1.0, 1.01, 1.02, 1.0, 0.98]), Some(true));
+        assert_eq!(undisturbed(&[1.2, 1.1, 1.3, 1.2, 1.15, 1.25]), Some(false));
+        assert_eq!(undisturbed(&[0.5; 6]), Some(false), "a pair that others make faster is disturbed as well");
+        assert_eq!(undisturbed(&[1.0, 1.0, 1.0, 1.1, 1.1, 1.0]), None);
+    }
+
+    #[test]
+    fn pairs_of_a_round_are_measured_at_once() {
+        struct Silent;
+        impl crate::context::Observer for Silent {
+            fn cell(&mut self, _: &memgauge_core::plan::Step, _: &memgauge_core::plan::Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let mut spec = Spec::new(Task::C2c(TransferShape::CpuMatrix));
+        spec.cpus = Some(machine.topology.one_per_core(&machine.allowed.cpus).iter().take(6).collect());
+        spec.size = Some(Bytes::mib(4));
+        spec.time = Some(Duration::from_millis(150));
+        let Ok(plan) = memgauge_core::planner::plan(&spec, &machine, &[]) else {
+            eprintln!("skipped: fewer than two cores");
+            return;
+        };
+        let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let context =
+            crate::context::RunContext { deadline: None, machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
+        let mut silent = Silent;
+        let mut session = Session::new(&plan, &context, &mut silent);
+        let mut memory = allocate(&mut session, transfers).unwrap();
+        // Without a calibration, whose answer is the machine's.
+        let rounds: Vec<_> = PairRounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
+        measure_rounds(&mut session, ExperimentKind::CacheToCache, transfers, &rounds, &mut memory).unwrap();
+        let n = spec.cpus.as_ref().unwrap().len();
+        let once = session.recorder.results.iter().filter(|m| !m.at.repeat);
+        let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
+        assert_eq!(once.count(), n * (n - 1), "each pair one way, in both states");
+        // Other processes may keep two CPUs from ever running at the same time.
+        assert!(2 * measured > n * (n - 1), "{measured} measured");
+    }
+}

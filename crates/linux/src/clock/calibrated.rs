@@ -1,0 +1,355 @@
+//! The clock: its source, and the measurement of its frequency, resolution and cost.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use memgauge_core::result::ClockReport;
+
+use super::kernel_time::gettime_ns;
+
+/// Samples for the calibration. Samples that are half the series apart make 32 slopes, which is enough for a 95 % interval of their median.
+const SAMPLES: usize = 64;
+/// The time between two samples. The series takes 64 ms, so that the error of 20 ns in a sample is below 1 ppm.
+const SAMPLE_GAP: Duration = Duration::from_millis(1);
+/// Readings per sample. The one that took least time is kept.
+const TRIES: usize = 5;
+
+/// A clock for stamps and intervals. It is cheap to copy. Stamps of different CPUs can be compared when [`Clock::cross_cpu_check`] succeeds.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    source: Source,
+    hz: f64,
+    ns_per_tick: f64,
+    error_ppm: f64,
+    pub(super) resolution_ns: f64,
+    overhead_ns: f64,
+    reason: Reason,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The CPU's counter of this name.
+    Counter(&'static str),
+    /// `CLOCK_MONOTONIC_RAW` in nanoseconds.
+    MonotonicRaw,
+}
+
+/// Why the counter is not used.
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    None,
+    Counter(&'static str),
+    KernelUses(Name),
+    KernelSilent,
+}
+
+/// The name of a clock source, stored inline so that a clock is `Copy`. The kernel's longest name has 27 bytes.
+#[derive(Debug, Clone, Copy)]
+struct Name {
+    bytes: [u8; 40],
+    len: usize,
+}
+
+impl Name {
+    fn new(text: &str) -> Self {
+        let mut bytes = [0; 40];
+        let len = text.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+        Self { bytes, len }
+    }
+    fn text(&self) -> &str {
+        str::from_utf8(&self.bytes[..self.len]).unwrap_or("another clock")
+    }
+}
+
+impl Clock {
+    /// Chooses the source and measures its frequency, resolution and cost. This takes about 80 ms.
+    ///
+    /// `root` is the root of the sysfs that shows the kernel's clock source.
+    pub fn calibrate(root: &Path) -> Self {
+        let current = fs::read_to_string(root.join("sys/devices/system/clocksource/clocksource0/current_clocksource")).ok();
+        match choose_counter(memgauge_kernels::invariant_counter(), current.as_deref().map(str::trim)) {
+            Ok(name) => Self::counter(name),
+            Err(reason) => Self::monotonic_raw(reason),
+        }
+    }
+
+    fn counter(name: &'static str) -> Self {
+        let mut samples = Vec::with_capacity(SAMPLES);
+        for i in 0..SAMPLES {
+            if i > 0 {
+                std::thread::sleep(SAMPLE_GAP);
+            }
+            samples.push(Sample::read());
+        }
+        let measured = slope(&samples);
+        let nominal = memgauge_kernels::counter_frequency().filter(|hz| (hz / measured.hz - 1.0).abs() * 1e6 <= measured.error_ppm);
+        let clock = Self::new(Source::Counter(name), nominal.unwrap_or(measured.hz), Reason::None);
+        Self { error_ppm: measured.error_ppm, ..clock }
+    }
+
+    /// This clock counts nanoseconds by definition. There is no better clock to compare it with.
+    fn monotonic_raw(reason: Reason) -> Self {
+        Self::new(Source::MonotonicRaw, 1e9, reason)
+    }
+
+    fn new(source: Source, hz: f64, reason: Reason) -> Self {
+        let mut clock = Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, overhead_ns: 0.0, reason };
+        clock.resolution_ns = clock.ns(clock.smallest_step());
+        clock.overhead_ns = clock.cost_of_reading();
+        clock
+    }
+
+    /// The current ticks. The CPU may reorder the reading with the instructions around it, so use [`Clock::stamp`] at the ends of short
+    /// intervals.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        match self.source {
+            Source::Counter(_) => memgauge_kernels::ticks(),
+            Source::MonotonicRaw => gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+        }
+    }
+
+    /// The current ticks, read after all earlier loads have their data and before any later instruction starts. Earlier stores may not have
+    /// reached memory yet. Where they must have, put a [`memgauge_kernels::fence`] before this call.
+    #[inline]
+    pub fn stamp(&self) -> u64 {
+        match self.source {
+            Source::Counter(_) => memgauge_kernels::ticks_fenced(),
+            Source::MonotonicRaw => gettime_ns(libc::CLOCK_MONOTONIC_RAW),
+        }
+    }
+
+    /// A number of ticks in nanoseconds, exact to 16 digits.
+    #[inline]
+    pub fn ns(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.ns_per_tick
+    }
+
+    /// A duration in ticks, or the largest number when it does not fit (centuries).
+    pub fn to_ticks(&self, duration: Duration) -> u64 {
+        // Converting a float to an integer saturates.
+        (duration.as_secs_f64() * self.hz) as u64
+    }
+
+    /// Whether the ticks are those of the CPU's counter, which timed loops read themselves.
+    pub fn is_counter(&self) -> bool {
+        matches!(self.source, Source::Counter(_))
+    }
+
+    /// How good the clock is, for the result.
+    pub fn report(&self) -> ClockReport {
+        let source = match self.source {
+            Source::Counter(name) => name,
+            Source::MonotonicRaw => "monotonic-raw",
+        };
+        let reason = match &self.reason {
+            Reason::None => None,
+            Reason::Counter(why) => Some((*why).to_owned()),
+            Reason::KernelUses(name) => {
+                Some(format!("the kernel keeps time by '{}' and not by the TSC, so the TSC is not trusted", name.text()))
+            }
+            Reason::KernelSilent => Some("the kernel does not say what it keeps time by, so the TSC is not trusted".to_owned()),
+        };
+        ClockReport {
+            source: source.to_owned(),
+            hz: self.hz,
+            error_ppm: self.error_ppm,
+            resolution_ns: self.resolution_ns,
+            overhead_ns: self.overhead_ns,
+            reason,
+        }
+    }
+
+    /// The smallest difference between two readings that is not zero.
+    fn smallest_step(&self) -> u64 {
+        let mut smallest = u64::MAX;
+        let mut last = self.now();
+        for _ in 0..20_000 {
+            let now = self.now();
+            if now > last {
+                smallest = smallest.min(now - last);
+            }
+            last = now;
+        }
+        // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
+        if smallest == u64::MAX {
+            let start = self.now();
+            while self.now() == start {}
+            smallest = self.now() - start;
+        }
+        smallest
+    }
+
+    /// The fastest of several batches, because an interruption can only make a batch slower.
+    fn cost_of_reading(&self) -> f64 {
+        const READINGS: u32 = 1000;
+        let batch = || {
+            let start = self.stamp();
+            for _ in 0..READINGS {
+                std::hint::black_box(self.now());
+            }
+            self.ns(self.stamp().saturating_sub(start)) / f64::from(READINGS)
+        };
+        (0..7).map(|_| batch()).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Chooses the CPU's counter when the CPU and the kernel trust it.
+fn choose_counter(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, Reason> {
+    let name = counter.map_err(Reason::Counter)?;
+    match current {
+        // On other instruction sets, all CPUs share one counter by definition.
+        _ if name != "tsc" => Ok(name),
+        Some("tsc") => Ok(name),
+        Some(other) => Err(Reason::KernelUses(Name::new(other))),
+        None => Err(Reason::KernelSilent),
+    }
+}
+
+/// A moment, read from both clocks.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    ticks: f64,
+    ns: f64,
+    /// Ticks between the two readings around that of the kernel's clock. The error of the sample is at most half of this.
+    width: f64,
+}
+
+impl Sample {
+    fn read() -> Self {
+        let one = |_| {
+            let before = memgauge_kernels::ticks_fenced();
+            let ns = gettime_ns(libc::CLOCK_MONOTONIC_RAW);
+            let width = memgauge_kernels::ticks_fenced().saturating_sub(before) as f64;
+            Self { ticks: before as f64 + width / 2.0, ns: ns as f64, width }
+        };
+        let first = one(0);
+        (1..TRIES).map(one).fold(first, |best, next| if next.width < best.width { next } else { best })
+    }
+}
+
+/// A frequency and the half-width of its 95 % interval.
+#[derive(Debug, Clone, Copy)]
+struct Frequency {
+    hz: f64,
+    error_ppm: f64,
+}
+
+/// The median of the slopes between samples that are half the series apart. This is the estimator of Theil and Sen with each sample used
+/// once, so that the slopes are independent. A few disturbed samples do not move it. The interval comes from order statistics, and is never
+/// narrower than the width of a sample allows.
+fn slope(samples: &[Sample]) -> Frequency {
+    let half = samples.len() / 2;
+    let mut slopes: Vec<f64> =
+        samples[..half].iter().zip(&samples[half..]).map(|(a, b)| (b.ticks - a.ticks) / (b.ns - a.ns).max(1.0) * 1e9).collect();
+    slopes.sort_by(f64::total_cmp);
+    let n = slopes.len();
+    let hz = (slopes[(n - 1) / 2] + slopes[n / 2]) / 2.0;
+    let rank = (n as f64 / 2.0 - 0.98 * (n as f64).sqrt()).max(0.0) as usize;
+    let spread = (slopes[n - 1 - rank] - hz).max(hz - slopes[rank]) / hz;
+    let narrowest = samples.iter().map(|s| s.width).fold(f64::INFINITY, f64::min);
+    let floor = narrowest / 2.0 / (samples[n].ticks - samples[0].ticks).max(1.0);
+    Frequency { hz, error_ppm: spread.max(floor) * 1e6 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::clock::core_ghz;
+
+    #[test]
+    fn agrees_with_the_standard_clock() {
+        let clock = Clock::calibrate(Path::new("/"));
+        // An interruption between the two readings of a pair shows as a difference; three attempts are enough to see one without.
+        let off = (0..3).map(|_| {
+            let (std, own) = (Instant::now(), clock.stamp());
+            std::thread::sleep(Duration::from_millis(50));
+            let (own, std) = (clock.ns(clock.stamp() - own), std.elapsed().as_nanos() as f64);
+            (own / std - 1.0).abs()
+        });
+        let off = off.fold(f64::INFINITY, f64::min);
+        assert!(off < 1e-3, "{off} {clock:?}");
+    }
+
+    #[test]
+    fn the_report_is_of_this_machine() {
+        let clock = Clock::calibrate(Path::new("/"));
+        let report = clock.report();
+        assert!(report.hz > 1e5 && report.hz <= 1e10, "{report:?}");
+        assert!(report.error_ppm < 1000.0, "{report:?}");
+        assert!(report.resolution_ns > 0.0 && report.resolution_ns < 1e5, "{report:?}");
+        assert!(report.overhead_ns > 0.0 && report.overhead_ns < 1e5, "{report:?}");
+        assert_eq!(report.reason.is_some(), report.source == "monotonic-raw");
+        assert!(clock.now() <= clock.stamp() && clock.stamp() <= clock.now());
+    }
+
+    #[test]
+    fn without_a_trusted_counter_nanoseconds_of_the_kernel_are_ticks() {
+        let clock = Clock::monotonic_raw(Reason::KernelUses(Name::new("kvm-clock")));
+        let report = clock.report();
+        assert_eq!((report.source.as_str(), report.hz), ("monotonic-raw", 1e9));
+        assert!(report.reason.unwrap().contains("'kvm-clock'"));
+        let (std, own) = (Instant::now(), clock.now());
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(clock.ns(clock.now() - own) >= 5e6 && std.elapsed().as_nanos() >= 5_000_000);
+        assert!(core_ghz(&clock) > 0.05);
+    }
+
+    #[test]
+    fn x86_needs_the_kernels_trust() {
+        assert_eq!(choose_counter(Ok("tsc"), Some("tsc")).ok(), Some("tsc"));
+        assert!(matches!(choose_counter(Ok("tsc"), Some("hyperv_clocksource_tsc_page")), Err(Reason::KernelUses(_))));
+        assert!(matches!(choose_counter(Ok("tsc"), None), Err(Reason::KernelSilent)));
+        assert_eq!(choose_counter(Ok("cntvct"), None).ok(), Some("cntvct"));
+        assert!(matches!(choose_counter(Err("no invariant TSC"), Some("tsc")), Err(Reason::Counter("no invariant TSC"))));
+    }
+
+    #[test]
+    fn arithmetic_holds_for_a_year() {
+        for hz in [24e6, 1e9, 4.2e9] {
+            let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::monotonic_raw(Reason::None) };
+            let year = Duration::from_secs(365 * 86_400);
+            let ticks = clock.to_ticks(year);
+            assert!((clock.ns(ticks) / year.as_nanos() as f64 - 1.0).abs() < 1e-12);
+            assert_eq!(clock.to_ticks(Duration::from_secs(1)), hz as u64);
+            assert!(clock.ns(u64::MAX).is_finite());
+        }
+        assert_eq!(Clock::monotonic_raw(Reason::None).to_ticks(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn disturbed_samples_do_not_move_the_frequency() {
+        let mut samples: Vec<Sample> =
+            (0..64).map(|i| Sample { ticks: f64::from(i) * 2.5e6 + 7e12, ns: f64::from(i) * 1e6, width: 50.0 }).collect();
+        samples[3].ns += 40_000.0;
+        samples[40].ns += 900_000.0;
+        let f = slope(&samples);
+        assert!((f.hz - 2.5e9).abs() < 1.0, "{f:?}");
+        assert!(f.error_ppm > 0.0 && f.error_ppm < 1.0, "{f:?}");
+    }
+
+    #[test]
+    fn the_stated_error_covers_the_true_one() {
+        // Samples with errors of up to 10 µs, from a generator that is the same in every run (xorshift).
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut noise = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as f64 / f64::from(u32::MAX) * 1e4
+        };
+        let mut covered = 0;
+        for _ in 0..200 {
+            let samples: Vec<Sample> =
+                (0..64).map(|i| Sample { ticks: f64::from(i) * 1e6 + noise(), ns: f64::from(i) * 1e6, width: 50.0 }).collect();
+            let f = slope(&samples);
+            assert!(f.error_ppm > 5.0 && f.error_ppm < 200.0, "{f:?}");
+            covered += u32::from((f.hz / 1e9 - 1.0).abs() * 1e6 <= f.error_ppm);
+        }
+        assert!(covered >= 180, "{covered} of 200");
+    }
+}

@@ -1,0 +1,236 @@
+//! The events that this machine has. The code of an event comes from sysfs, or else from the table of the core design, or else it is one of
+//! the kernel's generic events.
+
+use std::path::Path;
+
+use memgauge_core::counters::Event;
+use memgauge_core::metrics::Role;
+use memgauge_core::topology::Identity;
+
+use super::error::CounterError;
+use super::events::{self, Code, Row};
+use super::perf_event::Config;
+use super::pmu::{Pmu, Pmus, parse_number};
+use super::uarch::Microarchitecture;
+
+/// An event with its code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedEvent {
+    /// The event as results show it.
+    pub event: Event,
+    /// The code, or why there is none.
+    pub(crate) config: Result<Config, CounterError>,
+    /// The CPUs to open it on, for events that a unit of the chip counts; empty for events of a thread.
+    pub cpus: Vec<u32>,
+}
+
+/// Events in groups that are counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventSet {
+    /// Events of threads, in groups.
+    pub groups: Vec<Vec<EncodedEvent>>,
+    /// Events of the memory controllers, one for each controller.
+    pub system: Vec<EncodedEvent>,
+}
+
+impl EventSet {
+    /// Every event, in order.
+    pub fn events(&self) -> impl Iterator<Item = &EncodedEvent> {
+        self.groups.iter().flatten().chain(&self.system)
+    }
+}
+
+/// The events of a machine.
+#[derive(Debug)]
+pub struct Catalogue {
+    pmus: Pmus,
+    design: Option<Microarchitecture>,
+    hypervisor: Option<String>,
+    cpu: u32,
+    arm: bool,
+}
+
+impl Catalogue {
+    /// Reads the events of the machine, for the kind of core that `cpu` is.
+    pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
+        Self {
+            pmus: Pmus::read(root),
+            design: Microarchitecture::identify(identity),
+            hypervisor: identity.hypervisor.clone(),
+            cpu,
+            arm: identity.arch == "aarch64",
+        }
+    }
+
+    fn core(&self) -> Result<&Pmu, CounterError> {
+        self.pmus.core_unit(self.cpu).ok_or_else(|| {
+            CounterError::NoPmu(match &self.hypervisor {
+                Some(name) => format!("no hardware counters: the hypervisor ({name}) gives this virtual machine no PMU"),
+                None => "no hardware counters: the kernel shows no PMU of the CPUs in /sys/bus/event_source/devices".to_owned(),
+            })
+        })
+    }
+
+    /// The events that metrics are computed from, as far as this machine has them.
+    ///
+    /// # Errors
+    /// When it has no hardware counters.
+    pub fn metrics(&self) -> Result<EventSet, CounterError> {
+        let core = self.core()?;
+        // On an Arm core without a table, sysfs shows the architected events that the core has. Any other code would count nothing.
+        let (table, sysfs_only) = match self.design {
+            Some(design) => (events::table_for(design), false),
+            None if self.arm => (events::ARM_COMMON, true),
+            None => (&events::GENERIC, false),
+        };
+        let mut groups: Vec<Vec<EncodedEvent>> = Vec::new();
+        let mut roles: Vec<Role> = Vec::new();
+        for rows in table.groups {
+            let usable = rows.iter().filter(|row| !sysfs_only || sysfs_code(core, row).is_some());
+            let group: Vec<EncodedEvent> = usable.map(|row| encode(core, row, table.source)).collect();
+            roles.extend(group.iter().flat_map(|c| c.event.roles.iter().copied()));
+            groups.push(group);
+        }
+        // Newer Arm cores count reads in flight, and sysfs shows these events.
+        if let (Some(outstanding), Some(reads)) = (core.events.get("mem_access_rd_percyc"), core.events.get("mem_access_rd")) {
+            let both = [("mem_access_rd_percyc", Role::ReadsOutstanding, outstanding), ("mem_access_rd", Role::Reads, reads)];
+            groups.push(both.map(|(name, role, terms)| from_sysfs(core, name, &[role], terms)).into());
+        }
+        let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
+        if sysfs_only {
+            let rest: Vec<EncodedEvent> =
+                events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect();
+            groups.push(rest);
+        }
+        groups.retain(|g| !g.is_empty());
+        Ok(EventSet { groups, system: self.memory_controllers() })
+    }
+
+    /// Reads and writes of the memory controllers.
+    fn memory_controllers(&self) -> Vec<EncodedEvent> {
+        let mut all = Vec::new();
+        for pmu in self.pmus.numbered("uncore_imc_") {
+            for (prefix, role) in [("cas_count_read", Role::DramReads), ("cas_count_write", Role::DramWrites)] {
+                // One event for the channel, or one for each of its two subchannels.
+                let named = pmu.events.iter().filter(|(name, _)| name.starts_with(prefix));
+                all.extend(named.map(|(name, terms)| self.on_unit(pmu, from_sysfs(pmu, name, &[role], terms))));
+            }
+        }
+        for pmu in self.pmus.numbered("amd_umc_") {
+            for (name, terms, role) in [
+                ("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads),
+                ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
+            ] {
+                let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
+                let mut encoded = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
+                encoded.event.roles = vec![role];
+                all.push(self.on_unit(pmu, encoded));
+            }
+        }
+        all
+    }
+
+    /// Sets the CPUs to open an event of a chip unit on: those that the kernel names for the unit, one for each package.
+    fn on_unit(&self, pmu: &Pmu, encoded: EncodedEvent) -> EncodedEvent {
+        let cpus = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
+        EncodedEvent { cpus, ..encoded }
+    }
+
+    /// The event of this name or code, such as `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`,
+    /// `cpu/event=0xd1,umask=0x20/` or `r20d1`.
+    ///
+    /// # Errors
+    /// When there is no such event.
+    pub fn named(&self, name: &str) -> Result<EncodedEvent, CounterError> {
+        let matches = |row: &&Row| row.name == name || row.aliases.contains(&name);
+        if let Some(row) = events::SOFTWARE_EVENTS.iter().find(matches) {
+            return Ok(from_kernel(row, "the kernel's software events, perf_event_open(2)"));
+        }
+        if let Some((unit, terms)) = name.strip_suffix('/').and_then(|n| n.split_once('/')) {
+            let pmu =
+                self.pmus.named(unit).ok_or_else(|| CounterError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
+            let code = pmu.events.get(terms).map_or(terms, String::as_str);
+            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{code}/"), source: "as named".into() };
+            let encoded = EncodedEvent { event, config: Ok(pmu.encode(code)?), cpus: Vec::new() };
+            // For a unit of the chip, the kernel names the CPUs to open it on. For a unit of cores, it names the CPUs that belong to it.
+            let chip_unit =
+                pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
+            return Ok(if chip_unit { self.on_unit(pmu, encoded) } else { encoded });
+        }
+        let core = self.core();
+        if let Ok(core) = core
+            && let Some(terms) = core.events.get(name)
+        {
+            return Ok(from_sysfs(core, name, self.roles(name), terms));
+        }
+        let tables = self.design.map(events::table_for).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
+        for table in tables {
+            if let Some(row) = table.rows().find(|r| matches(r)) {
+                return Ok(match core {
+                    Ok(core) => encode(core, row, table.source),
+                    Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
+                });
+            }
+        }
+        if let Some(row) = events::GENERIC.rows().chain(events::NAMED).find(matches) {
+            let mut encoded = from_kernel(row, events::GENERIC.source);
+            if let Err(error) = core {
+                encoded.config = Err(error);
+            }
+            return Ok(encoded);
+        }
+        if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
+            let kind = core.map_or(events::RAW, |c| c.kind);
+            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("raw {code:#x}"), source: "as named".into() };
+            return Ok(EncodedEvent { event, config: Ok(Config { kind, words: [code, 0, 0] }), cpus: Vec::new() });
+        }
+        Err(CounterError::Unknown(format!(
+            "no event '{name}' here; name one of the kernel (page-faults, task-clock, cycles), of sysfs, of a vendor (mem_load_retired.l3_miss), \
+             or a code (cpu/event=0xd1,umask=0x20/, r20d1)"
+        )))
+    }
+
+    fn roles(&self, name: &str) -> &'static [Role] {
+        let tables = self.design.map(events::table_for).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
+        tables.flat_map(events::Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
+    }
+
+    /// The kernel's own events that describe the run of a program.
+    pub fn software(&self) -> Vec<EncodedEvent> {
+        events::SOFTWARE_EVENTS[..4].iter().map(|row| from_kernel(row, "the kernel's software events, perf_event_open(2)")).collect()
+    }
+}
+
+/// The code that sysfs has for an event of a table.
+fn sysfs_code<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
+    [row.name].iter().chain(row.aliases).find_map(|name| pmu.events.get(*name)).map(String::as_str)
+}
+
+fn event(row: &Row, code: String, source: &str) -> Event {
+    Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
+}
+
+fn encode(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
+    let (terms, source) = match (sysfs_code(pmu, row), row.code) {
+        (Some(terms), _) => (terms, "sysfs"),
+        (None, Code::Terms(terms)) => (terms, source),
+        (None, Code::Kernel(..)) => return from_kernel(row, source),
+    };
+    EncodedEvent { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), cpus: Vec::new() }
+}
+
+fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> EncodedEvent {
+    let event = Event { name: name.to_owned(), roles: roles.to_vec(), code: format!("{}/{terms}/", pmu.name), source: "sysfs".into() };
+    EncodedEvent { event, config: pmu.encode(terms), cpus: Vec::new() }
+}
+
+fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
+    let (code, config) = match row.code {
+        Code::Kernel(kind, config) => (format!("type {kind} config {config:#x}"), Ok(Config { kind, words: [config, 0, 0] })),
+        Code::Terms(terms) => (terms.to_owned(), Err(CounterError::Unknown("is an event of a core and not of the kernel".to_owned()))),
+    };
+    EncodedEvent { event: event(row, code, source), config, cpus: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

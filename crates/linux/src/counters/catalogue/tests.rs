@@ -1,0 +1,197 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+
+/// A `/sys` with only the files that are read.
+struct Tree(PathBuf);
+
+impl Tree {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let root = std::env::temp_dir().join(format!("memgauge-perf-{name}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join("sys/bus/event_source/devices").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        Self(root)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const X86_FORMAT: [(&str, &str); 4] = [
+    ("cpu/format/event", "config:0-7"),
+    ("cpu/format/umask", "config:8-15"),
+    ("cpu/format/cmask", "config:24-31"),
+    ("cpu/format/inv", "config:23"),
+];
+
+fn identity(vendor: &str, arch: &str, fields: &[(&str, &str)]) -> Identity {
+    let model: BTreeMap<String, String> = fields.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Identity { vendor: Some(vendor.into()), arch: arch.into(), model, ..Identity::default() }
+}
+
+fn sapphire_rapids() -> Identity {
+    identity("GenuineIntel", "x86_64", &[("family", "6"), ("model", "143"), ("stepping", "8")])
+}
+
+fn words(set: &EventSet, role: Role) -> u64 {
+    set.events().find(|c| c.event.roles.contains(&role)).unwrap().config.as_ref().unwrap().words[0]
+}
+
+#[test]
+fn codes_are_placed_as_the_format_says() {
+    let mut files = X86_FORMAT.to_vec();
+    files.extend([("cpu/type", "4"), ("cpu/events/cpu-cycles", "event=0x3c"), ("cpu/events/instructions", "event=0xc0")]);
+    let tree = Tree::new("spr", &files);
+    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    assert_eq!(words(&set, Role::Cycles), 0x3c);
+    assert_eq!(words(&set, Role::L1Misses), 0x08d1);
+    assert_eq!(words(&set, Role::DemandOutstanding), 0x0120);
+    assert_eq!(words(&set, Role::DemandOutstandingCycles), 0x0100_0120);
+    let source = |role| &set.events().find(|c| c.event.roles.contains(&role)).unwrap().event.source;
+    assert_eq!(source(Role::Cycles), "sysfs");
+    assert!(source(Role::L1Misses).contains("intel/perfmon"));
+    assert!(set.system.is_empty());
+}
+
+#[test]
+fn a_name_in_sysfs_takes_precedence_over_the_table() {
+    let mut files = X86_FORMAT.to_vec();
+    files.extend([("cpu/type", "4"), ("cpu/events/longest_lat_cache.miss", "event=0x99,umask=0x7")]);
+    let tree = Tree::new("sysfs-first", &files);
+    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    assert_eq!(words(&set, Role::LlcMisses), 0x0799);
+    assert_eq!(words(&set, Role::LlcAccesses), 0x4f2e, "from the table");
+}
+
+#[test]
+fn memory_controllers_are_opened_once_a_package() {
+    let mut files = X86_FORMAT.to_vec();
+    files.push(("cpu/type", "4"));
+    for (unit, kind) in [("uncore_imc_0", "17"), ("uncore_imc_1", "18"), ("uncore_imc_free_running_0", "30")] {
+        for (file, text) in [
+            ("type", kind),
+            ("cpumask", "0,32"),
+            ("format/event", "config:0-7"),
+            ("format/umask", "config:8-15"),
+            ("events/cas_count_read", "event=0x05,umask=0xcf"),
+            ("events/cas_count_read.scale", "6.103515625e-5"),
+            ("events/cas_count_write", "event=0x05,umask=0xf0"),
+        ] {
+            files.push((Box::leak(format!("{unit}/{file}").into_boxed_str()), text));
+        }
+    }
+    let tree = Tree::new("imc", &files);
+    let set = Catalogue::read(&tree.0, &sapphire_rapids(), 0).metrics().unwrap();
+    assert_eq!(set.system.len(), 4, "two controllers, reads and writes: {:?}", set.system);
+    assert!(set.system.iter().all(|c| c.cpus == [0, 32]));
+    assert_eq!(words(&set, Role::DramReads), 0xcf05);
+    assert_eq!(words(&set, Role::DramWrites), 0xf005);
+}
+
+#[test]
+fn amd_counts_memory_where_the_kernel_has_the_unit() {
+    let mut files = X86_FORMAT.to_vec();
+    files.extend([
+        ("cpu/type", "4"),
+        ("amd_umc_0/type", "12"),
+        ("amd_umc_0/cpumask", "0"),
+        ("amd_umc_0/format/event", "config:0-7"),
+        ("amd_umc_0/format/rdwrmask", "config:8-9"),
+    ]);
+    let tree = Tree::new("umc", &files);
+    let genoa = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "17")]);
+    let set = Catalogue::read(&tree.0, &genoa, 0).metrics().unwrap();
+    assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (0x10a, 0x20a));
+    assert_eq!(words(&set, Role::LlcMisses), 0xdc43);
+    assert_eq!(words(&set, Role::LoadLlcMisses), 0xdc43, "one event, two roles");
+}
+
+#[test]
+fn an_arm_core_without_a_table_has_what_sysfs_shows() {
+    let tree = Tree::new(
+        "arm",
+        &[
+            ("armv8_pmuv3/type", "8"),
+            ("armv8_pmuv3/cpus", "0-1"),
+            ("armv8_pmuv3/format/event", "config:0-15"),
+            ("armv8_pmuv3/events/cpu_cycles", "event=0x0011"),
+            ("armv8_pmuv3/events/inst_retired", "event=0x0008"),
+        ],
+    );
+    let unknown = identity("ARM", "aarch64", &[("part", "0x051")]);
+    let catalogue = Catalogue::read(&tree.0, &unknown, 1);
+    let set = catalogue.metrics().unwrap();
+    let table: Vec<&str> = set.groups[0].iter().map(|c| c.event.name.as_str()).collect();
+    assert_eq!(table, ["cpu_cycles", "inst_retired"]);
+    assert_eq!(words(&set, Role::Instructions), 8);
+    // For events that sysfs does not show, the kernel decides whether they exist.
+    let misses = set.events().find(|c| c.event.roles.contains(&Role::L1Misses)).unwrap();
+    assert_eq!(misses.config, Ok(Config { kind: 3, words: [0x1_0000, 0, 0] }));
+    // The architected code can be used by name, and the role makes a wrong zero detectable.
+    let named = catalogue.named("l1d_cache_refill").unwrap();
+    assert_eq!((named.config, named.event.roles), (Ok(Config { kind: 8, words: [3, 0, 0] }), vec![Role::L1Misses]));
+    let neoverse = identity("ARM", "aarch64", &[("part", "0xd0c")]);
+    assert_eq!(words(&Catalogue::read(&tree.0, &neoverse, 0).metrics().unwrap(), Role::L2Misses), 0x17);
+}
+
+#[test]
+fn a_hybrid_machine_is_counted_by_the_unit_of_the_cpu() {
+    let tree = Tree::new(
+        "hybrid",
+        &[
+            ("cpu_core/type", "4"),
+            ("cpu_core/cpus", "0-7"),
+            ("cpu_core/events/cpu-cycles", "event=0x3c"),
+            ("cpu_core/format/event", "config:0-7"),
+            ("cpu_atom/type", "10"),
+            ("cpu_atom/cpus", "8-15"),
+            ("cpu_atom/events/cpu-cycles", "event=0x3c"),
+            ("cpu_atom/format/event", "config:0-7"),
+        ],
+    );
+    let unit_type = |cpu| Catalogue::read(&tree.0, &Identity::default(), cpu).named("cpu-cycles").unwrap().config.unwrap().kind;
+    assert_eq!((unit_type(0), unit_type(9)), (4, 10));
+}
+
+#[test]
+fn a_missing_unit_is_explained() {
+    let tree = Tree::new("none", &[("software/type", "1")]);
+    let cloud = Identity { hypervisor: Some("KVM".into()), ..Identity::default() };
+    let catalogue = Catalogue::read(&tree.0, &cloud, 0);
+    assert_eq!(
+        catalogue.metrics().unwrap_err().to_string(),
+        "no hardware counters: the hypervisor (KVM) gives this virtual machine no PMU"
+    );
+    assert!(matches!(catalogue.named("cycles").unwrap().config, Err(CounterError::NoPmu(_))));
+    assert_eq!(catalogue.named("faults").unwrap().config, Ok(Config { kind: 1, words: [2, 0, 0] }));
+}
+
+#[test]
+fn events_by_name() {
+    let mut files = X86_FORMAT.to_vec();
+    files.extend([("cpu/type", "4"), ("cpu/events/mem-loads", "event=0xcd,umask=0x1,inv")]);
+    let tree = Tree::new("names", &files);
+    let catalogue = Catalogue::read(&tree.0, &sapphire_rapids(), 0);
+    let code = |name: &str| catalogue.named(name).unwrap().config.unwrap();
+    assert_eq!(code("mem-loads").words[0], 0x80_01cd);
+    assert_eq!(code("cpu/mem-loads/").words[0], 0x80_01cd);
+    assert_eq!(code("cpu/event=0xd1,umask=0x20,cmask=2/").words[0], 0x0200_20d1);
+    assert_eq!(code("cpu/config=0x1234/").words[0], 0x1234);
+    assert_eq!(code("mem_load_retired.l3_miss").words[0], 0x20d1);
+    assert_eq!(code("r20d1"), Config { kind: 4, words: [0x20d1, 0, 0] });
+    assert_eq!(code("cache-misses"), Config { kind: 0, words: [3, 0, 0] });
+    let no = |name: &str| catalogue.named(name).unwrap_err().to_string();
+    assert!(no("nonsense").contains("no event 'nonsense'"));
+    assert!(no("gpu/event=1/").contains("no unit 'gpu'"));
+    assert!(no("cpu/event=0x1ff/").contains("too large"));
+    assert!(no("cpu/colour=1/").contains("'colour'"));
+    assert!(no("cpu/event=red/").contains("no number"));
+}

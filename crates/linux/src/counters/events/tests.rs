@@ -1,0 +1,131 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::metrics::Role;
+
+use super::*;
+use crate::counters::pmu::parse_number;
+
+/// Event, umask and cmask of a row.
+fn code(row: &Row) -> (u64, u64, u64) {
+    let Code::Terms(terms) = row.code else { panic!("{} has a code of the kernel's", row.name) };
+    let mut parts: BTreeMap<&str, u64> = BTreeMap::new();
+    for term in terms.split(',') {
+        let (key, value) = term.split_once('=').unwrap();
+        assert!(parts.insert(key, parse_number(value).unwrap()).is_none(), "{terms}");
+        assert!(["event", "umask", "cmask"].contains(&key), "{terms}");
+    }
+    let value = |key| parts.get(key).copied().unwrap_or(0);
+    (value("event"), value("umask"), value("cmask"))
+}
+
+fn code_of(design: Microarchitecture, role: Role) -> Option<(u64, u64, u64)> {
+    table_for(design).rows().find(|r| r.roles.contains(&role)).map(code)
+}
+
+#[test]
+fn every_table_can_be_read_and_gives_each_role_once() {
+    for design in Microarchitecture::ALL {
+        let table = table_for(design);
+        let mut roles = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for row in table.rows() {
+            code(row);
+            assert!(names.insert(row.name), "{design:?}: {} twice", row.name);
+            for role in row.roles {
+                assert!(roles.insert(*role), "{design:?}: {role:?} twice");
+            }
+        }
+        for role in [Role::Cycles, Role::Instructions, Role::L1Accesses, Role::L1Misses, Role::L2Misses, Role::LlcMisses, Role::TlbWalks] {
+            assert!(roles.contains(&role), "{design:?} lacks {role:?}");
+        }
+        // Intel has fixed counters for cycles and instructions, Arm has one for cycles, and AMD has six counters of one kind.
+        let programmable =
+            |group: &&[Row]| group.iter().filter(|r| !r.roles.contains(&Role::Cycles) && !r.roles.contains(&Role::Instructions)).count();
+        assert!(table.groups.iter().all(|g| programmable(g) <= 5), "{design:?}");
+        assert!(!table.source.is_empty());
+    }
+}
+
+/// Intel's codes from the vendor's lists (event, umask, cmask).
+#[test]
+fn intel() {
+    use Microarchitecture as M;
+    let common = [
+        (Role::Loads, (0xd0, 0x81, 0)),
+        (Role::L1Misses, (0xd1, 0x08, 0)),
+        (Role::LoadL2Misses, (0xd1, 0x10, 0)),
+        (Role::LoadLlcMisses, (0xd1, 0x20, 0)),
+        (Role::L2Accesses, (0x24, 0xe1, 0)),
+        (Role::L2Misses, (0x24, 0x21, 0)),
+        (Role::LlcAccesses, (0x2e, 0x4f, 0)),
+        (Role::LlcMisses, (0x2e, 0x41, 0)),
+        (Role::L1Outstanding, (0x48, 0x01, 0)),
+        (Role::L1OutstandingCycles, (0x48, 0x01, 1)),
+    ];
+    for design in [M::SkylakeX, M::CascadeLakeX, M::IceLakeX, M::SapphireRapids, M::EmeraldRapids, M::GraniteRapids] {
+        for (role, expected) in common {
+            assert_eq!(code_of(design, role), Some(expected), "{design:?} {role:?}");
+        }
+        // The codes of the off-core events and of page walks changed with Sapphire Rapids.
+        let new = design >= M::SapphireRapids;
+        let (outstanding, requests, walks) = if new { (0x20, 0x21, 0x12) } else { (0x60, 0xb0, 0x08) };
+        for (role, expected) in [
+            (Role::DemandOutstanding, (outstanding, 0x01, 0)),
+            (Role::DemandOutstandingCycles, (outstanding, 0x01, 1)),
+            (Role::DataOutstanding, (outstanding, 0x08, 0)),
+            (Role::DataOutstandingCycles, (outstanding, 0x08, 1)),
+            (Role::DemandRequests, (requests, 0x01, 0)),
+            (Role::TlbWalks, (walks, 0x0e, 0)),
+            (Role::TlbWalkCycles, (walks, 0x10, 0)),
+        ] {
+            assert_eq!(code_of(design, role), Some(expected), "{design:?} {role:?}");
+        }
+    }
+}
+
+#[test]
+fn amd() {
+    use Microarchitecture as M;
+    for (design, misses, beyond_l2, beyond_llc) in
+        [(M::Zen2, 0x03, 0x5a, 0x58), (M::Zen3, 0x3f, 0x5e, 0x5c), (M::Zen4, 0x3f, 0xde, 0xdc), (M::Zen5, 0x07, 0xde, 0xdc)]
+    {
+        assert_eq!(code_of(design, Role::L1Misses), Some((0x41, misses, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::L1Accesses), Some((0x29, 0x07, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::L2Misses), Some((0x64, 0x08, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::L2Accesses), Some((0x64, 0xf8, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::LlcAccesses), Some((0x43, beyond_l2, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::LlcMisses), Some((0x43, beyond_llc, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::TlbWalks), Some((0x45, 0xf0, 0)), "{design:?}");
+        assert_eq!(code_of(design, Role::L1Outstanding), (design != M::Zen2).then_some((0x5f, 0, 0)), "{design:?}");
+    }
+}
+
+#[test]
+fn arm() {
+    for (role, event) in [
+        (Role::Cycles, 0x11),
+        (Role::Instructions, 0x08),
+        (Role::L1Accesses, 0x04),
+        (Role::L1Misses, 0x03),
+        (Role::L2Accesses, 0x16),
+        (Role::L2Misses, 0x17),
+        (Role::LlcAccesses, 0x36),
+        (Role::LlcMisses, 0x37),
+        (Role::TlbWalks, 0x34),
+    ] {
+        assert_eq!(code_of(Microarchitecture::NeoverseN1, role), Some((event, 0, 0)), "{role:?}");
+    }
+    assert_eq!(code_of(Microarchitecture::NeoverseV2, Role::DemandOutstanding), None, "no core of these counts requests in flight");
+}
+
+#[test]
+fn the_kernels_own_events_are_those_of_its_header() {
+    let find = |rows: &[Row], name: &str| rows.iter().find(|r| r.name == name).map(|r| r.code);
+    assert_eq!(find(SOFTWARE_EVENTS, "task-clock"), Some(Code::Kernel(1, 1)));
+    assert_eq!(find(SOFTWARE_EVENTS, "page-faults"), Some(Code::Kernel(1, 2)));
+    assert_eq!(find(SOFTWARE_EVENTS, "context-switches"), Some(Code::Kernel(1, 3)));
+    assert_eq!(find(NAMED, "cache-misses"), Some(Code::Kernel(0, 3)));
+    // LL = 2, read = 0 << 8, miss = 1 << 16.
+    let generic: Vec<Row> = GENERIC.rows().copied().collect();
+    assert_eq!(find(&generic, "LLC-load-misses"), Some(Code::Kernel(3, 0x1_0002)));
+}

@@ -1,0 +1,171 @@
+//! Counters that are open: switching them, reading them, and adding up what they counted.
+
+use memgauge_core::counters::{Counted, Tally};
+
+use super::catalogue::{EncodedEvent, EventSet};
+use super::error::CounterError;
+use super::perf_event::{Counter, Reading, Target};
+
+/// The counters of one event: one for a thread, several for a unit that the chip has several of.
+#[derive(Debug)]
+struct Opened {
+    counters: Result<Vec<Counter>, CounterError>,
+    /// It is the leader of its group, so switching it switches the group.
+    leads: bool,
+}
+
+/// The open counters of a set of events.
+#[derive(Debug)]
+pub struct OpenCounters {
+    opened: Vec<Opened>,
+    user_only: bool,
+}
+
+impl OpenCounters {
+    /// Opens the thread events of the set for the calling thread, switched off. Only user code is counted: interrupts and other work of the
+    /// kernel do not belong to the timed loop, and this needs no privilege.
+    pub fn for_this_thread(set: &EventSet) -> Self {
+        Self::open(&set.groups, Target::ThisThread, true)
+    }
+
+    /// Opens events for the next program that the calling thread starts, and for all children of that program, from its `execve` on. The
+    /// counters serve one program only. When the kernel switches from the thread to the child before that `execve`, it may give the thread's
+    /// own events to the child and leave the inherited ones to the thread; the events then start with that `execve`, and with no later one.
+    /// The kernel's work for the program is counted too if this process may see it.
+    pub fn for_program(groups: &[Vec<EncodedEvent>]) -> Self {
+        let all = Self::open(groups, Target::Program, false);
+        let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused { .. } | CounterError::Forbidden));
+        if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
+    }
+
+    /// Opens the memory controller events of the set, switched off.
+    pub fn for_system(set: &EventSet) -> Self {
+        let open = |event: &EncodedEvent| -> Result<Vec<Counter>, CounterError> {
+            let config = event.config.clone()?;
+            event.cpus.iter().map(|&cpu| Counter::open(config, Target::Cpu(cpu), false, None)).collect()
+        };
+        Self { opened: set.system.iter().map(|event| Opened { counters: open(event), leads: true }).collect(), user_only: false }
+    }
+
+    fn open(groups: &[Vec<EncodedEvent>], target: Target, user_only: bool) -> Self {
+        raise_file_limit();
+        let mut opened: Vec<Opened> = Vec::new();
+        for group in groups {
+            let mut leader: Option<usize> = None;
+            for event in group {
+                let lead = leader.and_then(|at| opened[at].counters.as_ref().ok()?.first());
+                let open = |leader: Option<&Counter>| Counter::open(event.config.clone()?, target, user_only, leader);
+                let (counter, leads) = match open(lead) {
+                    Ok(counter) => (Ok(counter), lead.is_none()),
+                    // A group that needs too many counters is refused as invalid. The event may fit alone.
+                    Err(CounterError::Invalid) if lead.is_some() => (open(None), true),
+                    Err(error) => (Err(error), lead.is_none()),
+                };
+                if counter.is_ok() && leader.is_none() {
+                    leader = Some(opened.len());
+                }
+                opened.push(Opened { counters: counter.map(|c| vec![c]), leads });
+            }
+        }
+        Self { opened, user_only }
+    }
+
+    /// Whether only user code is counted.
+    pub fn user_only(&self) -> bool {
+        self.user_only
+    }
+
+    /// Whether any event could be opened.
+    pub fn any_open(&self) -> bool {
+        self.opened.iter().any(|o| o.counters.is_ok())
+    }
+
+    /// The error of the first event that could not be opened.
+    pub fn first_error(&self) -> Option<&CounterError> {
+        self.opened.iter().find_map(|o| o.counters.as_ref().err())
+    }
+
+    /// Switches all counters on. The first group, which counts cycles and instructions, comes last, so that it counts least of the switching.
+    pub fn enable(&self) {
+        self.leaders().rev().for_each(Counter::enable);
+    }
+
+    /// Switches all counters off, the first group first.
+    pub fn disable(&self) {
+        self.leaders().for_each(Counter::disable);
+    }
+
+    fn leaders(&self) -> impl DoubleEndedIterator<Item = &Counter> {
+        self.opened.iter().filter(|o| o.leads).filter_map(|o| o.counters.as_ref().ok()).flatten()
+    }
+
+    /// Reads all counters, in the order of the events. An event that could not be opened has no readings.
+    pub fn read(&self) -> Vec<Vec<Reading>> {
+        let readings = |o: &Opened| o.counters.iter().flatten().map(|c| c.read().unwrap_or_default()).collect();
+        self.opened.iter().map(readings).collect()
+    }
+
+    /// Adds the differences between two readings to the tallies, event by event. The tally of an event that could not be opened becomes the
+    /// reason.
+    pub fn add(&self, tallies: &mut [Result<Tally, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
+        for (((opened, tally), before), after) in self.opened.iter().zip(tallies).zip(before).zip(after) {
+            match (&opened.counters, tally) {
+                (Ok(_), Ok(tally)) => {
+                    for (before, after) in before.iter().zip(after) {
+                        let Reading { value, enabled_ns, running_ns } = after.since(*before);
+                        tally.add(value, enabled_ns, running_ns);
+                    }
+                }
+                (Err(error), tally) => *tally = Err(error.to_string()),
+                (Ok(_), Err(_)) => {}
+            }
+        }
+    }
+}
+
+/// Joins events with their counts.
+pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
+    let list = events.zip(tallies).map(|(event, tally)| Counted { event: event.event.clone(), outcome: tally.clone() });
+    merge_controllers(list.collect())
+}
+
+/// Adds up the events of the memory controllers, so that one event remains for each role: there is a controller for each channel.
+fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
+    let mut all: Vec<Counted> = Vec::new();
+    for next in list {
+        let chip = next.event.roles.iter().any(|r| r.system_wide());
+        let same = all.iter_mut().find(|c| chip && c.event.roles == next.event.roles);
+        match (same, next) {
+            (None, next) => all.push(next),
+            (Some(sum), next) => match (&mut sum.outcome, next.outcome) {
+                (Ok(a), Ok(b)) => {
+                    *a = Tally {
+                        raw: a.raw + b.raw,
+                        scaled: a.scaled + b.scaled,
+                        enabled_ns: a.enabled_ns + b.enabled_ns,
+                        running_ns: a.running_ns + b.running_ns,
+                        starved: a.starved + b.starved,
+                    };
+                }
+                // Without one of the channels there is no sum.
+                (a, Err(reason)) => *a = Err(reason),
+                (Err(_), Ok(_)) => {}
+            },
+        }
+    }
+    all
+}
+
+/// Raises the limit on open files as far as no privilege is needed: events on many threads take many descriptors.
+fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one `rlimit`, and `limit` is one.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 && limit.rlim_cur < limit.rlim_max {
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: the call reads one `rlimit`, and `limit` is one. A refusal leaves the limit as it was.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The state of a node, of its huge-page pools and of transparent huge pages, from sysfs.
+
+use std::path::{Path, PathBuf};
+
+use memgauge_core::topology::PagePool;
+use memgauge_core::units::{Bytes, IdSet};
+
+use super::backing::Backing;
+use super::map::base_page;
+use crate::topology::nodes::pools;
+use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
+
+/// Where the settings of transparent huge pages are, below the root.
+const THP_DIR: &str = "sys/kernel/mm/transparent_hugepage";
+
+/// What affects one allocation, read just before it.
+#[derive(Debug)]
+pub(super) struct NodeState {
+    pub(super) root: PathBuf,
+    /// Whether this kernel describes memory nodes.
+    numa: bool,
+    /// CPUs of the node.
+    pub(super) node_cpus: IdSet,
+    /// Whether the node is the only one with memory.
+    pub(super) only_node: bool,
+    /// Memory nodes that this process may use, as the kernel prints them.
+    pub(super) mems_allowed: String,
+    /// The node's pools.
+    pub(super) pools: Vec<PagePool>,
+    /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
+    pub(super) room: Option<u64>,
+    /// The bytes of a transparent huge page, or why there are none.
+    thp: Result<usize, String>,
+    /// The setting of transparent huge pages.
+    pub(super) thp_setting: String,
+    /// Base page in bytes.
+    pub(super) base_page: usize,
+    /// Huge page that page tables can map, in bytes.
+    pub(super) huge_page: usize,
+}
+
+impl NodeState {
+    /// Reads what affects an allocation on `node`.
+    ///
+    /// # Errors
+    /// The nodes that are online, when `node` is not among them.
+    pub(super) fn read(root: &Path, node: u32) -> Result<Self, IdSet> {
+        let tree = Tree::new(root);
+        let list = |file: &str| tree.ids(&format!("{NODE_DIR}/{file}"));
+        let online = list("online");
+        // A kernel without NUMA has one node, called 0.
+        if !online.as_ref().map_or(node == 0, |ids| ids.contains(node)) {
+            return Err(online.unwrap_or_else(|| IdSet::one(0)));
+        }
+        let node_cpus = list(&format!("node{node}/cpulist")).or_else(|| tree.ids(&format!("{CPU_DIR}/online")));
+        let status = Tree::new(Path::new("/")).text("proc/self/status").unwrap_or_default();
+        let mems = field(&status, "Mems_allowed_list");
+        let (thp, thp_setting) = thp(root);
+        let mut state = Self {
+            numa: online.is_some(),
+            node_cpus: node_cpus.unwrap_or_default(),
+            only_node: list("has_memory").or(online).is_none_or(|ids| ids == IdSet::one(node)),
+            mems_allowed: mems.map_or("other nodes".to_owned(), |m| format!("nodes {m}")),
+            pools: Vec::new(),
+            room: tree.text(&format!("{NODE_DIR}/node{node}/meminfo")).and_then(|meminfo| room(&meminfo)),
+            thp,
+            thp_setting,
+            base_page: base_page(),
+            huge_page: huge_page(tree) as usize,
+            root: root.to_owned(),
+        };
+        state.pools = pools(tree, &state.pool_folder(node));
+        Ok(state)
+    }
+
+    /// Whether the pool of `page` bytes on the node has `len` bytes free.
+    ///
+    /// # Errors
+    /// In words, why not.
+    pub(super) fn pool_for(&self, node: u32, page: u64, len: usize) -> Result<(), String> {
+        let needed = (len as u64).div_ceil(page);
+        match self.pools.iter().find(|p| p.page.0 == page) {
+            None => Err(format!("this kernel has no pool of {} pages", Bytes(page))),
+            Some(pool) if self.usable(pool) < needed => Err(format!(
+                "node {node}'s pool of {} pages has {} free of {}, and {needed} are needed",
+                pool.page,
+                self.usable(pool),
+                pool.total
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Pages of the pool that can be taken: those free on the node, less what other mappings have reserved. The kernel counts reservations
+    /// for the whole machine only.
+    pub(super) fn usable(&self, pool: &PagePool) -> u64 {
+        let tree = Tree::new(&self.root);
+        let count = |file: &str| tree.parsed::<u64>(&format!("{POOLS_DIR}/{}/{file}", folder_name(pool.page.0)));
+        match (count("free_hugepages"), count("resv_hugepages")) {
+            (Some(free), Some(reserved)) => pool.free.min(free.saturating_sub(reserved)),
+            _ => pool.free,
+        }
+    }
+
+    /// The file that sets the size of the node's pool of `page` bytes.
+    pub(super) fn pool_file(&self, node: u32, page: u64) -> PathBuf {
+        self.root.join(self.pool_folder(node)).join(folder_name(page)).join("nr_hugepages")
+    }
+
+    fn pool_folder(&self, node: u32) -> String {
+        if self.numa { format!("{NODE_DIR}/node{node}/hugepages") } else { POOLS_DIR.to_owned() }
+    }
+
+    /// Transparent huge pages as a backing.
+    ///
+    /// # Errors
+    /// In words, why they are not available.
+    pub(super) fn thp_backing(&self) -> Result<Backing, String> {
+        self.thp.clone().map(Backing::Thp)
+    }
+}
+
+fn folder_name(page: u64) -> String {
+    format!("hugepages-{}kB", page >> 10)
+}
+
+/// Free and reclaimable bytes by a node's meminfo: free pages, the page cache on disk-backed files, and slabs that can shrink.
+pub(super) fn room(meminfo: &str) -> Option<u64> {
+    let reclaimable: u64 = ["Active(file)", "Inactive(file)", "SReclaimable"].iter().filter_map(|name| kib_field(meminfo, name)).sum();
+    kib_field(meminfo, "MemFree").map(|free| free.saturating_add(reclaimable))
+}
+
+/// Size of the huge page that one entry of the page tables' second level maps.
+fn huge_page(tree: Tree<'_>) -> u64 {
+    // Kernels without transparent huge pages do not have the file. On x86-64, and elsewhere with base pages of 4 KiB, the size is 2 MiB.
+    tree.parsed::<u64>(&format!("{THP_DIR}/hpage_pmd_size")).filter(|p| p.is_power_of_two()).unwrap_or(2 << 20)
+}
+
+/// The bytes of a transparent huge page that madvise can get, or why there are none; and the current setting.
+pub(super) fn thp(root: &Path) -> (Result<usize, String>, String) {
+    let tree = Tree::new(root);
+    let Some(global) = tree.chosen(&format!("{THP_DIR}/enabled")) else {
+        return (Err("this kernel has no transparent huge pages".to_owned()), "absent".to_owned());
+    };
+    let page = huge_page(tree);
+    // Since Linux 6.8 each size has its own setting; `inherit` follows the global one.
+    let setting = match tree.chosen(&format!("{THP_DIR}/{}/enabled", folder_name(page))) {
+        Some(own) if own != "inherit" => own,
+        _ => global,
+    };
+    if setting == "never" {
+        return (Err(format!("transparent huge pages of {} are off ('never')", Bytes(page))), setting);
+    }
+    // SAFETY: PR_GET_THP_DISABLE only reads a flag of the process. Its other arguments must be zero, and are.
+    if unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } == 1 {
+        let why = "transparent huge pages are disabled for this process (PR_SET_THP_DISABLE of what started it)";
+        return (Err(why.to_owned()), setting);
+    }
+    (Ok(page as usize), setting)
+}

@@ -1,0 +1,150 @@
+//! Whether memory is getting scarce, for a measurement that takes most of it. It looks between the portions that it takes.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use memgauge_core::units::Bytes;
+
+use super::node_state;
+use crate::limits::{self, gib};
+use crate::tree::NODE_DIR;
+use crate::tree::{Tree, kib_field};
+
+/// The share of time in which some task waited for memory (PSI) above which no more is taken. Users notice a fifth. Assembling huge pages from
+/// fragmented memory counts as waiting too, and stays below this unless memory is nearly full.
+const MAX_STALLED: f64 = 0.2;
+/// The shortest time over which a share is computed. In less there are too few events.
+const MIN_INTERVAL_S: f64 = 0.05;
+/// The most that any process may have swapped out meanwhile. Idle kernels write less than this now and then.
+const MAX_SWAPPED: u64 = 4 << 20;
+
+/// Watches memory while it is taken.
+#[derive(Debug)]
+pub struct MemoryWatch {
+    root: PathBuf,
+    node: u32,
+    margin: u64,
+    since: Instant,
+    stalled_us: Option<u64>,
+    swapped: Option<u64>,
+}
+
+impl MemoryWatch {
+    /// Starts to watch. On `node` and in the system, `margin` bytes stay free. In control groups the usual margin stays free.
+    pub fn start(root: &Path, node: u32, margin: Bytes) -> Self {
+        let tree = Tree::new(root);
+        Self {
+            root: root.to_owned(),
+            node,
+            margin: margin.0,
+            since: Instant::now(),
+            stalled_us: stalled_us(tree),
+            swapped: swapped_out(tree),
+        }
+    }
+
+    /// Why `next` more bytes should not be taken, in words. It looks at what has happened since the last call.
+    pub fn shortage(&mut self, next: Bytes) -> Option<String> {
+        let tree = Tree::new(&self.root);
+        let (stalled, swapped, now) = (stalled_us(tree), swapped_out(tree), Instant::now());
+        let seconds = (now - self.since).as_secs_f64();
+        let since = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
+        let share = since(stalled, self.stalled_us).filter(|_| seconds > MIN_INTERVAL_S).map(|us| us as f64 / 1e6 / seconds);
+        let written = since(swapped, self.swapped);
+        self.swapped = swapped;
+        if seconds > MIN_INTERVAL_S {
+            (self.since, self.stalled_us) = (now, stalled);
+        }
+        if let Some(share) = share.filter(|s| *s > MAX_STALLED) {
+            return Some(format!("tasks waited for memory {:.0} % of the time (PSI)", share.min(1.0) * 100.0));
+        }
+        if let Some(bytes) = written.filter(|b| *b > MAX_SWAPPED) {
+            return Some(format!("{} were swapped out meanwhile", gib(bytes)));
+        }
+        if let Some(group) = limits::memory_groups(tree).into_iter().find(|room| room.bytes < next.0) {
+            return Some(format!("no more may be taken ({})", group.name));
+        }
+        let (left, owner) = self.left(tree).into_iter().min_by_key(|(left, _)| *left)?;
+        (left < next.0.saturating_add(self.margin))
+            .then(|| format!("{owner} has {} left, of which {} stay free", gib(left), gib(self.margin)))
+    }
+
+    /// The memory left in the system and on the node.
+    fn left(&self, tree: Tree<'_>) -> Vec<(u64, String)> {
+        let meminfo = tree.text("proc/meminfo").unwrap_or_default();
+        let system = kib_field(&meminfo, "MemAvailable").map(|bytes| (bytes, "the system (MemAvailable)".to_owned()));
+        let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", self.node));
+        let node = own.and_then(|text| node_state::room(&text)).map(|bytes| (bytes, format!("node {}", self.node)));
+        system.into_iter().chain(node).collect()
+    }
+}
+
+/// Microseconds in which some task has waited for memory; `None` without PSI.
+fn stalled_us(tree: Tree<'_>) -> Option<u64> {
+    crate::noise::pressure(&tree.text("proc/pressure/memory")?)
+}
+
+/// Bytes swapped out since the machine was started.
+fn swapped_out(tree: Tree<'_>) -> Option<u64> {
+    let text = tree.text("proc/vmstat")?;
+    let pages: u64 = text.lines().find_map(|line| line.strip_prefix("pswpout ")?.trim().parse().ok())?;
+    Some(pages.saturating_mul(super::map::base_page() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Fixture;
+
+    /// MiB available, seconds stalled, pages swapped.
+    fn memory(tree: Fixture, available: u64, stalled: u64, swapped: u64) -> Fixture {
+        tree.file("proc/meminfo", format!("MemTotal: 9999999 kB\nMemAvailable: {} kB\n", available << 10))
+            .file("proc/pressure/memory", format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={}\n", stalled * 1_000_000))
+            .file("proc/vmstat", format!("nr_free_pages 5\npswpin 1\npswpout {swapped}\n"))
+    }
+
+    #[test]
+    fn the_margin_stays_free_on_the_system_and_on_the_node() {
+        let tree = memory(Fixture::new(), 1000, 0, 0);
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
+        assert_eq!(watch.shortage(Bytes::mib(800)), None);
+        let why = watch.shortage(Bytes::mib(801)).unwrap();
+        assert!(why.contains("MemAvailable") && why.contains("1000 MiB left") && why.contains("200 MiB stay free"), "{why}");
+        let _tree = tree.file("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 2097152 kB\nNode 0 MemFree: 409600 kB\n");
+        let why = watch.shortage(Bytes::mib(201)).unwrap();
+        assert!(why.starts_with("node 0 has 400 MiB left"), "{why}");
+    }
+
+    #[test]
+    fn waiting_and_swapping_are_reported_once_each() {
+        let tree = memory(Fixture::new(), 1000, 0, 0);
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes(0));
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let tree = memory(tree, 1000, 3, 0);
+        assert!(watch.shortage(Bytes::mib(1)).unwrap().contains("100 % of the time"));
+        assert_eq!(watch.shortage(Bytes::mib(1)), None);
+        let _tree = memory(tree, 1000, 3, 1 << 20);
+        assert!(watch.shortage(Bytes::mib(1)).unwrap().contains("swapped out"));
+        assert_eq!(watch.shortage(Bytes::mib(1)), None);
+    }
+
+    #[test]
+    fn a_control_group_that_fills_up_is_a_shortage() {
+        let tree = memory(Fixture::new(), 1000, 0, 0)
+            .file("proc/self/cgroup", "0::/job\n")
+            .file("proc/self/mountinfo", "35 31 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+            .file("sys/fs/cgroup/job/memory.max", "104857600\n")
+            .file("sys/fs/cgroup/job/memory.current", "52428800\n");
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::mib(200));
+        // 50 MiB are left, of which a fifth stays.
+        assert_eq!(watch.shortage(Bytes::mib(39)), None);
+        assert!(watch.shortage(Bytes::mib(41)).unwrap().contains("memory.max of control group /job"));
+    }
+
+    #[test]
+    fn without_any_counters_there_is_no_shortage() {
+        let tree = Fixture::new();
+        let mut watch = MemoryWatch::start(tree.root(), 0, Bytes::gib(1));
+        assert_eq!(watch.shortage(Bytes::gib(1)), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! Why prefetchers were not changed, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::journal::JournalError;
+use super::msr::MsrError;
+
+/// Why prefetchers were not changed, or not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum PrefetchError {
+    /// A register cannot be read or written.
+    #[error(transparent)]
+    Register(#[from] MsrError),
+    /// Some registers were not restored.
+    #[error("not restored: {}; the journal {journal} is kept", join(errors))]
+    NotRestored {
+        /// Why, for each register.
+        errors: Vec<MsrError>,
+        /// The journal, which holds their former values.
+        journal: PathBuf,
+    },
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The folder of journals cannot be used.
+    #[error("{0}: {1}")]
+    Folder(PathBuf, io::Error),
+    /// Another program holds the lock.
+    #[error("another memgauge ({0}) is changing prefetchers")]
+    Busy(String),
+    /// The guardian cannot be started.
+    #[error("cannot start the process that would restore the registers if this one were killed: {0}")]
+    Guardian(io::Error),
+}
+
+fn join(errors: &[MsrError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl PrefetchError {
+    /// What the user can do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Register(e) => e.advice(),
+            Self::NotRestored { .. } => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
+            Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
+            Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
+            Self::Busy(_) => "wait until it has ended",
+            Self::Guardian(_) => "the program must be able to start itself (/proc/self/exe)",
+        }
+    }
+}

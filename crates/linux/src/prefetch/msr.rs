@@ -1,0 +1,298 @@
+//! Model-specific registers of single CPUs, through `/dev/cpu/N/msr`: a register is the eight bytes at the offset of its number.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use memgauge_core::units::IdSet;
+
+/// The folder in which the kernel's module has a folder for each CPU.
+pub const MSR_DEVICES: &str = "/dev/cpu";
+
+/// The model-specific registers of all CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Msr {
+    devices: PathBuf,
+    root: PathBuf,
+}
+
+/// How a register is accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+}
+
+impl Access {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// Why a register could not be read or written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct MsrError {
+    /// The CPU.
+    pub cpu: u32,
+    /// What went wrong.
+    pub fault: MsrFault,
+}
+
+/// What went wrong with a register.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MsrFault {
+    /// No device for any CPU.
+    #[error("there is no {0}: the kernel's msr module is not loaded")]
+    NoModule(PathBuf),
+    /// No device for this CPU, or one that has no CPU behind it.
+    #[error("CPU {0} is offline")]
+    Offline(u32),
+    /// Not root, or without the capability.
+    #[error("{0} may not be opened: it takes root with CAP_SYS_RAWIO")]
+    NotPermitted(PathBuf),
+    /// Kernel lockdown refuses writes.
+    #[error("the kernel refuses to write registers: it is locked down ({0}), as it is after Secure Boot")]
+    Lockdown(String),
+    /// The module's parameter refuses writes.
+    #[error("the kernel's msr module refuses to write registers (allow_writes=off)")]
+    WritesOff,
+    /// Refused, and the kernel does not say why.
+    #[error("the kernel refuses to {verb} register {register:#x} of CPU {cpu}", verb = access.verb())]
+    Refused {
+        /// The CPU.
+        cpu: u32,
+        /// The register.
+        register: u32,
+        /// How it was accessed.
+        access: Access,
+    },
+    /// The CPU (or its hypervisor) raised a fault at the instruction that reads.
+    #[error("CPU {cpu} refuses to read register {register:#x}: it has none here")]
+    NoRegister {
+        /// The CPU.
+        cpu: u32,
+        /// The register.
+        register: u32,
+    },
+    /// The CPU (or its hypervisor) raised a fault at the instruction that writes.
+    #[error("CPU {cpu} refuses to write {value:#x} to register {register:#x}: a bit is reserved here, or a hypervisor keeps the register")]
+    Reserved {
+        /// The CPU.
+        cpu: u32,
+        /// The register.
+        register: u32,
+        /// The value to write.
+        value: u64,
+    },
+    /// It was written, and reads back with another value.
+    #[error("register {register:#x} of CPU {cpu} was written with {wrote:#x} and reads back {read:#x}")]
+    Forgotten {
+        /// The CPU.
+        cpu: u32,
+        /// The register.
+        register: u32,
+        /// What was written.
+        wrote: u64,
+        /// What was read back.
+        read: u64,
+    },
+    /// It kept the value at first, and had another one later.
+    #[error("register {register:#x} of CPU {cpu} was changed during the run, from {wrote:#x} to {read:#x}")]
+    Changed {
+        /// The CPU.
+        cpu: u32,
+        /// The register.
+        register: u32,
+        /// What was written.
+        wrote: u64,
+        /// What was read later.
+        read: u64,
+    },
+    /// Anything else.
+    #[error("{0}: {1}")]
+    Other(PathBuf, String),
+}
+
+impl MsrError {
+    /// What the user can do about it.
+    pub fn advice(&self) -> &'static str {
+        match &self.fault {
+            MsrFault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
+            MsrFault::Offline(_) => {
+                "bring it online (echo 1 > /sys/devices/system/cpu/cpuN/online), and run 'memgauge prefetch restore' if a run was changing it"
+            }
+            MsrFault::NotPermitted(_) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
+            MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
+            MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
+            MsrFault::Refused { .. } => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
+            MsrFault::NoRegister { .. } | MsrFault::Reserved { .. } => {
+                "switch prefetchers in the BIOS set-up; in a virtual machine, on the host"
+            }
+            MsrFault::Forgotten { .. } => {
+                "a hypervisor or firmware swallows the write: switch prefetchers on the host, or in the BIOS set-up"
+            }
+            MsrFault::Changed { .. } => "stop other programs that write this register (wrmsr, tuned, pqos), and run again",
+            MsrFault::Other(..) => "see dmesg",
+        }
+    }
+}
+
+impl Msr {
+    /// Registers below `devices` ([`MSR_DEVICES`]) of the machine whose `/sys` is below `root`.
+    pub fn new(devices: impl Into<PathBuf>, root: impl Into<PathBuf>) -> Self {
+        Self { devices: devices.into(), root: root.into() }
+    }
+
+    fn device(&self, cpu: u32) -> PathBuf {
+        self.devices.join(cpu.to_string()).join("msr")
+    }
+
+    /// Reads a register of a CPU.
+    ///
+    /// # Errors
+    /// [`MsrError`], with the reason as far as it is known.
+    pub fn read(&self, cpu: u32, register: u32) -> Result<u64, MsrError> {
+        let mut bytes = [0; 8];
+        let done =
+            OpenOptions::new().read(true).open(self.device(cpu)).and_then(|file| file.read_exact_at(&mut bytes, u64::from(register)));
+        done.map(|()| u64::from_le_bytes(bytes)).map_err(|e| self.error(cpu, register, None, &e))
+    }
+
+    /// Writes a register of a CPU and reads it back.
+    ///
+    /// # Errors
+    /// [`MsrError`]; [`MsrFault::Forgotten`] when it reads back otherwise.
+    pub fn write(&self, cpu: u32, register: u32, value: u64) -> Result<(), MsrError> {
+        let done = OpenOptions::new()
+            .write(true)
+            .open(self.device(cpu))
+            // One call with all eight bytes, because the kernel writes whole registers.
+            .and_then(|file| file.write_at(&value.to_le_bytes(), u64::from(register)));
+        match done {
+            Ok(8) => {}
+            Ok(n) => {
+                return Err(MsrError { cpu, fault: MsrFault::Other(self.device(cpu), format!("{n} bytes of 8 were written")) });
+            }
+            Err(e) => return Err(self.error(cpu, register, Some(value), &e)),
+        }
+        let read = self.read(cpu, register)?;
+        if read == value { Ok(()) } else { Err(MsrError { cpu, fault: MsrFault::Forgotten { cpu, register, wrote: value, read } }) }
+    }
+
+    /// The CPUs that have a device. Without the module there is none.
+    fn present(&self) -> IdSet {
+        let folders = std::fs::read_dir(&self.devices).into_iter().flatten().flatten();
+        let numbered = folders.filter_map(|f| f.file_name().to_str()?.parse().ok());
+        numbered.filter(|&cpu| self.device(cpu).exists()).collect()
+    }
+
+    fn error(&self, cpu: u32, register: u32, writing: Option<u64>, error: &io::Error) -> MsrError {
+        let access = if writing.is_some() { Access::Write } else { Access::Read };
+        let fault = match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.device(cpu)),
+            // ENXIO means that the device file exists and its CPU is gone.
+            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline(cpu),
+            Some(libc::EIO) => match writing {
+                Some(value) => MsrFault::Reserved { cpu, register, value },
+                None => MsrFault::NoRegister { cpu, register },
+            },
+            Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, register, access),
+            _ => MsrFault::Other(self.device(cpu), error.to_string()),
+        };
+        MsrError { cpu, fault }
+    }
+
+    /// Finds out which refusal it was, because all of them are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
+    fn refusal(&self, cpu: u32, register: u32, access: Access) -> MsrFault {
+        let device = self.device(cpu);
+        if OpenOptions::new().read(true).open(&device).is_err() {
+            return MsrFault::NotPermitted(device);
+        }
+        if access == Access::Write {
+            let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();
+            let lockdown = text("sys/kernel/security/lockdown");
+            let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
+            // Without securityfs the kernel's command line shows what was asked for at boot.
+            let arguments = text("proc/cmdline");
+            let argument = arguments.split_whitespace().find_map(|a| a.strip_prefix("lockdown="));
+            if let Some(mode) = mode.or(argument).filter(|mode| *mode != "none") {
+                return MsrFault::Lockdown(mode.to_owned());
+            }
+            if text("sys/module/msr/parameters/allow_writes").trim() == "off" {
+                return MsrFault::WritesOff;
+            }
+        }
+        MsrFault::Refused { cpu, register, access }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Plain files in place of devices: they keep what is written at an offset.
+    fn folder(cpus: u32) -> (PathBuf, Msr) {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("memgauge-msr-{}-{id}", std::process::id()));
+        for cpu in 0..cpus {
+            std::fs::create_dir_all(folder.join(cpu.to_string())).unwrap();
+            let file = std::fs::File::create(folder.join(format!("{cpu}/msr"))).unwrap();
+            file.set_len(0x1000).unwrap();
+        }
+        let msr = Msr::new(&folder, &folder);
+        (folder, msr)
+    }
+
+    #[test]
+    fn registers_are_eight_bytes_at_their_number() {
+        let (folder, msr) = folder(2);
+        msr.write(1, 0x1A4, 0x0123_4567_89AB_CDEF).unwrap();
+        assert_eq!(msr.read(1, 0x1A4), Ok(0x0123_4567_89AB_CDEF));
+        assert_eq!(msr.read(0, 0x1A4), Ok(0));
+        let raw = std::fs::read(folder.join("1/msr")).unwrap();
+        assert_eq!(raw[0x1A4..0x1AC], 0x0123_4567_89AB_CDEF_u64.to_le_bytes());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_offline_cpu_differs_from_a_missing_module() {
+        let (folder, msr) = folder(1);
+        assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline(5));
+        std::fs::remove_file(folder.join("0/msr")).unwrap();
+        let none = msr.read(0, 0x1A4).unwrap_err();
+        assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_refused_write_says_what_refused_it() {
+        let (folder, msr) = folder(1);
+        let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
+        assert_eq!(refused(&msr), MsrFault::Refused { cpu: 0, register: 0x1A4, access: Access::Write });
+        let write = |file: &str, text: &str| {
+            let path = folder.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("sys/module/msr/parameters/allow_writes", "off\n");
+        assert_eq!(refused(&msr), MsrFault::WritesOff);
+        write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+        assert_eq!(refused(&msr), MsrFault::Lockdown("integrity".into()));
+        write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+        assert_eq!(refused(&msr), MsrFault::WritesOff);
+        let faulted = msr.error(0, 0x1A4, Some(0x40), &io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(faulted.fault, MsrFault::Reserved { cpu: 0, register: 0x1A4, value: 0x40 });
+        assert!(faulted.to_string().contains("reserved"), "{faulted}");
+        assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, MsrFault::Offline(3));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,113 @@
+//! The registers of all CPUs, and restoring them from a journal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use memgauge_core::prefetchers::Control;
+
+use super::error::PrefetchError;
+use super::journal::{ChangeKind, Journal, Saved};
+use super::lock::Lock;
+use super::msr::{Msr, MsrError};
+
+/// The default folder of journals. A boot empties it, as it resets the registers.
+pub const JOURNALS: &str = "/run/memgauge";
+/// Stands for a boot id that cannot be read.
+const UNKNOWN_BOOT: &str = "unknown";
+
+/// The registers that switch prefetchers, and their journals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefetchRegisters {
+    pub(super) msr: Msr,
+    /// The folder of journals and lock.
+    pub(super) folder: PathBuf,
+    /// The folder below which `/proc` and `/sys` are.
+    root: PathBuf,
+}
+
+/// What an earlier change had left, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leftover {
+    /// No journal.
+    Nothing,
+    /// A journal of an earlier boot, which was removed: the boot has reset the registers.
+    EarlierBoot,
+    /// A journal of this boot; the registers of this many CPUs were restored.
+    Restored(usize),
+}
+
+impl PrefetchRegisters {
+    /// The registers whose devices are below `devices` ([`MSR_DEVICES`]), with their journals in `folder` ([`JOURNALS`]). `/proc` and `/sys`
+    /// are read below `root`.
+    pub fn new(devices: impl Into<PathBuf>, folder: impl Into<PathBuf>, root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { msr: Msr::new(devices, &root), folder: folder.into(), root }
+    }
+
+    pub(super) fn boot_id(&self) -> String {
+        let id = fs::read_to_string(self.root.join("proc/sys/kernel/random/boot_id")).unwrap_or_default();
+        let id = id.trim();
+        if id.is_empty() { UNKNOWN_BOOT.into() } else { id.into() }
+    }
+
+    /// Whether a journal is from this boot. A journal counts as one from this boot when either boot is unknown: a boot empties the folder, and
+    /// restoring registers without need does no harm, but removing a journal by mistake would leave them changed.
+    pub(super) fn is_current_boot(&self, journal: &Journal) -> bool {
+        let boot = self.boot_id();
+        journal.boot == boot || [journal.boot.as_str(), &boot].contains(&UNKNOWN_BOOT)
+    }
+
+    /// Reads the register of every CPU.
+    pub fn read(&self, controls: &BTreeMap<u32, Control>) -> BTreeMap<u32, Result<u64, MsrError>> {
+        controls.iter().map(|(&cpu, control)| (cpu, self.msr.read(cpu, control.register))).collect()
+    }
+
+    /// The journals of this boot that have not been undone.
+    pub fn waiting(&self) -> Vec<ChangeKind> {
+        let waits = |kind: &ChangeKind| Journal::read(&self.folder, *kind).is_ok_and(|j| j.is_some_and(|j| self.is_current_boot(&j)));
+        [ChangeKind::Run, ChangeKind::Kept].into_iter().filter(waits).collect()
+    }
+
+    /// Restores the registers from the journals of this boot, that of a run first, and removes the journals.
+    ///
+    /// # Errors
+    /// [`PrefetchError::Busy`] while another process changes registers, and otherwise when a register does not take its value.
+    pub fn restore(&self) -> Result<[Leftover; 2], PrefetchError> {
+        let _lock = Lock::acquire(&self.folder, false)?;
+        Ok([self.undo(ChangeKind::Run, None)?, self.undo(ChangeKind::Kept, None)?])
+    }
+
+    /// Restores the registers from a journal. With `only`, nothing is done unless the journal has that id.
+    pub(super) fn undo(&self, kind: ChangeKind, only: Option<&str>) -> Result<Leftover, PrefetchError> {
+        let Some(journal) = Journal::read(&self.folder, kind)? else { return Ok(Leftover::Nothing) };
+        if only.is_some_and(|id| id != journal.id) {
+            return Ok(Leftover::Nothing);
+        }
+        if !self.is_current_boot(&journal) {
+            Journal::remove(&self.folder, kind)?;
+            return Ok(Leftover::EarlierBoot);
+        }
+        let mut failed = Vec::new();
+        let mut left = Vec::new();
+        for saved in &journal.saved {
+            if let Err(error) = self.restore_register(saved) {
+                failed.push(error);
+                left.push(*saved);
+            }
+        }
+        if failed.is_empty() {
+            Journal::remove(&self.folder, kind)?;
+            return Ok(Leftover::Restored(journal.saved.len()));
+        }
+        Journal { saved: left, ..journal }.write(&self.folder, kind)?;
+        Err(PrefetchError::NotRestored { errors: failed, journal: self.folder.join(kind.file()) })
+    }
+
+    /// Restores the bits of a register that were changed. Its other bits stay as they are now.
+    pub(super) fn restore_register(&self, saved: &Saved) -> Result<(), MsrError> {
+        let now = self.msr.read(saved.cpu, saved.register)?;
+        let value = now & !saved.mask | saved.value & saved.mask;
+        if now == value { Ok(()) } else { self.msr.write(saved.cpu, saved.register, value) }
+    }
+}

@@ -1,0 +1,124 @@
+//! The machine, from `/sys` and `/proc` below a root folder.
+//!
+//! The formats are in the kernel's `Documentation/ABI` (sysfs-devices-system-cpu, sysfs-devices-node),
+//! `Documentation/admin-guide/mm/numaperf.rst` and `cputopology.rst`. A field whose file is missing or malformed is unknown. Only a tree
+//! without any CPU is an error.
+
+mod caches;
+mod identity;
+mod kinds;
+pub(crate) mod nodes;
+mod smbios;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use memgauge_core::topology::{Allowed, Cpu, Machine, Topology};
+use memgauge_core::units::IdSet;
+
+use crate::cpu::{self, online_and_offline};
+use crate::limits;
+use crate::tree::{CPU_DIR, Tree};
+
+/// Why the machine cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TopologyError {
+    /// The root is not a folder that can be read.
+    #[error("cannot read the machine below {path}: {source}; name a folder that holds the machine's sys/ and proc/", path = path.display())]
+    Root {
+        /// The root as given.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// There is no CPU below the root.
+    #[error(
+        "{path} holds no CPU: a recorded machine is a folder with sys/devices/system/cpu/cpu0 and so on in it (and, better, proc/); \
+         name the folder above sys/",
+        path = path.display()
+    )]
+    NoCpus {
+        /// The root as given.
+        path: PathBuf,
+    },
+}
+
+/// Reads the machine below `root`: `/` for this one, or a folder with `sys/` and `proc/` for a recorded one.
+///
+/// For `/`, the result has what this process may use. For a recorded folder, it has what the recording process could use, as far as its
+/// `/proc/self` and control groups were recorded.
+///
+/// # Errors
+/// When `root` is not a readable folder or contains no CPU.
+pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
+    std::fs::read_dir(root).map_err(|source| TopologyError::Root { path: root.to_owned(), source })?;
+    let tree = Tree::new(root);
+    let info = identity::CpuInfo::read(tree);
+    let (online, offline) = online_and_offline(tree);
+    if online.is_empty() {
+        return Err(TopologyError::NoCpus { path: root.to_owned() });
+    }
+    let nodes = nodes::read(tree, &online);
+    let mut cpus = read_cpus(tree, &online);
+    nodes::assign(tree, &nodes, &mut cpus);
+    let caches = caches::read(tree, &cpus);
+    kinds::assign(tree, &mut cpus, &caches, &info);
+    let smt_active = match tree.text(&format!("{CPU_DIR}/smt/active")).as_deref() {
+        Some("1") => Some(true),
+        Some("0") => Some(false),
+        _ => None,
+    };
+    let topology = Topology { cpus, offline, caches, nodes, smt_active };
+    let usable = cpu::read_allowed(root, &topology);
+    let budget = limits::read_budget(root, &topology.nodes, &usable.nodes);
+    let allowed = Allowed {
+        cpus: usable.cpus,
+        nodes: usable.nodes,
+        memory: budget.memory,
+        memory_limited_by: budget.limited_by,
+        node_memory: budget.node_memory,
+        cpu_quota: limits::cpu_quota(root),
+    };
+    Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
+}
+
+/// The online CPUs, without the fields that come from nodes and caches.
+fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
+    let mut siblings: BTreeMap<u32, IdSet> = BTreeMap::new();
+    let mut cpus = Vec::with_capacity(online.len());
+    for id in online.iter() {
+        let at = |file: &str| format!("{CPU_DIR}/cpu{id}/topology/{file}");
+        if !siblings.contains_key(&id) {
+            // `core_cpus` is the name since Linux 5.3. `thread_siblings` is the older name, which still exists.
+            let mut set = tree
+                .mask_or_ids(&at("core_cpus"), &at("core_cpus_list"))
+                .or_else(|| tree.mask_or_ids(&at("thread_siblings"), &at("thread_siblings_list")))
+                .unwrap_or_default()
+                .intersection(online);
+            set.insert(id);
+            for other in set.iter() {
+                siblings.entry(other).or_insert_with(|| set.clone());
+            }
+        }
+        let own = siblings.get(&id).filter(|set| set.contains(id)).cloned().unwrap_or_else(|| IdSet::one(id));
+        cpus.push(Cpu {
+            id,
+            package: tree.id(&at("physical_package_id")).unwrap_or(0),
+            die: tree.id(&at("die_id")),
+            // x86 kernels show BAD_APICID (65535) when firmware states no cluster.
+            cluster: tree.id(&at("cluster_id")).filter(|&n| n != 65_535),
+            core: tree.id(&at("core_id")).or(own.first()).unwrap_or(id),
+            siblings: own,
+            node: 0,
+            kind: None,
+            capacity: tree.id(&format!("{CPU_DIR}/cpu{id}/cpu_capacity")),
+            max_mhz: tree.id(&format!("{CPU_DIR}/cpu{id}/cpufreq/cpuinfo_max_freq")).map(|khz| khz / 1000).filter(|&mhz| mhz > 0),
+        });
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod garbage;
+#[cfg(test)]
+mod tests;

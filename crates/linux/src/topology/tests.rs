@@ -1,0 +1,238 @@
+use super::*;
+use crate::fixture::Fixture;
+use memgauge_core::units::Bytes;
+
+fn ids(list: &str) -> IdSet {
+    list.parse().unwrap()
+}
+
+#[test]
+fn no_cpu_is_an_error_that_says_what_to_do() {
+    let tree = Fixture::new().file("sys/devices/system/cpu/online", "0-3");
+    let error = read_machine(tree.root()).unwrap_err();
+    assert!(matches!(error, TopologyError::NoCpus { .. }));
+    let text = error.to_string();
+    assert!(text.contains(tree.root().to_str().unwrap()) && text.contains("sys/devices/system/cpu"), "{text}");
+    let error = read_machine(&tree.root().join("nowhere")).unwrap_err();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+#[test]
+fn a_kernel_without_numa_has_one_node() {
+    let tree = Fixture::new()
+        .cpus(2)
+        .file("proc/meminfo", "MemTotal: 8388608 kB\nMemFree: 4194304 kB\nMemAvailable: 6291456 kB\n")
+        .file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "8")
+        .file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "3");
+    let machine = read_machine(tree.root()).unwrap();
+    let [node] = machine.topology.nodes.as_slice() else { panic!("{:?}", machine.topology.nodes) };
+    assert_eq!((node.id, node.cpus.clone(), node.memory, node.free), (0, ids("0-1"), Bytes::gib(8), Some(Bytes::gib(4))));
+    assert_eq!((node.pools[0].page, node.pools[0].total, node.pools[0].free), (Bytes::mib(2), 8, 3));
+    assert_eq!(machine.allowed.nodes, ids("0"));
+    assert_eq!(machine.topology.cpus[1].node, 0);
+}
+
+#[test]
+fn sets_fall_back_to_folders_and_masks() {
+    let tree = Fixture::new().files(&[
+        ("sys/devices/system/cpu/cpu0/topology/thread_siblings", "00000000,00000005"),
+        ("sys/devices/system/cpu/cpu2/online", "1"),
+        ("sys/devices/system/cpu/cpu7/online", "0"),
+        ("sys/devices/system/cpu/cpu2/topology/physical_package_id", "-1"),
+        ("sys/devices/system/cpu/cpu2/topology/cluster_id", "65535"),
+        ("sys/devices/system/cpu/cpufreq/x", ""),
+        ("sys/devices/system/node/node3/cpumap", "1"),
+        ("sys/devices/system/node/node5/cpu2", ""),
+        ("sys/devices/system/node/node3/distance", "10 21"),
+        ("sys/devices/system/node/node5/distance", "21 10"),
+    ]);
+    let topology = read_machine(tree.root()).unwrap().topology;
+    assert_eq!(topology.online(), ids("0,2"));
+    assert_eq!(topology.offline, ids("7"));
+    assert_eq!(topology.cpus[1].siblings, ids("0,2"));
+    assert_eq!((topology.cpus[1].package, topology.cpus[1].cluster, topology.cpus[1].node), (0, None, 5));
+    assert_eq!(topology.node(3).unwrap().cpus, ids("0"));
+    assert_eq!(topology.node(5).unwrap().distances, [(3, 21), (5, 10)].into());
+    assert_eq!(topology.smt_active, None);
+}
+
+#[test]
+fn caches_appear_once_and_keep_to_online_cpus() {
+    let mut tree = Fixture::new().cpus(4).file("sys/devices/system/cpu/online", "0-2");
+    for cpu in 0..4 {
+        let pair = if cpu < 2 { "0-1" } else { "2-3" };
+        for (index, level, kind, size, shared) in [
+            (0, 1, "Data", "48K", pair),
+            (1, 1, "Instruction", "32K", pair),
+            (2, 2, "Unified", "1280K", pair),
+            (3, 3, "Unified", "", "0-3"),
+        ] {
+            let at = |file: &str| format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{file}");
+            tree = tree
+                .file(&at("level"), level.to_string())
+                .file(&at("type"), kind)
+                .file(&at("shared_cpu_list"), shared)
+                .file(&at("coherency_line_size"), "64")
+                .file(&at("ways_of_associativity"), "12")
+                .file(&at("number_of_sets"), "32768");
+            if !size.is_empty() {
+                tree = tree.file(&at("size"), size);
+            }
+        }
+    }
+    let topology = read_machine(tree.root()).unwrap().topology;
+    let seen: Vec<(u8, Bytes, String)> = topology.caches.iter().map(|c| (c.level, c.size, c.cpus.to_string())).collect();
+    let expected = [
+        (1, Bytes::kib(48), "0-1"),
+        (1, Bytes::kib(48), "2"),
+        (2, Bytes::kib(1280), "0-1"),
+        (2, Bytes::kib(1280), "2"),
+        // The size follows from the geometry.
+        (3, Bytes::mib(24), "0-2"),
+    ];
+    assert_eq!(seen, expected.map(|(level, size, cpus)| (level, size, cpus.to_owned())));
+}
+
+#[test]
+fn attributes_of_memory() {
+    let tree = Fixture::new().cpus(2).node(0, "0-1", 4096).node(4, "", 2048).files(&[
+        ("sys/devices/system/node/online", "0,4"),
+        ("sys/devices/system/node/node4/access0/initiators/node0/x", ""),
+        ("sys/devices/system/node/node4/access0/initiators/read_latency", "170"),
+        ("sys/devices/system/node/node4/access0/initiators/read_bandwidth", "65536"),
+        ("sys/devices/system/node/node4/access0/initiators/write_bandwidth", "0"),
+        ("sys/devices/system/node/node4/memory_side_cache/index1/size", "4294967296"),
+        ("sys/devices/system/node/node4/memory_side_cache/index1/line_size", "64"),
+        ("sys/devices/system/node/node4/hugepages/hugepages-1048576kB/nr_hugepages", "2"),
+        ("sys/devices/system/node/node4/hugepages/hugepages-1048576kB/free_hugepages", "1"),
+        ("sys/devices/system/node/node4/hugepages/hugepages-2048kB/nr_hugepages", "9"),
+        ("sys/devices/system/node/node4/hugepages/hugepages-2048kB/free_hugepages", "9"),
+    ]);
+    let machine = read_machine(tree.root()).unwrap();
+    let node = machine.topology.node(4).unwrap();
+    assert!(node.cpus.is_empty());
+    let [access] = node.hmat.as_slice() else { panic!("{:?}", node.hmat) };
+    assert_eq!((access.class, access.initiators.clone(), access.read_latency_ns), (0, ids("0"), Some(170)));
+    assert_eq!((access.read_bandwidth_mbs, access.write_bandwidth_mbs, access.write_latency_ns), (Some(65_536), None, None));
+    assert_eq!((node.memory_side_caches[0].size, node.memory_side_caches[0].line), (Bytes::gib(4), Some(64)));
+    assert_eq!(node.pools.iter().map(|p| (p.page, p.free)).collect::<Vec<_>>(), [(Bytes::mib(2), 9), (Bytes::gib(1), 1)]);
+    assert_eq!(machine.allowed.nodes, ids("0,4"));
+}
+
+#[test]
+fn a_node_without_memory_is_listed_but_not_allowed() {
+    let tree = Fixture::new().cpus(2).node(0, "0", 4096).node(1, "1", 0);
+    let machine = read_machine(tree.root()).unwrap();
+    assert_eq!(machine.topology.node(1).map(|n| (n.cpus.clone(), n.memory)), Some((ids("1"), Bytes(0))));
+    assert_eq!((machine.topology.cpus[1].node, machine.allowed.nodes), (1, ids("0")));
+    assert_eq!(machine.allowed.node_memory.len(), 1);
+}
+
+#[test]
+fn kinds_of_cores() {
+    let kinds =
+        |tree: &Fixture| -> Vec<Option<String>> { read_machine(tree.root()).unwrap().topology.cpus.into_iter().map(|c| c.kind).collect() };
+    let plain = Fixture::new().cpus(2);
+    assert_eq!(kinds(&plain), [None, None]);
+    let intel = Fixture::new().cpus(3).file("sys/devices/cpu_core/cpus", "0-1").file("sys/devices/cpu_atom/cpus", "2");
+    assert_eq!(kinds(&intel)[1..], [Some("performance".into()), Some("efficiency".into())]);
+    // A hybrid with only one kind online has no kinds.
+    let half = Fixture::new().cpus(1).file("sys/devices/cpu_core/cpus", "0").file("sys/devices/cpu_atom/cpus", "");
+    assert_eq!(kinds(&half), [None]);
+    let arm = Fixture::new().cpus(2).file(
+        "proc/cpuinfo",
+        "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nprocessor\t: 1\nCPU implementer\t: 0x41\nCPU part\t: 0xfff\n",
+    );
+    assert_eq!(kinds(&arm), [Some("cortex-a55".into()), Some("part-0xfff".into())]);
+    let unnamed = Fixture::new()
+        .cpus(2)
+        .file("sys/devices/system/cpu/cpu0/cpu_capacity", "446")
+        .file("sys/devices/system/cpu/cpu1/cpu_capacity", "1024");
+    assert_eq!(kinds(&unnamed), [Some("capacity-446".into()), Some("capacity-1024".into())]);
+}
+
+#[test]
+fn identities() {
+    let identity = |cpuinfo: &str, more: &[(&str, &str)]| {
+        let tree = Fixture::new().cpus(1).file("proc/cpuinfo", cpuinfo).files(more);
+        read_machine(tree.root()).unwrap().identity
+    };
+    let x86 = "processor: 0\nvendor_id : GenuineIntel\ncpu family: 6\nmodel : 143\nmodel name: Xeon  8480+ \nstepping: 8\nmicrocode: 0x2b\nflags : lm sse2";
+    let intel = identity(x86, &[("proc/version", "Linux version 6.1.0-13-amd64 (a@b)")]);
+    assert_eq!((intel.arch.as_str(), intel.vendor.as_deref()), ("x86_64", Some("GenuineIntel")));
+    assert_eq!((intel.model_name.as_deref(), intel.kernel.as_deref()), (Some("Xeon 8480+"), Some("6.1.0-13-amd64")));
+    assert_eq!((intel.model["model"].as_str(), intel.model["microcode"].as_str()), ("143", "0x2b"));
+    assert_eq!(intel.hypervisor, None);
+
+    let guest = format!("{x86} hypervisor");
+    assert_eq!(identity(&guest, &[]).hypervisor.as_deref(), Some("unknown hypervisor"));
+    let clock = ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc kvm-clock");
+    let qemu = ("sys/class/dmi/id/sys_vendor", "QEMU");
+    // The CPU does not show a hypervisor, but firmware does.
+    assert_eq!(identity(x86, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
+    assert_eq!(
+        identity(x86, &[("sys/class/dmi/id/sys_vendor", "Google"), ("sys/class/dmi/id/product_name", "Google Compute Engine")]).hypervisor,
+        None
+    );
+    assert_eq!(identity(&guest, &[clock]).hypervisor.as_deref(), Some("KVM"));
+    assert_eq!(identity(&guest, &[qemu]).hypervisor.as_deref(), Some("QEMU"));
+    assert_eq!(identity(&guest, &[qemu, clock]).hypervisor.as_deref(), Some("QEMU/KVM"));
+    assert_eq!(
+        identity(&guest, &[("sys/firmware/acpi/tables/FACP", "FACP....xxFIRECKFCVMFADT")]).hypervisor.as_deref(),
+        Some("Firecracker")
+    );
+    assert_eq!(identity(x86, &[("sys/hypervisor/type", "xen")]).hypervisor.as_deref(), Some("Xen"));
+
+    let ec2 = "processor: 0\nCPU implementer: 0x41\nCPU architecture: 8\nCPU variant: 0x0\nCPU part: 0xd4f\nCPU revision: 1";
+    let product = "sys/class/dmi/id/product_name";
+    let arm = identity(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.large")]);
+    assert_eq!((arm.arch.as_str(), arm.vendor.as_deref(), arm.model_name.as_deref()), ("aarch64", Some("ARM"), Some("Neoverse-V2")));
+    assert_eq!(arm.hypervisor.as_deref(), Some("Amazon EC2 (Nitro)"));
+    assert_eq!(arm.firmware["product_name"], "r8g.large");
+    assert_eq!(identity(ec2, &[("sys/class/dmi/id/sys_vendor", "Amazon EC2"), (product, "r8g.metal-24xl")]).hypervisor, None);
+
+    let riscv = identity("processor : 0\nhart: 0\nisa : rv64imafdc\nuarch : sifive,u74-mc\nmvendorid: 0x489", &[]);
+    assert_eq!(
+        (riscv.arch.as_str(), riscv.model_name.as_deref(), riscv.vendor.as_deref()),
+        ("riscv64", Some("sifive,u74-mc"), Some("0x489"))
+    );
+    assert_eq!(identity("", &[]).arch, "unknown");
+}
+
+#[test]
+fn cpusets_of_recordings() {
+    let machine = |tree: Fixture| {
+        let allowed = read_machine(tree.root()).unwrap().allowed;
+        (allowed.cpus, allowed.nodes)
+    };
+    let base = || Fixture::new().cpus(4).node(0, "0-1", 1024).node(1, "2-3", 1024);
+    assert_eq!(machine(base()), (ids("0-3"), ids("0-1")));
+    let status = base().file("proc/self/status", "Cpus_allowed_list:\t1-2,9\nMems_allowed_list:\t1,7\n");
+    assert_eq!(machine(status), (ids("1-2"), ids("1")));
+    let v2 = base().files(&[
+        ("proc/self/cgroup", "0::/a/b\n"),
+        ("proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ("sys/fs/cgroup/a/cpuset.cpus.effective", "3"),
+        ("sys/fs/cgroup/a/b/cpuset.cpus.effective", ""),
+        ("sys/fs/cgroup/a/b/cpuset.mems.effective", "0"),
+    ]);
+    assert_eq!(machine(v2), (ids("3"), ids("0")));
+    let old = base().files(&[
+        ("proc/self/cpuset", "/jobs\n"),
+        ("proc/mounts", "none /dev/cpuset cpuset rw 0 0\n"),
+        ("dev/cpuset/jobs/cpus", "0-1"),
+        ("dev/cpuset/jobs/mems", "1"),
+    ]);
+    assert_eq!(machine(old), (ids("0-1"), ids("1")));
+}
+
+#[test]
+fn a_changed_cpuset_is_noticed() {
+    let tree = Fixture::new().cpus(4).node(0, "0-3", 1024).file("proc/self/status", "Cpus_allowed_list:\t0-3\n");
+    let topology = read_machine(tree.root()).unwrap().topology;
+    assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("0-3"));
+    let tree = tree.file("proc/self/status", "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t5\n");
+    assert_eq!(cpu::read_allowed(tree.root(), &topology), cpu::AllowedSets { cpus: ids("0-1"), nodes: IdSet::new() });
+    let tree = tree.file("sys/devices/system/cpu/online", "1-3");
+    assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("1"));
+}

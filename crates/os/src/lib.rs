@@ -1,0 +1,120 @@
+//! The operating system, as the rest of memgauge sees it.
+//!
+//! The engine, the program, the lab and the tests reach the operating system through this crate only. Each module lists by name what may be
+//! used. All of it is implemented by one crate for each system, chosen below; no other crate has `cfg(target_os)`.
+//!
+//! To support another system, write a crate with the same modules and names, and choose it here. The comment of each module says what must
+//! be provided. What a system does not have is `None` or an error with a reason, never an invented value.
+//!
+//! Functions that describe the machine take a `root`: `/` for the running machine, or a folder that holds a recorded one. A system without
+//! recordings may ignore it.
+
+#[cfg(target_os = "linux")]
+use memgauge_linux as system;
+
+/// The clock for stamps and intervals, the frequency of cores, the date.
+///
+/// - [`Clock`](clock::Clock): a monotonic clock that is cheap to read on every CPU, calibrated against one that no time service adjusts. It
+///   reports its frequency, resolution, cost and the error of its calibration, and can check that the CPUs agree.
+/// - [`core_ghz`](clock::core_ghz), [`warm_up`](clock::warm_up): the frequency of the core that the caller runs on.
+/// - [`moment`](clock::moment): the date, with the monotonic time; [`suspended_ns`](clock::suspended_ns): how long the machine has slept.
+pub mod clock {
+    pub use crate::system::clock::{Clock, ClockError, ClockOffsets, core_ghz, moment, suspended_ns, warm_up};
+}
+
+/// Hardware performance counters and the system's own event counters.
+///
+/// - [`Catalogue`](counters::Catalogue): which events this machine has: those that metrics are computed from, and any by name.
+/// - [`EventSet`](counters::EventSet), [`EncodedEvent`](counters::EncodedEvent): events to open, in groups that are counted together.
+/// - [`OpenCounters`](counters::OpenCounters): counters that are open for a thread, for a program with its children, or for the whole
+///   machine. Switching and reading them must be cheap enough to happen at the ends of a burst.
+/// - [`CounterError`](counters::CounterError): why an event cannot be counted, and what helps.
+pub mod counters {
+    pub use crate::system::counters::{
+        Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters, Reading, counts_nanoseconds, join_counts,
+    };
+}
+
+/// CPUs and affinity.
+///
+/// - [`read_allowed`](cpu::read_allowed): the CPUs and nodes that this process may use now; cheap enough to be called between measurements.
+/// - [`pin_to`](cpu::pin_to), [`current_cpu`](cpu::current_cpu): bind the calling thread to a CPU; the CPU that it runs on.
+/// - [`process_affinity`](cpu::process_affinity): the CPUs that the main thread may run on.
+pub mod cpu {
+    pub use crate::system::cpu::{AllowedSets, current_cpu, pin_to, process_affinity, read_allowed};
+}
+
+/// Directories whose files serve as memory (persistent memory, tmpfs, any file system).
+///
+/// - [`read`](directory::read): the file system, the device and its node, whether its files can be mapped without the page cache, and the
+///   free space.
+pub mod directory {
+    pub use crate::system::directory::{DirectoryError, read};
+}
+
+/// The state of the machine that affects results: privileges, huge pages, frequency control, and notes that say what is limited here and how
+/// to lift it.
+///
+/// - [`read_environment`](environment::read_environment): all of that but the clock and the core frequencies, which must be measured.
+pub mod environment {
+    pub use crate::system::environment::read_environment;
+}
+
+/// Memory on a node, with pages of a kind, and the limits on how much of it may be used.
+///
+/// - [`Buffer`](memory::Buffer): memory on the node asked for, with the pages asked for, touched. Placement and pages are read back, or their
+///   reason says why they cannot be. Nothing is left behind when the process ends.
+/// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
+/// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
+///
+/// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
+/// `Machine::allowed`, which [`topology::read_machine`] fills.
+pub mod memory {
+    pub use crate::system::memory::{Buffer, MemoryError, MemoryErrorKind, MemoryWatch, prefer_out_of_memory_kill};
+}
+
+/// What disturbed a measurement.
+///
+/// - [`NoiseProbe`](noise::NoiseProbe): time of other processes and of the hypervisor on the measured CPUs, page migrations, memory errors.
+/// - [`thread_involuntary_switches`](noise::thread_involuntary_switches), [`thread_waited_ns`](noise::thread_waited_ns): how often, and for
+///   how long, the calling thread was ready and did not run; read at both ends of every burst.
+/// - [`stolen_seconds`](noise::stolen_seconds): time that a hypervisor gave to others.
+pub mod noise {
+    pub use crate::system::noise::{NoiseProbe, stolen_seconds, thread_involuntary_switches, thread_waited_ns};
+}
+
+/// The registers that switch hardware prefetchers, changed so that they are always restored.
+///
+/// - [`PrefetchRegisters`](prefetch::PrefetchRegisters): reads them, and restores what a run that was killed has left.
+/// - [`PrefetchChange`](prefetch::PrefetchChange): saves the registers, then changes and verifies them; restores them on drop.
+/// - [`Guardian`](prefetch::Guardian), [`run_guardian`](prefetch::run_guardian): a process that restores them when the run is killed.
+/// - [`Msr`](prefetch::Msr): single registers, for the lab.
+///
+/// A system without access to registers returns [`MsrError`](prefetch::MsrError) for every CPU.
+pub mod prefetch {
+    pub use crate::system::prefetch::{
+        ChangeKind, Guardian, JOURNALS, Leftover, MSR_DEVICES, Msr, MsrError, MsrFault, PrefetchChange, PrefetchError, PrefetchRegisters,
+        run_guardian,
+    };
+}
+
+/// Other programs.
+///
+/// - [`run`](program::run): runs a program to its end, with the signals that this process receives passed on to it.
+pub mod program {
+    pub use crate::system::program::run;
+}
+
+/// A word of shared memory by which another program starts a measurement.
+///
+/// - [`StartSignal`](start_signal::StartSignal): opens or creates it by name, waits for the start, says when it is done.
+pub mod start_signal {
+    pub use crate::system::start_signal::{StartSignal, StartSignalError};
+}
+
+/// The machine: its CPUs, cores, caches, memory nodes and identity, and what this process may use of them.
+///
+/// - [`read_machine`](topology::read_machine): all of it, for the running machine or for a recorded one.
+pub mod topology {
+    pub use crate::system::topology::{TopologyError, read_machine};
+}

@@ -1,0 +1,40 @@
+//! Figures: the tables of results as pictures, in SVG, PNG and PDF.
+//!
+//! A [`Figure`] is a column of panels: charts, bars and heat maps. It is laid out by the widths of a bundled font and drawn into a
+//! [`Scene`] of a few kinds of shapes, which three small writers turn into bytes. The same result always gives the same bytes.
+
+mod axis;
+mod bandwidth;
+mod bars;
+mod chart;
+mod distribution;
+mod font;
+mod frame;
+mod heat;
+mod histogram;
+mod labels;
+mod latency;
+mod layout;
+mod limit;
+mod loaded;
+mod misses;
+mod no_figure;
+mod node_matrix;
+mod node_pairs;
+mod palette;
+mod pdf;
+mod png;
+mod prefetch;
+mod regions;
+mod results;
+mod scene;
+mod source;
+mod svg;
+mod sweep;
+mod transfer;
+mod working_set;
+
+pub use histogram::Histogram;
+pub use layout::{Figure, Picture};
+pub use scene::{Area, Scene};
+pub use working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};

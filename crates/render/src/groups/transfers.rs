@@ -1,0 +1,134 @@
+//! Cache-to-cache transfers: what the two CPUs share, and where the lines are at home.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memgauge_core::experiment::LineState;
+use memgauge_core::result::Measurement;
+use memgauge_core::topology::Topology;
+
+use crate::number::value_of;
+
+/// The states of a line, in the order in which they are shown.
+pub(crate) const STATES: [(Option<LineState>, &str); 3] =
+    [(Some(LineState::Hit), "HIT"), (Some(LineState::Hitm), "HITM"), (None, "state not stated")];
+
+/// The nearest thing that two CPUs share, nearest first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Relation {
+    SameCore,
+    SameCache(u8),
+    SameNode,
+    SamePackage,
+    OtherPackage,
+    Unknown,
+}
+
+impl Relation {
+    pub(crate) fn between(topology: &Topology, a: Option<u32>, b: Option<u32>) -> Self {
+        let (Some(a), Some(b)) = (a.and_then(|c| topology.cpu(c)), b.and_then(|c| topology.cpu(c))) else {
+            return Self::Unknown;
+        };
+        if a.siblings.contains(b.id) {
+            return Self::SameCore;
+        }
+        match topology.caches_of(a.id).filter(|c| c.cpus.contains(b.id)).map(|c| c.level).min() {
+            Some(level) => Self::SameCache(level),
+            None if a.package != b.package => Self::OtherPackage,
+            None if a.node == b.node => Self::SameNode,
+            None => Self::SamePackage,
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::SameCore => "same core".into(),
+            Self::SameCache(level) => format!("same L{level}"),
+            Self::SameNode => "same node".into(),
+            Self::SamePackage => "same package".into(),
+            Self::OtherPackage => "other package".into(),
+            Self::Unknown => "not known".into(),
+        }
+    }
+}
+
+/// Reader, holder, and the home node of the lines.
+pub(crate) type Pair = (Option<u32>, Option<u32>, Option<u32>);
+
+/// The pair that a transfer was measured between.
+pub(crate) fn pair(m: &Measurement) -> Pair {
+    (m.at.cpu, m.at.holder_cpu, m.at.memory_node)
+}
+
+/// The pairs, nearest first.
+pub(crate) fn pairs(ms: &[&Measurement], topology: &Topology) -> Vec<(Relation, Pair)> {
+    let pairs: BTreeSet<(Relation, Pair)> = ms.iter().map(|m| (Relation::between(topology, m.at.cpu, m.at.holder_cpu), pair(m))).collect();
+    pairs.into_iter().collect()
+}
+
+/// The values of all pairs by relation and state of the line.
+pub(crate) fn by_relation(ms: &[&Measurement], topology: &Topology) -> BTreeMap<(Relation, Option<LineState>), Vec<f64>> {
+    let mut groups: BTreeMap<(Relation, Option<LineState>), Vec<f64>> = BTreeMap::new();
+    for m in ms {
+        let relation = Relation::between(topology, m.at.cpu, m.at.holder_cpu);
+        groups.entry((relation, m.at.state)).or_default().extend(value_of(&m.estimate));
+    }
+    groups
+}
+
+/// Pairs of CPUs whose lines are in one state, and whose lines share a home.
+pub(crate) struct PairMap<'a> {
+    pub(crate) state: Option<LineState>,
+    /// What the state is called.
+    pub(crate) state_name: &'static str,
+    pub(crate) home: PairHome,
+    pub(crate) ms: Vec<&'a Measurement>,
+}
+
+/// Where the lines of all pairs of a map are at home.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PairHome {
+    /// Each reader's own node, or not stated.
+    Reader,
+    /// One node for all.
+    Node(u32),
+}
+
+/// Splits all pairs by state and home. Usually each reader's own node is the home, and one map for each state holds them all.
+pub(crate) fn pair_maps<'a>(ms: &[&'a Measurement]) -> Vec<PairMap<'a>> {
+    let own = ms.iter().all(|m| m.at.memory_node.is_none() || m.at.memory_node == m.at.cpu_node);
+    let home = |m: &Measurement| m.at.memory_node.filter(|_| !own).map_or(PairHome::Reader, PairHome::Node);
+    let mut maps: Vec<PairMap<'a>> = Vec::new();
+    for (state, state_name) in STATES {
+        let of_state = || ms.iter().copied().filter(move |m| m.at.state == state);
+        let homes: BTreeSet<PairHome> = of_state().map(home).collect();
+        for of_map in homes {
+            maps.push(PairMap { state, state_name, home: of_map, ms: of_state().filter(|m| home(m) == of_map).collect() });
+        }
+    }
+    maps
+}
+
+/// Where lines are at home, in words, and whether the lines of a result are at home there.
+pub(crate) type Home = (&'static str, fn(&Measurement) -> bool);
+
+/// The homes of transfers by node.
+pub(crate) const HOMES: [Home; 3] = [
+    ("at home on the holder's node", |m| m.at.memory_node == m.at.holder_node),
+    ("at home on the reader's node", |m| m.at.memory_node != m.at.holder_node && m.at.memory_node == m.at.cpu_node),
+    ("at home on a third node, the nearest that may be used", |m| {
+        m.at.memory_node != m.at.holder_node && m.at.memory_node != m.at.cpu_node
+    }),
+];
+
+/// Whether it belongs to the near pair: within a node, or unmodified lines, which no other pair has. Where each node has one CPU, the
+/// modified lines of the near pair are in the matrix.
+pub(crate) fn is_near(m: &Measurement) -> bool {
+    m.at.holder_node == m.at.cpu_node || m.at.state != Some(LineState::Hitm)
+}
+
+/// The nodes of the holders and of the readers.
+pub(crate) fn holder_and_reader_nodes(ms: &[&Measurement]) -> (Vec<Option<u32>>, Vec<Option<u32>>) {
+    let holders: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.holder_node).collect();
+    let readers: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.cpu_node).collect();
+    (holders.into_iter().collect(), readers.into_iter().collect())
+}

@@ -1,0 +1,28 @@
+//! Text for people: a table for each section, with its evidence. What is wrong is marked and explained below its table.
+
+mod bandwidth;
+mod c2c;
+mod context;
+mod counters;
+mod curve;
+mod distribution;
+mod evidence;
+mod footnotes;
+mod grid;
+mod health;
+mod latency;
+mod loops;
+mod machine;
+mod matrix;
+mod nodes;
+mod notes;
+mod other;
+mod page;
+mod plan;
+mod prefetch;
+mod report;
+mod scan;
+mod sweep;
+
+pub use plan::plan_text;
+pub use report::Text;

@@ -1,0 +1,90 @@
+//! What the sections of a report share while it is written.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::experiment::Coordinates;
+use memgauge_core::result::{Measurement, QualityReason, Report};
+use memgauge_core::topology::HmatAccess;
+use memgauge_core::units::IdSet;
+use memgauge_core::wording;
+
+use crate::number::number;
+
+/// The report, the section's directory, and what was explained already.
+pub(super) struct Context<'a> {
+    pub(super) report: &'a Report,
+    /// Directory whose files the section is about; `None` for memory without a file.
+    pub(super) directory: Option<String>,
+    /// Reasons whose advice was printed already.
+    pub(super) advised: BTreeSet<QualityReason>,
+    /// How intervals are written was explained already.
+    intervals_explained: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(report: &'a Report) -> Self {
+        Self { report, directory: None, advised: BTreeSet::new(), intervals_explained: false }
+    }
+
+    /// What the numbers of a section are; the first section also says what follows the ±.
+    pub(super) fn about(&mut self, numbers: &str) -> String {
+        if std::mem::replace(&mut self.intervals_explained, true) {
+            return numbers.to_owned();
+        }
+        format!("{numbers}, median ± half of the 95 % interval")
+    }
+
+    /// `CPU 3`, with its node where there are several.
+    pub(super) fn cpu_name(&self, cpu: u32) -> String {
+        let topology = &self.report.machine.topology;
+        match topology.cpu(cpu).filter(|_| topology.nodes.len() > 1) {
+            Some(c) => format!("CPU {cpu} (node {})", c.node),
+            None => format!("CPU {cpu}"),
+        }
+    }
+
+    /// The title that the plan gave these measurements, when it is one step's.
+    pub(super) fn title(&self, ms: &[&Measurement], otherwise: &str) -> String {
+        let Some(first) = ms.first() else { return otherwise.to_owned() };
+        let steps = self.report.plan.iter().flat_map(|p| &p.steps);
+        let same = |at: &Coordinates| at.table == first.at.table && at.memory_dir == first.at.memory_dir && !at.repeat;
+        let mut of_these = steps.filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(|c| same(&c.at)));
+        match (of_these.next(), of_these.next(), &self.directory) {
+            (Some(step), None, _) => step.title.clone(),
+            (.., Some(directory)) => format!("{otherwise}, files in {directory}"),
+            _ => otherwise.to_owned(),
+        }
+    }
+
+    /// The place of memory: a node, or `device` for a device that does not state its node.
+    pub(super) fn memory_name(&self, node: Option<u32>) -> String {
+        match (node, &self.directory) {
+            (None, Some(_)) => "device".to_owned(),
+            _ => wording::node(node),
+        }
+    }
+
+    /// Firmware's claim of the read latency from a node's CPUs to a node's memory.
+    pub(super) fn claimed_ns(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
+        let claim = self.claim(cpu_node, memory_node)?;
+        claim.read_latency_ns.map(|ns| ns.to_string())
+    }
+
+    /// Firmware's claim of the read bandwidth, in GB/s.
+    pub(super) fn claimed_gbs(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
+        let claim = self.claim(cpu_node, memory_node)?;
+        claim.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
+    }
+
+    /// Firmware's claims are about the memory of nodes, not about files.
+    fn claim(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<&HmatAccess> {
+        self.report.machine.topology.claim(cpu_node?, memory_node?).filter(|_| self.directory.is_none())
+    }
+}
+
+/// A remark on those nodes that have memory and no CPUs.
+pub(super) fn memory_only(report: &Report, nodes: impl Iterator<Item = u32>) -> Option<String> {
+    let bare: IdSet = nodes.filter(|&n| report.machine.topology.node(n).is_some_and(|n| n.cpus.is_empty())).collect();
+    let verb = if bare.len() == 1 { "has" } else { "have" };
+    (!bare.is_empty()).then(|| format!("{} {verb} memory and no CPUs", wording::nodes(&bare)))
+}

@@ -1,0 +1,264 @@
+//! Footnotes: why a number is degraded or missing, in words, with what to do about it.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::experiment::Experiment;
+use memgauge_core::result::{Measurement, QualityReason, Report};
+
+use super::grid::Cell;
+use super::page::{INDENT, Page, Style};
+use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
+
+/// Nobody reads more footnotes than this; the rest is in the JSON result.
+const MAX_FOOTNOTES: usize = 12;
+
+/// The footnotes of one table.
+pub(super) struct Footnotes<'a> {
+    report: &'a Report,
+    table: &'a [&'a Measurement],
+    /// Reasons that hold for every number of the table: printed once, without marks.
+    everywhere: BTreeSet<QualityReason>,
+    notes: Vec<(String, Option<QualityReason>)>,
+}
+
+impl<'a> Footnotes<'a> {
+    /// Footnotes for a table of these measurements.
+    pub(super) fn new(report: &'a Report, table: &'a [&'a Measurement]) -> Self {
+        let measured: Vec<_> = table.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
+        let mut everywhere = BTreeSet::new();
+        if let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) {
+            everywhere.extend(first.quality.reasons.iter().copied());
+            everywhere.retain(|r| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r)));
+        }
+        Self { report, table, everywhere, notes: Vec::new() }
+    }
+
+    /// The measurement as a cell with its footnotes; blank where there is none.
+    pub(super) fn cell(&mut self, m: Option<&Measurement>) -> Cell {
+        self.claimed(m, String::new())
+    }
+
+    /// The same with a claim of firmware beside it.
+    pub(super) fn claimed(&mut self, m: Option<&Measurement>, claim: String) -> Cell {
+        let Some(m) = m else { return Cell::Blank };
+        let marks = self.marks(m);
+        match value_of(&m.estimate) {
+            Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
+            None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
+        }
+    }
+
+    /// The marks of a measurement, such as `¹·²`.
+    fn marks(&mut self, m: &Measurement) -> String {
+        let mut numbers = Vec::new();
+        if value_of(&m.estimate).is_none() {
+            let why = m.estimate.reason.as_deref().unwrap_or("the result does not say why");
+            numbers.push(self.note(format!("not measured: {why}"), None));
+        } else {
+            let mut reasons: BTreeSet<QualityReason> = m.quality.reasons.iter().copied().collect();
+            if m.estimate.modes.len() > 1 {
+                reasons.insert(QualityReason::SeveralModes);
+            }
+            for reason in reasons {
+                if !self.everywhere.contains(&reason) {
+                    let text = self.sentence(reason, Some(m));
+                    numbers.push(self.note(text, Some(reason)));
+                }
+            }
+        }
+        numbers.dedup();
+        numbers.into_iter().map(superscript).collect::<Vec<_>>().join("·")
+    }
+
+    fn note(&mut self, text: String, reason: Option<QualityReason>) -> usize {
+        if let Some(i) = self.notes.iter().position(|(t, _)| *t == text) {
+            return i + 1;
+        }
+        self.notes.push((text, reason));
+        self.notes.len()
+    }
+
+    /// Prints the footnotes. Advice is given the first time that a reason occurs in the whole report.
+    pub(super) fn print(self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        for &reason in &self.everywhere {
+            let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
+            page.text(Style::Warning, "  ! ", "    ", &text);
+        }
+        for (i, (text, reason)) in self.notes.iter().enumerate().take(MAX_FOOTNOTES) {
+            let mark = superscript(i + 1);
+            let text = format!("{text}{}", reason.map(|r| advice(r, advised)).unwrap_or_default());
+            page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
+        }
+        if self.notes.len() > MAX_FOOTNOTES {
+            let text = format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES);
+            page.text(Style::Warning, INDENT, INDENT, &text);
+        }
+    }
+
+    /// What happened to one measurement, or to all measurements of the table that have this reason.
+    fn sentence(&self, reason: QualityReason, one: Option<&Measurement>) -> String {
+        use QualityReason as R;
+        let affected = Affected { reason, table: self.table };
+        match reason {
+            R::Steal => format!("the hypervisor gave {}the CPU time to others", affected.part(|m| m.evidence.noise.steal)),
+            R::BusyMachine => format!("other processes used {}the CPUs measured", affected.part(|m| m.evidence.noise.others)),
+            R::InvoluntarySwitches => affected.switches(),
+            R::Migrated => "a measuring thread ran on another CPU than planned".into(),
+            R::FrequencyDrift => {
+                let step = one.and_then(|m| Some((m.evidence.noise.ghz_before?, m.evidence.noise.ghz_after?)));
+                let step = step.map(|(a, b)| format!(" ({a:.2} to {b:.2} GHz)")).unwrap_or_default();
+                format!("the core frequency changed by more than 2 %{step}")
+            }
+            R::Coverage => {
+                let low = affected.bounds(|m| m.evidence.coverage).map(|(low, _)| format!(" ({})", percent(low)));
+                format!("the threads ran together for less than 95 % of the time{}", low.unwrap_or_default())
+            }
+            R::NotConverged => self.not_converged(),
+            R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
+            R::PlacementWrong => "some pages were not on the node asked for".into(),
+            R::PlacementUnverified => {
+                let why = affected.measurements().find_map(|m| m.evidence.placement.reason.as_deref());
+                format!("the node of the pages could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
+            }
+            R::PlateauNotReached => "part of the buffer may be in a cache: latency still grows with its size".into(),
+            R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
+            R::BurstsDisturbed => affected.disturbed_bursts(),
+            R::AboveCore => {
+                let highest = affected.bounds(|m| m.evidence.bytes_per_cycle).map(|(_, b)| format!(" ({b:.0} B)")).unwrap_or_default();
+                format!("more bytes per cycle and core{highest} than any core can load and store")
+            }
+            R::MemoryErrors => "memory errors were reported during the measurement".into(),
+            R::PagesMigrated => "the kernel moved pages between nodes during the measurement".into(),
+        }
+    }
+
+    fn not_converged(&self) -> String {
+        if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) {
+            return "the interval is too wide to tell regions apart; more --passes narrow it".into();
+        }
+        match &self.report.plan {
+            Some(plan) => {
+                format!("the interval is still wider than the ±{} asked for when time was up", percent(plan.stop.relative_half_width))
+            }
+            None => "the interval is still wider than asked for when time was up".into(),
+        }
+    }
+
+    fn drift(&self, m: &Measurement) -> String {
+        let same = |o: &&Measurement| {
+            let mut at = o.at.clone();
+            at.repeat = false;
+            o.at.repeat && o.experiment == m.experiment && o.metric == m.metric && at == m.at
+        };
+        let within = m.estimate.drift.map(|d| {
+            let verb = if d.change > 0.0 { "rose" } else { "fell" };
+            format!("{verb} by {} while it was measured", percent(d.change.abs()))
+        });
+        let again = self.report.results.iter().find(same).and_then(|o| value_of(&o.estimate));
+        if let (Some(within), None) = (&within, again) {
+            return within.clone();
+        }
+        let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
+        format!("measured again{again}, and the two intervals do not overlap: the machine's state changed during the run")
+    }
+}
+
+/// The measurements of a table that have a reason.
+struct Affected<'a> {
+    reason: QualityReason,
+    table: &'a [&'a Measurement],
+}
+
+impl<'a> Affected<'a> {
+    fn measurements(&self) -> impl Iterator<Item = &'a Measurement> {
+        let reason = self.reason;
+        self.table.iter().copied().filter(move |m| m.quality.reasons.contains(&reason))
+    }
+
+    fn bounds(&self, value: fn(&Measurement) -> Option<f64>) -> Option<(f64, f64)> {
+        bounds(self.measurements().filter_map(value))
+    }
+
+    /// `up to 3 % of `, by the highest share; `part of ` where it is not known.
+    fn part(&self, share: fn(&Measurement) -> Option<f64>) -> String {
+        self.bounds(share).map_or("part of ".into(), |(_, high)| format!("up to {} of ", percent(high)))
+    }
+
+    fn switches(&self) -> String {
+        let times = self.bounds(|m| m.evidence.noise.involuntary_switches.map(|n| n as f64));
+        let times = times.map(|(_, n)| format!(" (up to {n:.0} times)")).unwrap_or_default();
+        let waited = self.bounds(|m| m.evidence.noise.waited);
+        let waited = waited.map(|(_, share)| format!(" for up to {} of the time", percent(share))).unwrap_or_default();
+        format!("the kernel took a measuring thread off its CPU{times}{waited}")
+    }
+
+    fn disturbed_bursts(&self) -> String {
+        let share = self.bounds(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
+        let share = share.map(|(_, share)| format!(" ({})", percent(share))).unwrap_or_default();
+        let kept = self.measurements().any(|m| m.evidence.noise.bursts_left_out == Some(0));
+        let kept = if kept { "; they were kept because too few clean ones remained" } else { "" };
+        format!("many bursts were disturbed{share}{kept}")
+    }
+}
+
+/// Whether the sentence states figures of one measurement, so that it cannot stand for a whole table.
+fn is_individual(reason: QualityReason) -> bool {
+    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
+}
+
+/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
+fn modes(m: &Measurement) -> String {
+    let list: Vec<_> =
+        m.estimate.modes.iter().map(|mode| format!("{} {} ({})", number(mode.value), unit(m.unit), percent(mode.share))).collect();
+    match list.len() {
+        0 => "the samples form several clusters".into(),
+        2 => format!("two modes: {}", list.join(", ")),
+        _ => format!("several modes: {}", list.join(", ")),
+    }
+}
+
+fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> String {
+    use QualityReason as R;
+    let text = match reason {
+        R::Steal => "repeat when the host is quieter, or on a dedicated instance",
+        R::BusyMachine => "stop them, or name idle CPUs with --cpu",
+        R::InvoluntarySwitches => "stop other work on these CPUs, or name idle ones with --cpu",
+        R::Migrated => "repeat while nothing changes the affinity or the cpuset",
+        R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
+        R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
+        R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
+        R::SeveralModes => "the median hides them; usually pages or lines differ in their home or distance",
+        R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
+        R::PlacementUnverified => {
+            "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"
+        }
+        R::PlateauNotReached => "ask for a larger --size",
+        R::Drift => "repeat on a machine that is warm and otherwise idle",
+        R::MemoryErrors => "look for EDAC messages in the kernel's log and check the DIMMs before you trust this machine",
+        R::BurstsDisturbed => "repeat when these CPUs are idle",
+        R::AboveCore => "time or frequency was misread: do not use the number, and report it with the JSON result",
+        R::PagesMigrated => "switch NUMA balancing off for the run: sysctl kernel.numa_balancing=0",
+    };
+    if advised.insert(reason) { format!("; {text}") } else { String::new() }
+}
+
+fn superscript(n: usize) -> String {
+    n.to_string().chars().filter_map(|c| c.to_digit(10)).filter_map(|d| SUPERSCRIPTS.get(d as usize)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn superscripts() {
+        assert_eq!([1, 10, 234].map(superscript), ["¹", "¹⁰", "²³⁴"]);
+    }
+
+    #[test]
+    fn advice_comes_once() {
+        let mut advised = BTreeSet::new();
+        assert!(advice(QualityReason::Steal, &mut advised).starts_with("; "));
+        assert_eq!(advice(QualityReason::Steal, &mut advised), "");
+    }
+}

@@ -1,0 +1,57 @@
+//! Matrices: rows and columns of nodes or CPUs, in blocks where the page is narrow.
+
+use memgauge_core::stats::median;
+
+use super::context::Context;
+use super::grid::{Cell, Column, blocks};
+use super::page::Page;
+use crate::number::{bounds, number};
+
+/// What is said of a matrix that shows firmware's claims, too.
+pub(super) const CLAIMED: &str = "; in brackets: what firmware claims (HMAT)";
+
+/// With more columns than this a matrix shows values only, so that it stays readable.
+pub(super) const DETAILED_COLUMNS: usize = 16;
+
+/// Prints a matrix; `corner` is the head of the rows' names. Cells are made column by column, which is the order of their footnotes.
+pub(super) fn matrix<R, C>(
+    page: &mut Page,
+    corner: &str,
+    rows: &[(R, String)],
+    columns: &[(C, String)],
+    mut cell: impl FnMut(&R, &C) -> Cell,
+) {
+    let lead = Column::text(corner).cells(rows.iter().map(|(_, name)| Cell::text(name.as_str())));
+    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str()).cells(rows.iter().map(|(row, _)| cell(row, key)));
+    let columns: Vec<Column> = columns.iter().map(&mut column).collect();
+    for block in blocks(&lead, &columns, page.width) {
+        page.table(&block);
+    }
+}
+
+/// The head of a column for a node's memory: only the node's number where there are many.
+pub(super) fn column_name(context: &Context<'_>, memory: Option<u32>, detailed: bool) -> String {
+    match memory {
+        Some(node) if !detailed => node.to_string(),
+        _ => context.memory_name(memory),
+    }
+}
+
+/// Drops the interval from a cell of a matrix that is too wide for it.
+pub(super) fn without_half(cell: Cell, detailed: bool) -> Cell {
+    match cell {
+        Cell::Value { number, claim, marks, .. } if !detailed => Cell::Value { number, half: String::new(), claim, marks },
+        other => other,
+    }
+}
+
+/// Columns of the fastest, median and slowest of each group of latencies.
+pub(super) fn spread_columns<'g>(groups: impl Iterator<Item = &'g Vec<f64>> + Clone) -> [Column; 3] {
+    let cell = |v: Option<f64>| v.map_or(Cell::Blank, |v| Cell::number(number(v)));
+    let ends = |group: &Vec<f64>| bounds(group.iter().copied());
+    [
+        Column::numbers("fastest").cells(groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
+        Column::numbers("median").cells(groups.clone().map(|g| cell(median(g)))),
+        Column::numbers("slowest").cells(groups.map(|g| cell(ends(g).map(|b| b.1)))),
+    ]
+}

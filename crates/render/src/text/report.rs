@@ -1,0 +1,126 @@
+//! A whole report as text.
+
+use std::collections::BTreeSet;
+
+use memgauge_core::result::{Measurement, Report};
+
+use super::context::Context;
+use super::page::{Page, Style};
+use super::{bandwidth, c2c, counters, curve, health, latency, loops, machine, nodes, notes, other, plan, prefetch, scan, sweep};
+use crate::format::{Format, RenderError};
+use crate::groups::section::Section;
+use crate::number::{count, seconds, value_of};
+
+/// Aligned tables for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    /// Columns of the terminal; fewer than 60 count as 60.
+    pub width: usize,
+    /// Whether to emit ANSI colours.
+    pub colour: bool,
+}
+
+impl Format for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+
+    /// Shows the machine or its prefetchers for a report without plan and results, as `info` and `prefetch status` make it, and the results
+    /// for every other report.
+    fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
+        let mut page = Page::new(self.width, self.colour);
+        if let Some(program) = &report.program {
+            counters::program_counters(&mut page, report, program);
+        } else if report.plan.is_none() && report.results.is_empty() && report.complete {
+            match &report.environment.prefetch {
+                Some(state) => prefetch::status(&mut page, report, state),
+                None => machine::info(&mut page, report),
+            }
+        } else if let Some(mut lines) = loops::lines(report) {
+            if report.results.iter().any(|m| m.counters.is_some()) {
+                counters::measurement_counters(&mut page, report);
+                notes::notes(&mut page, report);
+                lines.push_str(&page.into_text());
+            }
+            return Ok(lines.into_bytes());
+        } else {
+            results(&mut page, report);
+        }
+        Ok(page.into_text().into_bytes())
+    }
+}
+
+fn results(page: &mut Page, report: &Report) {
+    let mut context = Context::new(report);
+    machine::header(page, report);
+    prefetch::line(page, report);
+    incomplete(page, report);
+    if let Some(verdict) = &report.health {
+        health::health(page, verdict);
+    }
+    let sections: BTreeSet<(Section, Option<String>)> =
+        report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone())).collect();
+    for (section, directory) in sections {
+        let in_section = |m: &&Measurement| Section::for_measurement(m) == section && m.at.memory_dir == directory && !m.at.repeat;
+        let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
+        if ms.is_empty() {
+            continue;
+        }
+        context.directory.clone_from(&directory);
+        match section {
+            Section::LatencyMatrix => latency::matrix(page, &mut context, &ms),
+            Section::LatencyByCpu => latency::per_cpu(page, &mut context, &ms),
+            Section::ByMix => bandwidth::by_mix(page, &mut context, &ms),
+            Section::Search => bandwidth::search(page, &mut context, &ms),
+            Section::Ramp => bandwidth::ramp(page, &mut context, &ms),
+            Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
+            Section::CacheDomains => bandwidth::by_mix(page, &mut context, &ms),
+            Section::Curve => curve::curves(page, &mut context, &ms),
+            Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
+            Section::NodePairs => nodes::pairs(page, &mut context, &ms),
+            Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
+            Section::Scan => scan::scans(page, &mut context, &ms),
+            Section::Prefetch => prefetch::compare(page, &mut context, &ms),
+            Section::WorkingSet => sweep::tables(page, &mut context, &ms),
+            Section::Other => other::list(page, &mut context, &ms),
+        }
+    }
+    if report.results.is_empty() {
+        page.gap();
+        page.line(Style::Warning, "Nothing was measured.");
+    }
+    counters::measurement_counters(page, report);
+    notes::notes(page, report);
+    timing(page, report);
+    incomplete(page, report);
+}
+
+/// How long the run took, and the parts of a long set-up.
+fn timing(page: &mut Page, report: &Report) {
+    page.gap();
+    let t = report.timing;
+    let planned = report.plan.as_ref().filter(|_| t.setup.is_some()).map_or(String::new(), |p| format!(" (planned {})", plan::duration(p)));
+    let times = format!("measuring {} · set-up {} · total {}{planned}", seconds(t.measuring_s), seconds(t.setup_s), seconds(t.total_s));
+    page.line(Style::Dim, &times);
+    if let Some(s) = t.setup.filter(|_| t.setup_s > NOTABLE_SETUP * t.total_s) {
+        let parts = [("buffers", s.buffers_s), ("chains", s.chains_s), ("warming up", s.warm_up_s), ("choosing kernels", s.trials_s)];
+        let parts: Vec<String> = parts.iter().map(|(what, s)| format!("{what} {}", seconds(*s))).collect();
+        page.line(Style::Dim, &format!("set-up: {}", parts.join(" · ")));
+    }
+}
+
+/// The parts of the set-up are listed when it takes more than this share of the time.
+const NOTABLE_SETUP: f64 = 0.25;
+
+/// Says that the run is incomplete, and why.
+fn incomplete(page: &mut Page, report: &Report) {
+    if report.complete {
+        return;
+    }
+    let measured = report.results.iter().filter(|m| value_of(&m.estimate).is_some()).count();
+    let reason = report.incomplete_reason.as_deref().unwrap_or("the result does not say why");
+    page.gap();
+    let only = if measured > 0 { format!("; {} measured until then", count(measured, "number", "numbers")) } else { String::new() };
+    let text = format!("INCOMPLETE: {reason}{only}");
+    page.text(Style::Error, "", "  ", &text);
+}

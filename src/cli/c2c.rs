@@ -1,0 +1,102 @@
+//! `memgauge c2c`: its command line.
+
+use clap::Args;
+use memgauge_core::experiment::LineState;
+use memgauge_core::spec::{Spec, Task, TransferShape};
+use memgauge_core::units::Bytes;
+
+use super::options::{ChaseLines, FirstTouch, Order, Prefetch};
+use super::request::{Common, Request};
+use super::values::{STATES, one_of};
+use crate::exit::UsageError;
+
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("window", |arg| arg.help("Window within which the window-local chase is random [default: half of an L2]")),
+    after_help = "Examples:
+  memgauge c2c                            one pair for each kind of distance
+  memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
+  memgauge c2c --node-matrix              modified lines from every node to every other
+  memgauge c2c --reader 0 --holder 5 --node 1     one pair, lines homed on node 1
+  memgauge c2c --reader 0 --holder 5 --sharer 6   one pair, lines shared with CPU 6"
+)]
+pub(super) struct C2cArgs {
+    /// Every pair of CPUs instead of representatives
+    #[arg(long, help_heading = "Transfer")]
+    matrix: bool,
+    /// A near pair, and modified lines from every node with CPUs to every other
+    #[arg(long, conflicts_with = "matrix", help_heading = "Transfer")]
+    node_matrix: bool,
+    /// CPU that reads the lines [default: the first of --cpu]
+    #[arg(long, value_name = "N", help_heading = "Transfer")]
+    reader: Option<u32>,
+    /// CPU that holds the lines; measures only this one pair
+    #[arg(long, value_name = "N", requires = "reader", help_heading = "Transfer")]
+    holder: Option<u32>,
+    /// A third CPU that loads the lines before the reader does, so that they are shared
+    #[arg(long, value_name = "N", requires = "holder", help_heading = "Transfer")]
+    sharer: Option<u32>,
+    /// State of the lines in the holder's cache; may be repeated [default: both]
+    #[arg(long = "state", value_name = "STATE", value_delimiter = ',', value_parser = one_of(&STATES), help_heading = "Transfer")]
+    states: Vec<LineState>,
+    /// Bytes of another buffer that the holder reads once it has the lines, so that they move to an outer cache
+    #[arg(long, value_name = "SIZE", default_value = "0", hide = true)]
+    holder_pushes: Bytes,
+    /// Bytes of another buffer that the reader reads before it reads the lines
+    #[arg(long, value_name = "SIZE", default_value = "0", hide = true)]
+    reader_pushes: Bytes,
+    #[command(flatten)]
+    order: Order,
+    #[command(flatten)]
+    lines: ChaseLines,
+    #[command(flatten)]
+    first_touch: FirstTouch,
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    prefetch: Prefetch,
+}
+
+impl C2cArgs {
+    pub(super) fn request(self) -> Result<Request, UsageError> {
+        let shape = match (self.matrix, self.node_matrix) {
+            (true, _) => TransferShape::CpuMatrix,
+            (_, true) => TransferShape::NodeMatrix,
+            _ => TransferShape::Representatives,
+        };
+        let mut spec = Spec::new(Task::C2c(shape));
+        self.prefetch.apply(&mut spec);
+        self.lines.apply(&mut spec);
+        self.first_touch.apply(&mut spec);
+        spec.chase.cpu = self.reader;
+        spec.transfer.holder = self.holder;
+        spec.transfer.sharer = self.sharer;
+        spec.transfer.holder_pushes = self.holder_pushes;
+        spec.transfer.reader_pushes = self.reader_pushes;
+        spec.transfer.states = self.states;
+        spec.transfer.order = self.order.not_default();
+        self.common.request(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::experiment::ChaseOrder;
+
+    use super::*;
+    use crate::cli::tests::{refused, spec};
+
+    #[test]
+    fn transfers() {
+        assert_eq!(spec("memgauge c2c"), Spec::new(Task::C2c(TransferShape::Representatives)));
+        assert_eq!(spec("memgauge c2c --node-matrix").task, Task::C2c(TransferShape::NodeMatrix));
+        let got =
+            spec("memgauge c2c --reader 0 --holder 1 --sharer 2 --state hitm --holder-pushes 1M --reader-pushes 64K --order sequential");
+        assert_eq!((got.chase.cpu, got.transfer.holder, got.transfer.sharer), (Some(0), Some(1), Some(2)));
+        assert_eq!((got.transfer.holder_pushes, got.transfer.reader_pushes), (Bytes::mib(1), Bytes::kib(64)));
+        assert_eq!((got.transfer.states, got.transfer.order), (vec![LineState::Hitm], Some(ChaseOrder::Sequential)));
+        assert_eq!(spec("memgauge c2c --state hit,hitm").transfer.states, [LineState::Hit, LineState::Hitm]);
+        assert!(refused("memgauge c2c --holder 1").contains("--reader"));
+        assert!(refused("memgauge c2c --matrix --node-matrix").contains("cannot be used with"));
+    }
+}

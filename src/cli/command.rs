@@ -1,0 +1,166 @@
+//! The commands, and what a command line asks for.
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
+use memgauge_core::spec::{Spec, Task};
+
+use super::bandwidth::BandwidthArgs;
+use super::c2c::C2cArgs;
+use super::count::CountArgs;
+use super::info::InfoArgs;
+use super::latency::LatencyArgs;
+use super::loaded::LoadedArgs;
+use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
+use super::options::{Load, Prefetch, budget_help};
+use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchInvocation};
+use super::quick::QuickArgs;
+use super::render::RenderArgs;
+use super::request::{Common, Request};
+use super::run::RunArgs;
+use super::scan::ScanArgs;
+use super::sweep::SweepArgs;
+use crate::exit::UsageError;
+
+const AFTER_HELP: &str = "\
+Examples:
+  memgauge                                   measure everything
+  memgauge -o before.json                    the same, and keep the result
+  memgauge latency --matrix                  idle latency from every node to every node
+  memgauge bandwidth --mix 2:1 --cpu 0-7     one mix of reads and writes from eight CPUs
+  memgauge loaded --mix all-reads --mix 2:1  two curves of latency under load
+  memgauge --plan                            show what would be done, and how long it would take
+  memgauge quick                             a verdict in under 45 s
+  memgauge render before.json                show a saved result
+
+Exit status:
+  0    measured
+  1    measured in part
+  3    memory did not keep what was written to it
+  4    could not measure
+  64   wrong usage
+  130  interrupted
+quick, count, stream and chase have their own; see their help.";
+
+/// Measures how this machine's memory behaves: latency, bandwidth, latency under load, cache-to-cache transfers.
+///
+/// Without a command, the whole suite is measured. Needs no root; says what it could not do, and why.
+#[derive(Debug, Parser)]
+#[command(name = "memgauge", version, args_conflicts_with_subcommands = true, after_help = AFTER_HELP, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    suite: SuiteArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the machine as memgauge sees it: CPUs, caches, memory nodes, page pools, and limits of this process.
+    Info(InfoArgs),
+    /// Measure idle latency: one CPU and node, or all of them.
+    Latency(LatencyArgs),
+    /// Measure bandwidth: one mix of reads and writes, all mixes, a node matrix, or 1 to n CPUs.
+    Bandwidth(BandwidthArgs),
+    /// Measure latency while other CPUs load memory, from idle to saturation.
+    Loaded(LoadedArgs),
+    /// Measure transfers from one CPU's cache to another's.
+    C2c(C2cArgs),
+    /// Check the machine's memory in under 45 s: a verdict, findings with advice, and an exit status for schedulers.
+    Quick(QuickArgs),
+    /// Measure what a file tells each CPU to do.
+    Run(RunArgs),
+    /// Measure the bandwidth of every GiB of free memory, find weak regions, and check that memory keeps what is written.
+    Scan(ScanArgs),
+    /// Measure latency and bandwidth over the working set, and find the caches in them.
+    Sweep(SweepArgs),
+    /// Read a buffer from start to end: bandwidth of one thread, with a checksum of what was read.
+    Stream(StreamArgs),
+    /// Follow pointers through a buffer: nanoseconds per hop of one thread, and where it ended.
+    Chase(ChaseArgs),
+    /// Count hardware events of a program and its children: miss rates, parallelism, latency per miss.
+    Count(CountArgs),
+    /// Show, compare and switch hardware prefetchers.
+    Prefetch(PrefetchArgs),
+    /// Show a saved result in another format.
+    Render(RenderArgs),
+    /// Take the command lines of Intel MLC and print its tables: memgauge mlc --help, man mlc.
+    #[command(disable_help_flag = true)]
+    Mlc(MlcArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(mut_arg("budget", |arg| arg.help(budget_help("0.48s"))))]
+struct SuiteArgs {
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    prefetch: Prefetch,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct MlcArgs {
+    /// A mode and letters as mlc takes them, such as --loaded_latency -t5 -W3
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// What a command line asks for.
+pub(crate) enum Invocation {
+    /// Measure, or plan to.
+    Measure(Box<Request>),
+    /// Show the machine.
+    Info(InfoArgs),
+    /// Count a program's events.
+    Count(Box<CountArgs>),
+    /// Run one loop.
+    Loop(Box<LoopRequest>),
+    /// Show saved results.
+    Render(RenderArgs),
+    /// Show or switch prefetchers.
+    Prefetch(PrefetchAction),
+    /// Do what mlc would do with these arguments.
+    Mlc(Vec<OsString>),
+}
+
+impl SuiteArgs {
+    fn request(self) -> Result<Request, UsageError> {
+        let mut spec = Spec::new(Task::Suite);
+        self.prefetch.apply(&mut spec);
+        self.load.apply(&mut spec);
+        self.common.request(spec)
+    }
+}
+
+impl Cli {
+    /// # Errors
+    /// When a value is wrong, or a file that the command line names cannot be read or is wrong.
+    pub(crate) fn invocation(self) -> Result<Invocation, UsageError> {
+        // Errors in files have causes; one line shows them all.
+        let usage = |error: anyhow::Error| UsageError(format!("{error:#}"));
+        let request = match self.command {
+            None => self.suite.request()?,
+            Some(Command::Latency(args)) => args.request()?,
+            Some(Command::Bandwidth(args)) => args.request().map_err(usage)?,
+            Some(Command::Loaded(args)) => args.request().map_err(usage)?,
+            Some(Command::Run(args)) => args.request().map_err(usage)?,
+            Some(Command::C2c(args)) => args.request()?,
+            Some(Command::Scan(args)) => args.request()?,
+            Some(Command::Sweep(args)) => args.request()?,
+            Some(Command::Quick(args)) => args.request()?,
+            Some(Command::Prefetch(args)) => match args.request()? {
+                PrefetchInvocation::Compare(request) => *request,
+                PrefetchInvocation::Action(action) => return Ok(Invocation::Prefetch(action)),
+            },
+            Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
+            Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
+            Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()?))),
+            Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()?))),
+            Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
+            Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
+        };
+        Ok(Invocation::Measure(Box::new(request)))
+    }
+}

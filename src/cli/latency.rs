@@ -1,0 +1,91 @@
+//! `memgauge latency`: its command line.
+
+use clap::Args;
+use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::spec::{LatencyShape, Spec, Task};
+use memgauge_core::units::IdSet;
+
+use super::options::{ChaseLines, ChaseTiming, Counting, Files, FirstTouch, Prefetch};
+use super::request::{Common, Request};
+use super::values::{ORDERS, one_of};
+use crate::exit::UsageError;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge latency                        one CPU, its own node
+  memgauge latency --matrix               from every node with CPUs to every node with memory
+  memgauge latency --size 16K             the first-level cache
+  memgauge latency --cpu 8 --node 1 --pages 4k
+  memgauge latency --histogram 1          the distribution of single loads
+  memgauge latency --memory-dir /mnt/pmem")]
+pub(super) struct LatencyArgs {
+    /// From every node with CPUs to every node with memory
+    #[arg(long)]
+    matrix: bool,
+    /// From every CPU to its own node, or to the node given with --node
+    #[arg(long, conflicts_with = "matrix")]
+    per_cpu: bool,
+    /// Order in which the chase visits lines; may be repeated [default: window-local and full-random]
+    #[arg(long = "order", value_name = "ORDER", value_delimiter = ',', value_parser = one_of(&ORDERS), help_heading = "Chase")]
+    orders: Vec<ChaseOrder>,
+    #[command(flatten)]
+    lines: ChaseLines,
+    #[command(flatten)]
+    timing: ChaseTiming,
+    #[command(flatten)]
+    first_touch: FirstTouch,
+    /// CPUs to keep busy meanwhile [default: one of each other package, so that these packages stay awake]
+    #[arg(long, value_name = "LIST", help_heading = "Chase", hide = true)]
+    keep_awake: Option<IdSet>,
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    prefetch: Prefetch,
+    #[command(flatten)]
+    files: Files,
+}
+
+impl LatencyArgs {
+    pub(super) fn request(self) -> Result<Request, UsageError> {
+        let shape = match (self.matrix, self.per_cpu) {
+            (true, _) => LatencyShape::Matrix,
+            (_, true) => LatencyShape::PerCpu,
+            _ => LatencyShape::One,
+        };
+        let mut spec = Spec::new(Task::Latency(shape));
+        spec.counters = self.counting.counters;
+        self.prefetch.apply(&mut spec);
+        self.lines.apply(&mut spec);
+        self.timing.apply(&mut spec);
+        self.first_touch.apply(&mut spec);
+        spec.chase.orders = self.orders;
+        spec.keep_awake = self.keep_awake;
+        Ok(self.common.request(spec)?.with_files(self.files))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::experiment::Hops;
+
+    use super::*;
+    use crate::cli::tests::{refused, spec};
+
+    #[test]
+    fn a_chase_alone() {
+        let plain = Spec::new(Task::Latency(LatencyShape::One));
+        assert_eq!(spec("memgauge latency"), plain);
+        let got = spec("memgauge latency --order sequential --order full-random --hops 5000 --histogram --touch-cpu 3 --keep-awake 1,5");
+        assert_eq!(got.chase.orders, [ChaseOrder::Sequential, ChaseOrder::FullRandom]);
+        assert_eq!((got.chase.hops, got.chase.histogram, got.chase.touch), (Some(Hops::Count(5000)), Some(8), Some(3)));
+        assert_eq!(got.keep_awake, Some("1,5".parse().unwrap()));
+        assert_eq!(spec("memgauge latency --histogram 64 --hops pass").chase.histogram, Some(64));
+        assert_eq!(spec("memgauge latency --histogram --hops pass").chase.hops, Some(Hops::OnePass));
+        for bad in ["0", "1.5", "all", ""] {
+            assert!(refused(&format!("memgauge latency --hops {bad}")).contains("above 0"), "{bad}");
+        }
+        assert!(refused("memgauge latency --hops 1 --time 1s").contains("cannot be used with"));
+    }
+}

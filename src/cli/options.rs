@@ -1,0 +1,353 @@
+//! Options that several commands share.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use memgauge_core::distribution::DEFAULT_BATCH;
+use memgauge_core::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
+use memgauge_core::spec::{Spec, TrafficSpec, WidthRequest};
+use memgauge_core::traffic::{Access, LineContent, LineUse, Mix};
+use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
+
+use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
+use crate::contents;
+
+/// Where to measure.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where")]
+pub(super) struct Placement {
+    /// CPUs to measure from, such as 0-3,8 [default: all that this process may use]
+    #[arg(long, value_name = "LIST")]
+    cpu: Option<IdSet>,
+    /// Memory nodes to measure, such as 0,2 [default: all that this process may use]
+    #[arg(long, value_name = "LIST")]
+    node: Option<IdSet>,
+    /// Use only the first hardware thread of each core
+    #[arg(long)]
+    one_thread_per_core: bool,
+}
+
+impl Placement {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.cpus = self.cpu;
+        spec.nodes = self.node;
+        spec.one_thread_per_core = self.one_thread_per_core;
+    }
+}
+
+/// What to do with prefetchers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Where")]
+pub(super) struct Prefetch {
+    /// Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which
+    /// taints the kernel
+    #[arg(long, value_name = "STATE", default_value = "leave", value_parser = one_of(&PREFETCH))]
+    prefetch: PrefetchRequest,
+}
+
+impl Prefetch {
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        spec.prefetch = self.prefetch;
+    }
+}
+
+/// How large the buffers are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub(super) struct Size {
+    /// Size of the chase's buffer and, for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+}
+
+impl Size {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.size = self.size;
+    }
+}
+
+/// Which pages the buffers have.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub(super) struct Pages {
+    /// Pages to use: auto takes free 2 MiB pages of a pool, else transparent huge pages, else base pages
+    #[arg(long, value_name = "KIND", default_value = "auto", value_parser = one_of(&PAGES))]
+    pub(super) pages: PageRequest,
+}
+
+impl Pages {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.pages = self.pages;
+    }
+}
+
+/// Files as buffers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Memory")]
+pub(super) struct Files {
+    /// Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file
+    /// system, which is DRAM. The files have no names and disappear at the end of the run
+    #[arg(long, value_name = "DIR", conflicts_with = "machine")]
+    pub(super) memory_dir: Option<PathBuf>,
+}
+
+/// How long to measure, and how exactly. Each command adds its own defaults to the help.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Precision")]
+pub(super) struct Precision {
+    /// Measure each cell for exactly this long: 2s, 500ms
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Measure one cell for at most this long [default: 4s, or 1s in large matrices]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
+    budget: Option<Duration>,
+    /// End the whole run after this time; cells get less time, and what is not measured by then is left out
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    within: Option<Duration>,
+    /// Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
+    confidence: Option<f64>,
+    /// Seed of the random orders; the same seed repeats them exactly
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// Help of `--budget` with a command's default.
+pub(super) fn budget_help(default: &str) -> String {
+    format!("Measure one cell for at most this long [default: {default}]")
+}
+
+/// Help of `--confidence` with a command's default.
+pub(super) fn confidence_help(default: &str) -> String {
+    format!("Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: {default}]")
+}
+
+impl Precision {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.time = self.time;
+        spec.budget = self.budget;
+        spec.within = self.within;
+        spec.confidence = self.confidence;
+        spec.seed = self.seed;
+    }
+}
+
+/// Hardware counters.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Counters")]
+pub(super) struct Counting {
+    /// Count hardware events in exactly the measured windows: miss rates, parallelism, latency per miss, DRAM bytes. What this machine
+    /// cannot count is left out, and a note says why
+    #[arg(long)]
+    pub(super) counters: bool,
+}
+
+/// Lines that a chase visits.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+pub(super) struct ChaseLines {
+    /// Window within which the window-local chase is random [default: 512K]
+    #[arg(long, value_name = "SIZE")]
+    window: Option<Bytes>,
+    /// Distance between chased lines [default: two lines]
+    #[arg(long, value_name = "SIZE")]
+    stride: Option<Bytes>,
+}
+
+impl ChaseLines {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.window = self.window;
+        spec.stride = self.stride;
+    }
+}
+
+/// The order of a chase.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+pub(super) struct Order {
+    /// Order in which the chase visits lines
+    #[arg(long, value_name = "ORDER", default_value = "window-local", value_parser = one_of(&ORDERS))]
+    pub(super) order: ChaseOrder,
+}
+
+impl Order {
+    /// The order, unless it is the default.
+    pub(super) fn not_default(&self) -> Option<ChaseOrder> {
+        Some(self.order).filter(|order| *order != ChaseOrder::WindowLocal)
+    }
+}
+
+/// How a chase is timed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+pub(super) struct ChaseTiming {
+    /// Chase N hops instead of for a time: exactly N in each of several new buffers, or at least N for each point beside loaders. pass = as
+    /// many as the buffer has lines
+    #[arg(long, value_name = "N|pass", value_parser = parse_hops, conflicts_with_all = ["time", "budget"])]
+    hops: Option<Hops>,
+    /// Also time single batches of BATCH hops (1, 8 or 64) and show their distribution [default BATCH: 8]
+    #[arg(long, value_name = "BATCH", num_args = 0..=1, default_missing_value = BATCH)]
+    histogram: Option<u32>,
+}
+
+const BATCH: &str = "8";
+const _: () = assert!(DEFAULT_BATCH == 8, "the help and the default agree");
+
+impl ChaseTiming {
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        spec.chase.hops = self.hops;
+        spec.chase.histogram = self.histogram;
+    }
+}
+
+/// A number of hops, or `pass`.
+fn parse_hops(text: &str) -> Result<Hops, ParseError> {
+    match text.trim() {
+        "pass" => Ok(Hops::OnePass),
+        number => match number.parse() {
+            Ok(hops) if hops > 0 => Ok(Hops::Count(hops)),
+            _ => Err(ParseError { input: text.into(), expected: "a number of hops above 0, such as 1000000, or 'pass'" }),
+        },
+    }
+}
+
+/// Who touches the chase's buffer first. An option for scripts that were written for mlc, like all that are hidden.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+pub(super) struct FirstTouch {
+    /// CPU that touches the chase's buffer first; the buffer is on that CPU's node [default: CPUs of the buffer's node]
+    #[arg(long, value_name = "N", hide = true)]
+    touch_cpu: Option<u32>,
+}
+
+impl FirstTouch {
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        spec.chase.touch = self.touch_cpu;
+    }
+}
+
+/// Pauses between bursts of the loaders.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(super) struct Delays {
+    /// Injection delays in core cycles between bursts of four lines; each has its own result [default: none]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DELAY_CYCLES)))]
+    pub(super) delays: Vec<u32>,
+}
+
+/// What loads memory.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(super) struct Load {
+    /// Mix of reads and writes: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy, fill;
+    /// may be repeated
+    #[arg(long = "mix", value_name = "MIX", value_delimiter = ',')]
+    mixes: Vec<Mix>,
+    /// Width of loads and stores; best = the fastest here, as measured
+    #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS))]
+    width: WidthRequest,
+    #[command(flatten)]
+    limit: Limit,
+}
+
+impl Load {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        let mut mixes = self.mixes;
+        let mut seen = BTreeSet::new();
+        mixes.retain(|m| seen.insert(*m));
+        spec.mixes = mixes;
+        spec.width = self.width;
+        self.limit.apply(spec);
+    }
+}
+
+/// What bandwidths are judged by.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(super) struct Limit {
+    /// Peak bandwidth of all the machine's memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware
+    /// states about the memory devices, which only root may read]
+    #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
+    peak_gbs: Option<f64>,
+}
+
+impl Limit {
+    pub(super) fn apply(&self, spec: &mut Spec) {
+        spec.peak_gbs = self.peak_gbs;
+    }
+}
+
+/// How loaders go through their buffers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(super) struct AccessPattern {
+    /// Order in which lines are visited
+    #[arg(long, value_name = "ORDER", default_value = "sequential", value_parser = one_of(&ACCESSES))]
+    access: Access,
+    /// With random access: finish a window of this size before the next begins [default: the whole buffer]
+    #[arg(long, value_name = "SIZE", requires = "access")]
+    random_window: Option<Bytes>,
+    /// Visit one line in every SIZE bytes
+    #[arg(long, value_name = "SIZE")]
+    line_stride: Option<Bytes>,
+    /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
+    /// after each pass that what was read is what was written
+    #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
+    line_use: LineUse,
+    /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
+    #[arg(long)]
+    shared_buffer: bool,
+    /// Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line
+    #[arg(long, value_name = "FILE", hide = true)]
+    contents: Option<PathBuf>,
+}
+
+impl AccessPattern {
+    /// # Errors
+    /// When the file of contents cannot be read or is not one.
+    pub(super) fn apply(self, traffic: &mut TrafficSpec) -> anyhow::Result<()> {
+        traffic.access = self.access;
+        traffic.window = self.random_window;
+        traffic.stride = self.line_stride;
+        traffic.line = self.line_use;
+        traffic.shared = self.shared_buffer;
+        traffic.contents = self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default();
+        Ok(())
+    }
+}
+
+fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+}
+
+/// For the commands whose cells another program may start.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Start")]
+pub(super) struct StartSignal {
+    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
+    #[arg(long, value_name = "NAME", hide = true)]
+    start_signal: Option<String>,
+}
+
+impl StartSignal {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        spec.start_signal = self.start_signal;
+    }
+}
+
+/// Plan instead of measuring.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Plan")]
+pub(crate) struct Planning {
+    /// Show what would be done and how long it would take, and measure nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+    /// Plan for a recorded machine: a directory that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR", requires = "plan")]
+    pub(crate) machine: Option<PathBuf>,
+}

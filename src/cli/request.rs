@@ -1,0 +1,74 @@
+//! What a measuring command line asks for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use memgauge_core::spec::Spec;
+
+use super::options::{Files, Pages, Placement, Planning, Precision, Size};
+use super::output::{Output, ReportOptions};
+use crate::exit::UsageError;
+use crate::host::HostIdentity;
+
+/// A measurement, or a plan for one.
+pub(crate) struct Request {
+    /// Everything but `memory_dir`, which only the kernel can describe.
+    pub(crate) spec: Spec,
+    /// The directory whose files are the buffers.
+    pub(crate) memory_dir: Option<PathBuf>,
+    pub(crate) output: Output,
+    pub(crate) identity: HostIdentity,
+    pub(crate) planning: Planning,
+    /// What a health check compares with; `None` for other commands.
+    pub(crate) quick: Option<ReferenceFiles>,
+}
+
+/// Files that a health check compares with.
+#[derive(Debug, Default)]
+pub(crate) struct ReferenceFiles {
+    /// A saved result.
+    pub(crate) baseline: Option<PathBuf>,
+    /// Rules.
+    pub(crate) rules: Option<PathBuf>,
+}
+
+impl Request {
+    /// # Errors
+    /// When labels are wrong.
+    pub(super) fn new(spec: Spec, report: ReportOptions, planning: Planning) -> Result<Self, UsageError> {
+        let ReportOptions { output, host } = report;
+        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, quick: None })
+    }
+
+    /// Takes the buffers from files, if that is requested.
+    pub(super) fn with_files(self, files: Files) -> Self {
+        Self { memory_dir: files.memory_dir, ..self }
+    }
+}
+
+/// What most measuring commands take.
+#[derive(Debug, Args)]
+pub(super) struct Common {
+    #[command(flatten)]
+    placement: Placement,
+    #[command(flatten)]
+    size: Size,
+    #[command(flatten)]
+    pages: Pages,
+    #[command(flatten)]
+    precision: Precision,
+    #[command(flatten)]
+    report: ReportOptions,
+    #[command(flatten)]
+    planning: Planning,
+}
+
+impl Common {
+    pub(super) fn request(self, mut spec: Spec) -> Result<Request, UsageError> {
+        self.placement.apply(&mut spec);
+        self.size.apply(&mut spec);
+        self.pages.apply(&mut spec);
+        self.precision.apply(&mut spec);
+        Request::new(spec, self.report, self.planning)
+    }
+}

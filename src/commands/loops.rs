@@ -1,0 +1,50 @@
+//! `memgauge stream` and `memgauge chase`: one loop in this thread.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use memgauge_core::conclusions::scan;
+use memgauge_core::note::Note;
+use memgauge_engine::RunContext;
+use memgauge_os::clock::Clock;
+use memgauge_os::{memory, topology};
+
+use crate::cli::loops::LoopRequest;
+use crate::console::{Program, Stream};
+use crate::exit::ExitStatus;
+use crate::report;
+use crate::sinks::Sinks;
+
+/// Runs the loop. A signal ends it as it ends any program, because there is nothing to clean up.
+pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
+    let root = Path::new("/");
+    let LoopRequest { spec, output, identity } = request;
+    let sinks = Sinks::open(&output, Stream::Output)?;
+    let machine = topology::read_machine(root)?;
+    let mut report = report::blank(machine.clone(), root, &identity);
+    memory::prefer_out_of_memory_kill();
+    let clock = Clock::calibrate(root);
+    report.environment.clock = Some(clock.report());
+    let never = AtomicBool::new(false);
+    let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
+    let (measured, note) = memgauge_engine::run_loop(&spec, &context)?;
+    report.notes.extend(note);
+    let corrupted = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
+    report.results = vec![measured];
+    report::end(&mut report);
+    if corrupted {
+        report.notes.push(
+            Note::error(scan::CORRUPTED, "what the loop read is not what was written".to_owned())
+                .advise("take the machine out of service, look for memory errors in its log, and test its memory"),
+        );
+    }
+    let written = sinks.write(&report);
+    if !corrupted {
+        return written.map(|()| ExitStatus::Success);
+    }
+    Program::Memgauge.corrupted(&report.notes);
+    if let Err(error) = written {
+        Program::Memgauge.error(&error);
+    }
+    Ok(ExitStatus::Incident)
+}

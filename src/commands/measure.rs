@@ -1,0 +1,81 @@
+//! The commands that measure what a plan says.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+use memgauge_core::conclusions::scan;
+use memgauge_core::result::{HealthStatus, Report};
+use memgauge_engine::RunContext;
+use memgauge_os::clock::Clock;
+use memgauge_os::{directory, memory, topology};
+
+use super::quick::{self, Deadlines};
+use crate::cli::request::Request;
+use crate::console::{Program, Stream};
+use crate::exit::ExitStatus;
+use crate::prefetch::guard::PrefetchGuard;
+use crate::report;
+use crate::run::Run;
+use crate::signals::{self, Stop};
+use crate::sinks::{self, Sinks};
+
+/// Plans, measures and writes the report.
+pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
+    let begin = Instant::now();
+    let Request { mut spec, memory_dir, output, identity, planning, quick } = request;
+    let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
+    let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
+    let machine = topology::read_machine(root)?;
+    spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
+    // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
+    let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
+    let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
+    if planning.plan {
+        sinks::show_plan(&plan, &machine, &output)?;
+        return Ok(ExitStatus::Success);
+    }
+    let sinks = Sinks::open(&output, Stream::Output)?;
+    let references = quick.map(quick::ReferenceData::read).transpose()?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
+    // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
+    let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
+    memory::prefer_out_of_memory_kill();
+    let clock = Clock::calibrate(root);
+    let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
+    let mut report = report::blank(machine.clone(), root, &identity);
+    report.environment.clock = Some(clock.report());
+    let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
+    let mut run = Run::begin(context, &stop, output.quiet);
+    run.measure(&plan, guard.as_mut(), &mut report);
+    report.plan = Some(plan);
+    run.conclude(&mut report);
+    if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
+        quick::confirm(&mut report, references, &mut run, deadlines);
+    }
+    let not_restored = guard.and_then(|guard| guard.end(&mut report));
+    let not_written = sinks.write(&report).err();
+    let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_written).collect();
+    Ok(finish(&report, &stop, &failures))
+}
+
+/// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
+fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatus {
+    failures.iter().for_each(|error| Program::Memgauge.error(error));
+    let interrupted = stop.reason().is_some();
+    if !interrupted && !report.complete {
+        Program::Memgauge.not_measured(&report.notes);
+    }
+    if report.results.iter().any(scan::corrupted) {
+        Program::Memgauge.corrupted(&report.notes);
+        return ExitStatus::Incident;
+    }
+    let health = report.health.as_ref().map(|health| health.status);
+    match health {
+        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::Incident,
+        _ if !failures.is_empty() => ExitStatus::CouldNotMeasure,
+        _ if interrupted => ExitStatus::Interrupted,
+        Some(status) => status.into(),
+        None => ExitStatus::measured(report.results.iter().any(|m| m.estimate.value.is_some()), report.complete),
+    }
+}

@@ -1,0 +1,109 @@
+//! `memgauge prefetch`: shows and switches prefetchers. `memgauge prefetch compare` measures: see [`super::measure`].
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use memgauge_core::experiment::PrefetchRequest;
+use memgauge_core::note::Note;
+use memgauge_core::prefetchers::{self, PrefetchStatus};
+use memgauge_os::prefetch::run_guardian;
+use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
+use memgauge_os::topology;
+
+use crate::cli::output::ReportOptions;
+use crate::cli::prefetch::PrefetchAction;
+use crate::console::{Program, Stream};
+use crate::exit::ExitStatus;
+use crate::host::HostIdentity;
+use crate::prefetch::controls::{PrefetchControls, found_note, place, with_advice};
+use crate::report;
+use crate::sinks::Sinks;
+
+/// Shows or switches prefetchers, or guards a run that does.
+pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
+    let place = place();
+    // Files are checked before a register is written.
+    let target = |options: ReportOptions| -> anyhow::Result<Target> {
+        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.host.request()? })
+    };
+    match action {
+        PrefetchAction::Status(options) => status(&place, &target(options)?, Vec::new(), PrefetchRequest::Leave),
+        PrefetchAction::Off(options) => switch(&place, &target(options)?, PrefetchRequest::Off),
+        PrefetchAction::On(options) => switch(&place, &target(options)?, PrefetchRequest::On),
+        PrefetchAction::Restore(options) => restore(&place, &target(options)?),
+        PrefetchAction::Guard(id) => {
+            run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
+            Ok(ExitStatus::Success)
+        }
+    }
+}
+
+/// Where the report goes, and what it says about the host.
+struct Target {
+    sinks: Sinks,
+    identity: HostIdentity,
+}
+
+/// Reads and shows every register.
+fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
+    let machine = topology::read_machine(Path::new("/"))?;
+    let controls = PrefetchControls::find(&machine);
+    let state = controls.state(requested, &place.read(&controls.by_cpu));
+    let unknown = state.status == PrefetchStatus::Unknown;
+    let mut report = report::blank(machine, Path::new("/"), &target.identity);
+    report.environment.prefetch = Some(state);
+    report.notes.extend(notes);
+    report.notes.extend(controls.notes());
+    for kind in place.waiting() {
+        report.notes.push(match kind {
+            ChangeKind::Run => Note::warning("prefetch-run-journal", "a run is changing prefetchers now, or was killed while it did")
+                .advise("if no run is in progress, run as root: memgauge prefetch restore"),
+            ChangeKind::Kept => Note::info("prefetch-kept", "prefetchers were switched by 'memgauge prefetch off' or 'on'")
+                .advise("memgauge prefetch restore, as root, puts back the earlier state"),
+        });
+    }
+    report::end(&mut report);
+    target.sinks.write(&report)?;
+    Ok(if unknown { ExitStatus::CouldNotMeasure } else { ExitStatus::Success })
+}
+
+/// Switches prefetchers until `restore` or the next boot.
+fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest) -> anyhow::Result<ExitStatus> {
+    let machine = topology::read_machine(Path::new("/"))?;
+    let controls = PrefetchControls::find(&machine);
+    if controls.by_cpu.is_empty() {
+        controls.check(&machine.topology.online())?;
+    }
+    Program::Memgauge.message(&prefetchers::taint_note().message);
+    let mut change = PrefetchChange::begin(place.clone(), &controls.by_cpu, ChangeKind::Kept).map_err(|e| with_advice(&e))?;
+    let notes = found_note(change.leftover()).into_iter().collect();
+    if let Err(error) = change.set(requested == PrefetchRequest::Off) {
+        return Err(match change.restore() {
+            Ok(()) => with_advice(&error),
+            Err(left) => anyhow!("{error}; and {left}; {}", left.advice()),
+        });
+    }
+    change.keep();
+    status(place, target, notes, requested)
+}
+
+/// Puts back what the journals hold.
+fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitStatus> {
+    let found = place.restore().map_err(|e| with_advice(&e))?;
+    let mut notes = Vec::new();
+    for (found, what) in found.iter().zip(["a run that was killed", "'memgauge prefetch off' or 'on'"]) {
+        match found {
+            Leftover::Nothing => {}
+            Leftover::EarlierBoot => notes.extend(found_note(found)),
+            Leftover::Restored(n) => {
+                notes.push(Note::info("prefetch-restored", format!("what {what} had changed was put back: the registers of {n} CPUs")));
+            }
+        }
+    }
+    if notes.is_empty() {
+        notes.push(Note::info("prefetch-nothing-to-restore", "there is no journal of a change, so there is nothing to put back"));
+    }
+    // The registers are back, or there was nothing to do. A machine whose registers cannot be read does not change that.
+    status(place, target, notes, PrefetchRequest::Leave)?;
+    Ok(ExitStatus::Success)
+}

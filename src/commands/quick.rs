@@ -1,0 +1,114 @@
+//! The second half of a health check: what looks wrong is measured again, then the verdict follows.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use memgauge_core::conclusions::findings::{self, Rules};
+use memgauge_core::conclusions::limit;
+use memgauge_core::planner::quick::{ENDS, LIMIT_S, SECOND_ROUND};
+use memgauge_core::result::Report;
+
+use crate::cli::request::ReferenceFiles;
+use crate::exit::UsageError;
+use crate::report;
+use crate::run::Run;
+use crate::sinks::read_report;
+
+/// When the rounds of a check end.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadlines {
+    begin: Instant,
+    within: Duration,
+}
+
+impl Deadlines {
+    /// The check begins now.
+    pub(crate) fn begin(within: Option<Duration>) -> Self {
+        Self { begin: Instant::now(), within: within.unwrap_or(Duration::from_secs_f64(LIMIT_S)) }
+    }
+
+    /// When the first round (0) or the second round (1) ends.
+    pub(crate) fn end(&self, round: usize) -> Instant {
+        self.begin + self.within.mul_f64(ENDS[round])
+    }
+
+    /// Seconds for which a second round may be planned.
+    fn left_s(&self) -> f64 {
+        let left = self.end(1).saturating_duration_since(Instant::now()).as_secs_f64();
+        left.min(SECOND_ROUND * self.within.as_secs_f64())
+    }
+}
+
+/// What the results are compared with.
+#[derive(Default)]
+pub(crate) struct ReferenceData {
+    baseline: Option<Report>,
+    rules: Option<Rules>,
+}
+
+impl ReferenceData {
+    /// Reads the files before anything is measured.
+    ///
+    /// # Errors
+    /// When one of them cannot be read or is not what it should be.
+    pub(crate) fn read(files: ReferenceFiles) -> Result<Self, UsageError> {
+        Ok(Self {
+            baseline: files.baseline.map(|path| read_report(&path)).transpose()?,
+            rules: files.rules.map(|path| read_rules(&path)).transpose()?,
+        })
+    }
+
+    fn for_findings(&self) -> findings::References<'_> {
+        findings::References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref() }
+    }
+}
+
+fn read_rules(path: &Path) -> Result<Rules, UsageError> {
+    let text = std::fs::read_to_string(path).map_err(|e| UsageError::file(path, e))?;
+    toml::from_str(&text).map_err(|e| UsageError::file(path, format_args!("is not a file of rules: {}", e.to_string().trim())))
+}
+
+/// Measures what looks wrong in `report` twice more, and sets its verdict.
+pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, run: &mut Run<'_>, deadlines: Deadlines) {
+    let references = references.for_findings();
+    let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s()));
+    if let Some(plan) = plan.filter(|_| run.stop.reason().is_none()) {
+        run.context.deadline = Some(deadlines.end(1));
+        run.measure(&plan, None, report);
+        limit::attach(report);
+        report::end(report);
+    }
+    // The signal may have come in either round.
+    run.set_completeness(report);
+    report.health = Some(findings::judge(report, references));
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_engine::RunContext;
+    use memgauge_os::clock::Clock;
+    use memgauge_os::topology;
+
+    use super::*;
+    use crate::host::HostIdentity;
+    use crate::signals::Stop;
+
+    #[test]
+    fn a_check_that_was_interrupted_is_not_complete() {
+        let root = Path::new("/");
+        let clock = Clock::calibrate(root);
+        let machine = topology::read_machine(root).unwrap();
+        let confirmed = |stop: &Stop| {
+            let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
+            let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
+            let mut run = Run::begin(context, stop, true);
+            confirm(&mut report, &ReferenceData::default(), &mut run, Deadlines::begin(None));
+            report
+        };
+        let report = confirmed(&Stop::raised(None));
+        assert!(report.complete && report.incomplete_reason.is_none() && report.health.is_some());
+        let report = confirmed(&Stop::raised(Some(signal_hook::consts::SIGTERM)));
+        assert!(!report.complete && report.health.is_some());
+        assert_eq!(report.incomplete_reason.as_deref(), Some("interrupted by SIGTERM"));
+    }
+}

@@ -1,0 +1,113 @@
+//! Standard output and standard error. Nothing else in the program prints, except clap and the progress bar.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use memgauge_core::conclusions::scan;
+use memgauge_core::note::{Note, Severity};
+
+use crate::report::NOT_RESTORED;
+
+/// Which of the two programs runs: messages start with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The native command line.
+    Memgauge,
+    /// The drop-in for mlc's command lines.
+    Mlc,
+}
+
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Memgauge => "memgauge",
+            Self::Mlc => "mlc",
+        }
+    }
+
+    /// Writes one line to standard error.
+    pub(crate) fn message(self, message: impl Display) {
+        // When standard error is closed, nobody can be told.
+        let _ = writeln!(io::stderr().lock(), "{}: {message}", self.name());
+    }
+
+    /// Reports an error with its causes. clap prints its own: help and version go to standard output.
+    pub(crate) fn error(self, error: &anyhow::Error) {
+        match error.downcast_ref::<clap::Error>() {
+            // When the stream is closed, nobody can be told.
+            Some(error) => drop(error.print()),
+            None => self.message(format_args!("{error:#}")),
+        }
+    }
+
+    /// Reports what could not be measured.
+    pub(crate) fn not_measured(self, notes: &[Note]) {
+        // These two are reported where they happen; they are not about a cell without a value.
+        let elsewhere = |n: &&Note| n.code == scan::CORRUPTED || n.code == NOT_RESTORED;
+        for note in notes.iter().filter(|n| n.severity == Severity::Error && !elsewhere(n)) {
+            self.message(format_args!("not measured: {}", with_advice(note)));
+        }
+    }
+
+    /// Reports that memory did not keep what was written to it.
+    pub(crate) fn corrupted(self, notes: &[Note]) {
+        notes.iter().filter(|n| n.code == scan::CORRUPTED).for_each(|note| self.message(&note.message));
+    }
+}
+
+/// A note's message, and what to do about it.
+pub(crate) fn with_advice(note: &Note) -> String {
+    match &note.advice {
+        Some(advice) => format!("{}; {advice}", note.message),
+        None => note.message.clone(),
+    }
+}
+
+/// Columns of text where there is no terminal.
+const NO_TERMINAL: usize = 100;
+
+/// Where a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error, where standard output belongs to another program.
+    Error,
+}
+
+impl Stream {
+    /// Writes everything, then flushes.
+    ///
+    /// # Errors
+    /// When the stream cannot be written.
+    pub(crate) fn print(self, bytes: &[u8]) -> io::Result<()> {
+        let write = |stream: &mut dyn Write| stream.write_all(bytes).and_then(|()| stream.flush());
+        match self {
+            Self::Output => write(&mut io::stdout().lock()),
+            Self::Error => write(&mut io::stderr().lock()),
+        }
+    }
+
+    /// Whether to use colours.
+    pub(crate) fn colours(self) -> bool {
+        let terminal = match self {
+            Self::Output => io::stdout().is_terminal(),
+            Self::Error => io::stderr().is_terminal(),
+        };
+        terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+    }
+
+    /// Columns of the terminal.
+    pub(crate) fn width(self) -> usize {
+        let size = match self {
+            Self::Output => terminal_size::terminal_size_of(io::stdout()),
+            Self::Error => terminal_size::terminal_size_of(io::stderr()),
+        };
+        size.map_or(NO_TERMINAL, |(width, _)| usize::from(width.0))
+    }
+}
+
+/// Whether the reader of a stream went away, which is not an error of this program.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}

@@ -1,0 +1,11 @@
+//! The drop-in: mlc's command lines in, mlc's tables out, memgauge's engine in between.
+//!
+//! Standard output holds the banner, the header lines and the tables, flushed section by section. Everything else goes to standard error.
+
+mod files;
+mod letters;
+pub(crate) mod run;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod text;

@@ -1,0 +1,133 @@
+//! What is printed around and in mlc's tables.
+
+use std::fmt::Write as _;
+
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::plan::{Plan, Work};
+use memgauge_core::result::{Measurement, Report};
+use memgauge_core::units::Bytes;
+use memgauge_render::mlc as tables;
+
+use super::sections::{Section, SectionKind, Translation};
+
+/// The version whose command lines and text these are.
+const VERSION: &str = "v3.11b";
+/// The name in the banner. Some parsers insist on the original's, so it can be replaced.
+const NAME: &str = "memgauge(compatible)";
+pub(super) const NAME_VARIABLE: &str = "MEMGAUGE_MLC_BANNER";
+pub(super) const VERSION_VARIABLE: &str = "MEMGAUGE_MLC_VERSION";
+/// The original says this where it cannot switch prefetchers. memgauge leaves them as they are.
+pub(super) const PREFETCHERS_ON: &str = "\
+*** Unable to modify prefetchers (try executing 'modprobe msr')
+*** So, enabling random access for latency measurements
+";
+/// The first line of every run.
+pub(super) fn banner() -> String {
+    let variable = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+    format!("{} Memory Latency Checker - {}\n", variable(NAME_VARIABLE, NAME), variable(VERSION_VARIABLE, VERSION))
+}
+
+/// What is printed before a section of a single mode: buffer sizes, and that prefetchers were left on.
+pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan]) -> String {
+    let mib = |bytes: Bytes| format!("{:.3}MiB", bytes.0 as f64 / f64::from(1 << 20));
+    let works = || plans.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
+    let prefetchers = if translation.prefetchers_on { PREFETCHERS_ON } else { "" };
+    match kind {
+        SectionKind::LatencyMatrix | SectionKind::LatencyPerCpu | SectionKind::Idle => {
+            let largest = works().flat_map(Work::buffers).map(|b| b.bytes).max().unwrap_or_default();
+            format!("Using buffer size of {}\n{prefetchers}", mib(largest))
+        }
+        SectionKind::Peak | SectionKind::BandwidthMatrix | SectionKind::Loaded => {
+            let (reads, writes) = largest_buffers(works());
+            let blank = if kind == SectionKind::BandwidthMatrix { "" } else { "\n" };
+            format!(
+                "Using buffer size of {}/thread for reads and an additional {}/thread for writes\n{prefetchers}{blank}",
+                mib(reads),
+                mib(writes)
+            )
+        }
+        SectionKind::C2c | SectionKind::OneTransfer | SectionKind::Scan => String::new(),
+    }
+}
+
+/// Bytes that a thread reads and writes at most.
+fn largest_buffers<'a>(works: impl Iterator<Item = &'a Work>) -> (Bytes, Bytes) {
+    let (mut reads, mut writes) = (Bytes(0), Bytes(0));
+    for work in works {
+        let (Work::Bandwidth { loaders, traffic, .. } | Work::Curve { loaders, traffic, .. }) = work else { continue };
+        for loader in loaders {
+            let mix = loader.own.as_ref().map_or(traffic.mix, |own| own.traffic.mix);
+            // The streams of a mix share a buffer equally, and one of them is written.
+            let bytes = loader.buffer.bytes;
+            let (read, written) = match mix.lines() {
+                (_, 0) => (bytes, Bytes(0)),
+                (0, _) => (Bytes(0), bytes),
+                _ => (Bytes(bytes.0 / 2), Bytes(bytes.0 / 2)),
+            };
+            (reads, writes) = (reads.max(read), writes.max(written));
+        }
+    }
+    (reads, writes)
+}
+
+/// The tables of a section.
+pub(super) fn body(section: &Section, report: &Report) -> String {
+    let pooled = report.plan.as_ref().is_some_and(|p| {
+        p.steps
+            .iter()
+            .flat_map(|s| &s.cells)
+            .flat_map(|c| c.work.buffers())
+            .any(|b| matches!(b.pages, PageRequest::Huge2M | PageRequest::Huge1G))
+    });
+    let wording = tables::Wording { large_pages: section.wording.large_pages && pooled, ..section.wording };
+    let histograms: String = match section.wording.bucket_log2 {
+        Some(log2) => histograms(report, log2),
+        None => String::new(),
+    };
+    histograms
+        + &match section.kind {
+            SectionKind::LatencyMatrix => tables::latency_matrix(report),
+            SectionKind::LatencyPerCpu => tables::latency_per_cpu(report),
+            SectionKind::Idle => tables::idle_latency(report),
+            SectionKind::Peak => tables::peak(report, wording),
+            SectionKind::BandwidthMatrix => tables::bandwidth_matrix(report, wording),
+            SectionKind::Loaded => tables::loaded(report, wording),
+            SectionKind::C2c => tables::cache_to_cache(report),
+            SectionKind::OneTransfer => tables::one_transfer(report),
+            SectionKind::Scan => memgauge_render::mlc_scan(report),
+        }
+}
+
+/// A histogram for each latency that has one.
+fn histograms(report: &Report, log2: u32) -> String {
+    let Some(hz) = report.environment.clock.as_ref().map(|clock| clock.hz) else { return String::new() };
+    let all = report.results.iter().filter_map(|m| m.distribution.as_ref());
+    all.map(|distribution| tables::histogram(&distribution.by_cycles(log2, hz), log2)).collect()
+}
+
+/// How a number was measured, in one line.
+pub(super) fn evidence(m: &Measurement) -> String {
+    let e = &m.evidence;
+    let mut line = format!("{:?}", m.experiment).to_lowercase();
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = write!(line, ", {name} {value}");
+        }
+    };
+    let number = |value: Option<f64>| value.map(|v| format!("{v:.2}"));
+    add("CPU", m.at.cpu.map(|c| c.to_string()));
+    add("holder", m.at.holder_cpu.map(|c| c.to_string()));
+    add("node", m.at.memory_node.map(|n| n.to_string()));
+    add("mix", m.at.mix.map(|x| x.to_string()));
+    add("delay", m.at.delay_cycles.map(|d| d.to_string()));
+    add("median", number(m.estimate.value));
+    add("from", number(m.estimate.ci95_low));
+    add("to", number(m.estimate.ci95_high));
+    add("n", Some(m.estimate.n.to_string()));
+    add("kernel", Some(e.kernel.clone()));
+    add("buffers", Some(e.buffer.to_string()));
+    add("pages", e.pages.obtained.map(|p| format!("{p:?}").to_lowercase()));
+    add("placement", Some(format!("{:?}", e.placement.status).to_lowercase()));
+    add("quality", Some(format!("{:?} {:?}", m.quality.level, m.quality.reasons).to_lowercase()));
+    line
+}

@@ -1,0 +1,236 @@
+//! Prefetchers that are switched during a run, and put back after it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use memgauge_core::estimate::Estimate;
+use memgauge_core::experiment::{Coordinates, Experiment, Metric, PrefetchRequest, Unit};
+use memgauge_core::note::Note;
+use memgauge_core::plan::{Cell, Plan, Step};
+use memgauge_core::prefetchers::{self, PrefetchState, PrefetchStatus};
+use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report, Verdict};
+use memgauge_core::spec::{Spec, Task};
+use memgauge_core::topology::Machine;
+use memgauge_core::units::IdSet;
+use memgauge_engine::{Observer, Outcome, RunContext};
+use memgauge_os::prefetch::Guardian;
+use memgauge_os::prefetch::MsrError;
+use memgauge_os::prefetch::{ChangeKind, PrefetchChange, PrefetchError};
+
+use super::controls::{PrefetchControls, found_note, place, with_advice};
+use crate::console::Program;
+use crate::report::NOT_RESTORED;
+
+/// Prefetchers that are switched during a run.
+pub(crate) struct PrefetchGuard {
+    // Fields are dropped in this order: the registers and their lock first, then the guardian, which finds nothing left to do. In the other
+    // order the guardian would wait for the lock, and this process for the guardian.
+    change: PrefetchChange,
+    guardian: Guardian,
+    controls: PrefetchControls,
+    requested: PrefetchRequest,
+    /// The state before the run, where the run measures several states.
+    found: Option<PrefetchState>,
+    notes: Vec<Note>,
+}
+
+impl PrefetchGuard {
+    /// Saves the registers, starts the guardian, and switches prefetchers, if `spec` requests it.
+    ///
+    /// # Errors
+    /// When some of them cannot be switched; the others are put back.
+    pub(crate) fn begin(spec: &Spec, plan: &Plan, machine: &Machine) -> anyhow::Result<Option<Self>> {
+        let compares = spec.task == Task::Prefetch;
+        if !compares && spec.prefetch == PrefetchRequest::Leave {
+            return Ok(None);
+        }
+        let controls = PrefetchControls::find(machine);
+        let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
+        controls.check(&measured)?;
+        Program::Memgauge.message(&prefetchers::taint_note().message);
+        let change = PrefetchChange::begin(place(), &controls.by_cpu, ChangeKind::Run).map_err(|e| with_advice(&e))?;
+        let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
+        // From here on, the two are dropped in the order of the fields, however this ends.
+        let mut guard = Self { change, guardian, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
+        guard.notes = guard.controls.notes();
+        guard.notes.extend(found_note(guard.change.leftover()));
+        if compares {
+            let values = guard.change.verify().map_err(|e| with_advice(&e))?;
+            guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));
+        }
+        // A comparison begins with prefetchers on. They are switched off here, so that a machine that refuses does so before anything is
+        // measured.
+        let first = if compares { PrefetchRequest::Off } else { guard.requested };
+        guard.set(first).map_err(|e| with_advice(&e))?;
+        Ok(Some(guard))
+    }
+
+    fn set(&mut self, state: PrefetchRequest) -> Result<(), PrefetchError> {
+        self.change.set(state == PrefetchRequest::Off)
+    }
+
+    /// Measures the plan. If its cells name states of the prefetchers, there is one outcome for each state, in turn.
+    pub(crate) fn run(&mut self, plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer, absorb: &mut dyn FnMut(Outcome)) {
+        let state_of = |step: &Step| step.cells.first().and_then(|c| c.at.prefetch);
+        let mut done_s = 0.0;
+        for steps in plan.steps.chunk_by(|a, b| state_of(a) == state_of(b)) {
+            let part = part_of(plan, steps);
+            let mut observer = PartObserver { whole: &mut *observer, done_s, part_s: part.estimated_s, whole_s: plan.estimated_s };
+            done_s += part.estimated_s;
+            absorb(match steps.first().and_then(state_of) {
+                Some(state) => self.run_in(state, &part, context, &mut observer),
+                None => memgauge_engine::run(&part, context, &mut observer),
+            });
+        }
+    }
+
+    /// Measures in one state. If the registers are not in it before and after, the results are dropped.
+    fn run_in(&mut self, state: PrefetchRequest, part: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
+        // After an interruption nothing is switched any more.
+        let set = if context.stop.load(Ordering::Relaxed) { Ok(()) } else { self.set(state) };
+        let mut outcome = match &set {
+            Ok(()) => memgauge_engine::run(part, context, observer),
+            Err(_) => memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer),
+        };
+        let Err(error) = set.and_then(|()| self.change.verify().map(|_| ())) else { return outcome };
+        let reason = format!("prefetchers were not {}: {error}", state.name());
+        outcome.results = part.steps.iter().flat_map(|step| step.cells.iter().map(|c| unmeasured(step, &c.at, &reason))).collect();
+        outcome.complete = false;
+        outcome.notes.push(Note::error("prefetch-not-set", reason).advise(error.advice()));
+        outcome
+    }
+
+    /// Puts the state into the report, and the registers back. Returns the error if they could not be put back.
+    pub(crate) fn end(mut self, report: &mut Report) -> Option<anyhow::Error> {
+        let requested = self.requested;
+        report.notes.append(&mut self.notes);
+        let mut state = match (self.found.take(), self.change.verify()) {
+            (Some(found), _) => found,
+            (None, Ok(values)) => self.controls.state(requested, &all_read(values)),
+            (None, Err(error)) => {
+                report.notes.push(
+                    Note::warning(
+                        "prefetch-state-lost",
+                        format!("{error}: no result here is sure to be one with prefetchers {}", requested.name()),
+                    )
+                    .advise(error.advice()),
+                );
+                let (reason, advice) = (Some(error.to_string()), Some(error.advice().to_owned()));
+                PrefetchState { asked: requested, reason, advice, ..PrefetchState::default() }
+            }
+        };
+        let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
+        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.results.iter().filter(off)) {
+            if requested == PrefetchRequest::Off {
+                state.status = PrefetchStatus::Unknown;
+                state.reason = Some(note.message.clone());
+                state.advice.clone_from(&note.advice);
+            }
+            report.notes.push(note);
+        }
+        report.environment.prefetch = Some(state);
+        // Taken apart only here: if anything above panics, the two are dropped in the order of the fields.
+        let Self { change, guardian, .. } = self;
+        let restored = change.restore();
+        guardian.dismiss();
+        let error = restored.err()?;
+        report.notes.push(Note::error(NOT_RESTORED, error.to_string()).advise(error.advice()));
+        Some(with_advice(&error))
+    }
+}
+
+/// The values of registers that could all be read.
+fn all_read(values: BTreeMap<u32, u64>) -> BTreeMap<u32, Result<u64, MsrError>> {
+    values.into_iter().map(|(cpu, value)| (cpu, Ok(value))).collect()
+}
+
+/// A cell without a value, and why.
+fn unmeasured(step: &Step, at: &Coordinates, reason: &str) -> Measurement {
+    let latency = step.experiment == Experiment::IdleLatency;
+    Measurement {
+        experiment: step.experiment,
+        at: at.clone(),
+        metric: if latency { Metric::Latency } else { Metric::Bandwidth },
+        unit: if latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond },
+        firmware: None,
+        estimate: Estimate { reason: Some(reason.to_owned()), ..Estimate::default() },
+        distribution: None,
+        counters: None,
+        lines_in_flight: None,
+        evidence: Evidence::default(),
+        quality: Quality { level: QualityLevel::None, reasons: Vec::new() },
+        verdict: Verdict::default(),
+    }
+}
+
+/// A plan of some of the steps, with their share of the time.
+fn part_of(plan: &Plan, steps: &[Step]) -> Plan {
+    let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
+    let share = if plan.estimated_s > 0.0 { estimated_s / plan.estimated_s } else { 1.0 };
+    Plan { steps: steps.to_vec(), estimated_s, most_s: plan.most_s * share, ..plan.clone() }
+}
+
+/// Reports the progress of a part as progress of the whole.
+struct PartObserver<'a> {
+    whole: &'a mut dyn Observer,
+    /// Seconds of the parts that are done.
+    done_s: f64,
+    part_s: f64,
+    whole_s: f64,
+}
+
+impl Observer for PartObserver<'_> {
+    fn cell(&mut self, step: &Step, cell: &Cell) {
+        self.whole.cell(step, cell);
+    }
+
+    fn progress(&mut self, share: f64) {
+        self.whole.progress(((self.done_s + share * self.part_s) / self.whole_s.max(1e-9)).min(1.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use memgauge_os::topology;
+
+    use super::*;
+
+    /// Keeps the progress that is reported to it.
+    #[derive(Default)]
+    struct Recorder(Vec<f64>);
+
+    impl Observer for Recorder {
+        fn cell(&mut self, _: &Step, _: &Cell) {}
+
+        fn progress(&mut self, share: f64) {
+            self.0.push(share);
+        }
+    }
+
+    #[test]
+    fn parts_make_one_progress() {
+        let mut recorder = Recorder::default();
+        for (done_s, part_s) in [(0.0, 3.0), (3.0, 1.0)] {
+            let mut part = PartObserver { whole: &mut recorder, done_s, part_s, whole_s: 4.0 };
+            [0.0, 0.5, 1.0].into_iter().for_each(|share| part.progress(share));
+        }
+        assert_eq!(recorder.0, [0.0, 0.375, 0.75, 0.75, 0.875, 1.0]);
+    }
+
+    #[test]
+    fn parts_have_their_share_of_the_time() {
+        let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
+        let machine = topology::read_machine(Path::new("/")).unwrap();
+        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
+        let part = part_of(&plan, &plan.steps[..2]);
+        assert_eq!((part.steps.len(), part.estimated_s, part.most_s, part.seed), (2, 3.0, 6.0, plan.seed));
+        // Real plans are the sum of their steps, of which both states have the same.
+        let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
+        let (on, off) = plan.steps.split_at(plan.steps.len() / 2);
+        let sum = part_of(&plan, on).estimated_s + part_of(&plan, off).estimated_s;
+        assert!((sum - plan.estimated_s).abs() < 1e-6 * sum, "{sum} {}", plan.estimated_s);
+    }
+}

@@ -1,0 +1,162 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+
+/// The circles of a package with these files, as names of files, and its arrows as `from > to: paths`.
+fn circles_among(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Vec<String>) {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("memgauge-circles-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(name);
+    for (file, text) in files {
+        let path = folder.join("src").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let found = Circles::read(&folder).unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let name = |file: &usize| found.package.files[*file].strip_prefix("src").unwrap().display().to_string();
+    let circles = found.circles.iter().map(|circle| circle.iter().map(name).collect()).collect();
+    let arrow = |((from, to), paths): (&(usize, usize), &std::collections::BTreeSet<String>)| {
+        format!("{} > {}: {}", name(from), name(to), paths.iter().cloned().collect::<Vec<_>>().join(", "))
+    };
+    (circles, found.arrows.iter().map(arrow).collect())
+}
+
+/// The arrows alone, where there is no circle.
+fn arrows_among(files: &[(&str, &str)]) -> Vec<String> {
+    let (circles, arrows) = circles_among(files);
+    assert!(circles.is_empty(), "{circles:?}");
+    arrows
+}
+
+#[test]
+fn two_files_that_use_each_other_are_a_circle() {
+    let (circles, arrows) = circles_among(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "use crate::b::B; pub struct A(B);"),
+        ("b.rs", "pub struct B; impl B { fn a(&self) -> super::a::A { todo!() } }"),
+        ("c.rs", "use crate::{a::A, b::B};"),
+    ]);
+    assert_eq!(circles, [["a.rs", "b.rs"]]);
+    assert_eq!(arrows, ["a.rs > b.rs: crate::b::B", "b.rs > a.rs: super::a::A", "c.rs > a.rs: crate::a::A", "c.rs > b.rs: crate::b::B"]);
+}
+
+#[test]
+fn a_facade_of_re_exports_is_in_no_circle() {
+    let arrows = arrows_among(&[
+        ("lib.rs", "pub mod plan; pub use plan::*;"),
+        ("plan.rs", "mod cell; mod step; pub use cell::Cell; pub use self::step::*;"),
+        ("plan/cell.rs", "pub struct Cell;"),
+        ("plan/step.rs", "use super::Cell; pub struct Step(Cell, crate::Cell, crate::plan::Cell);"),
+    ]);
+    assert_eq!(
+        arrows,
+        [
+            "lib.rs > plan/cell.rs: plan::*",
+            "lib.rs > plan/step.rs: plan::*",
+            "plan.rs > plan/cell.rs: cell::Cell",
+            "plan.rs > plan/step.rs: self::step::*",
+            "plan/step.rs > plan/cell.rs: crate::Cell, crate::plan::Cell, super::Cell",
+        ]
+    );
+}
+
+#[test]
+fn a_facade_that_defines_what_its_child_uses_is() {
+    let (circles, _) = circles_among(&[
+        ("lib.rs", "mod plan;"),
+        ("plan.rs", "mod cell; pub use cell::Cell; pub const SIZE: usize = 1;"),
+        ("plan/cell.rs", "pub struct Cell([u8; super::SIZE]);"),
+    ]);
+    assert_eq!(circles, [["plan.rs", "plan/cell.rs"]]);
+}
+
+#[test]
+fn the_import_of_a_module_is_no_arrow_but_the_paths_through_it_are() {
+    let arrows = arrows_among(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "use crate::b; use crate::c as renamed; fn f() { renamed::g(); }"),
+        ("b.rs", "use super::a;"),
+        ("c.rs", "pub fn g() {}"),
+    ]);
+    assert_eq!(arrows, ["a.rs > c.rs: renamed::g"]);
+}
+
+#[test]
+fn a_function_may_have_its_module_s_name() {
+    let arrows = arrows_among(&[
+        ("main.rs", "mod lab; use lab::lab; fn main() { lab(); lab::other() }"),
+        ("lab/mod.rs", "pub fn lab() {} pub fn other() {}"),
+    ]);
+    assert_eq!(arrows, ["main.rs > lab/mod.rs: lab::lab, lab::other"]);
+}
+
+#[test]
+fn code_for_tests_does_not_count() {
+    let arrows = arrows_among(&[
+        ("lib.rs", "mod a; mod b; #[cfg(test)] mod missing;"),
+        ("a.rs", "pub struct A; #[cfg(all(test, unix))] mod tests { use crate::b::B; } #[test] fn t() { crate::b::B; }"),
+        ("b.rs", "pub struct B; impl B { #[cfg(test)] fn t() { crate::b::u() } #[cfg(not(test))] fn u(_: crate::a::A) {} }"),
+    ]);
+    assert_eq!(arrows, ["b.rs > a.rs: crate::a::A"]);
+}
+
+#[test]
+fn paths_in_macros_and_attributes_count() {
+    let arrows = arrows_among(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "fn f() { assert!(matches!(x, [(crate::b::B, 1)])); } #[serde(with = \"crate::c::text\")] struct S;"),
+        // Nothing in the source says that the macro makes the name `B`.
+        ("b.rs", "rows! { B } pub(in crate::a) struct C;"),
+        ("c.rs", "/// See [`crate::a::S`]\npub mod text { pub fn read() -> std::io::Result<()> {} }"),
+    ]);
+    assert_eq!(arrows, ["a.rs > b.rs: crate::b::B", "a.rs > c.rs: crate::c::text"]);
+}
+
+#[test]
+fn paths_of_modules_and_inline_modules_are_followed() {
+    let arrows = arrows_among(&[
+        (
+            "lib.rs",
+            "#[cfg(unix)] mod unix; #[cfg(unix)] use unix as arch; #[path = \"elsewhere/two.rs\"] mod two; pub fn f() { arch::g() }",
+        ),
+        ("unix.rs", "pub fn g() {} mod inner { use super::super::two::Two; mod below; }"),
+        ("unix/inner/below.rs", "use super::Two;"),
+        ("elsewhere/two.rs", "pub struct Two;"),
+        ("bin/other.rs", "fn main() { crate::main() }"),
+    ]);
+    assert_eq!(
+        arrows,
+        [
+            "lib.rs > unix.rs: arch::g",
+            "unix.rs > elsewhere/two.rs: super::super::two::Two",
+            "unix/inner/below.rs > elsewhere/two.rs: super::Two",
+        ]
+    );
+}
+
+#[test]
+fn imports_that_lead_to_themselves_end() {
+    let arrows = arrows_among(&[
+        ("lib.rs", "mod a; mod b;"),
+        ("a.rs", "pub use super::b::*; use serde::serde; use crate::a::Nothing;"),
+        ("b.rs", "pub use super::a::*; pub use nothing::nothing;"),
+    ]);
+    assert_eq!(arrows, Vec::<String>::new());
+}
+
+#[test]
+fn circles_are_told_apart() {
+    let found = graph::circles(&[vec![1], vec![2, 3], vec![0], vec![4], vec![5], vec![3, 4], vec![6]]);
+    assert_eq!(found, [vec![3, 4, 5], vec![0, 1, 2]]);
+}
+
+#[test]
+fn every_package_below_the_root_is_found() {
+    let found = packages(&crate::folders::project_folder()).unwrap();
+    let names: Vec<_> = found.iter().filter_map(|folder| folder.file_name()?.to_str()).collect();
+    for name in ["core", "kernels", "lab", "xtask"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(packages(&crate::folders::project_folder().join("docs")).is_err());
+}
