@@ -173,7 +173,7 @@ fn measured(plan: Plan, machine: Machine, with: With<'_>) -> Report {
     report.curves = outcome.curves;
     report.notes.extend(plan.notes.iter().cloned());
     report.notes.extend(outcome.notes);
-    report.levels = levels::of_results(&report.results, &report.machine);
+    report.levels = levels::summarise(&report.results, &report.machine);
     report.notes.extend(advise::notes(&report.results, &report.machine));
     let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(suspended));
     if suspended > SUSPENSION {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
 use memgauge_core::plan::KernelRow;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, Place, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, BufferPlace, LatencyShape, Spec, Task, TransferShape, WidthRequest};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -325,9 +325,9 @@ impl Asker<'_> {
                 Some((size, place)) => {
                     spec.size = Some(size);
                     match place {
-                        Place::Local => {}
-                        Place::Node(node) => spec.chase.node = Some(node),
-                        Place::Directory(dir) => spec.memory_dir = Some(*dir),
+                        BufferPlace::Local => {}
+                        BufferPlace::Node(node) => spec.chase.node = Some(node),
+                        BufferPlace::Directory(dir) => spec.memory_dir = Some(*dir),
                     }
                 }
                 None => spec.size = l.buffer,
@@ -402,7 +402,7 @@ impl Asker<'_> {
         }
         let has = |spec: &Spec, width: Option<Width>| {
             let one = |mix: Mix, access: Access| {
-                let form = Form::of(mix, access, spec.traffic.line);
+                let form = Form::new(mix, access, spec.traffic.line);
                 kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
             };
             // What single threads do takes the place of the mixes.

@@ -39,7 +39,7 @@ pub enum Scope {
 
 /// Counts of one event over threads and bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Tally {
+pub struct EventTotals {
     /// What was counted.
     pub raw: u64,
     /// The same, scaled thread by thread for the time in which the event had no counter.
@@ -52,7 +52,7 @@ pub struct Tally {
     pub starved: u32,
 }
 
-impl Tally {
+impl EventTotals {
     /// Adds what one thread counted in one stretch.
     pub fn add(&mut self, value: u64, enabled_ns: u64, running_ns: u64) {
         self.raw += value;
@@ -73,16 +73,16 @@ impl Tally {
 
 /// What became of one event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Counted {
+pub struct EventOutcome {
     /// The event.
     pub event: Event,
     /// Its counts, or why there are none.
-    pub outcome: Result<Tally, String>,
+    pub outcome: Result<EventTotals, String>,
 }
 
 /// What the measured code is certain to have caused, so that a count of zero cannot be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Certain {
+pub struct ExpectedEvents {
     /// It loads.
     pub loads: bool,
     /// It missed the first-level cache.
@@ -93,8 +93,8 @@ pub struct Certain {
     pub llc_missed: bool,
 }
 
-impl Certain {
-    fn caused(self, role: Role) -> bool {
+impl ExpectedEvents {
+    fn includes(self, role: Role) -> bool {
         use Role as R;
         match role {
             R::Cycles | R::Instructions => true,
@@ -203,7 +203,7 @@ pub struct Counters {
 
 /// What was counted, and over what.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Account {
+pub struct CountingContext {
     /// Which code.
     pub scope: Scope,
     /// Threads.
@@ -215,7 +215,7 @@ pub struct Account {
     /// Work done.
     pub work: Option<CountedWork>,
     /// What the code is certain to have caused.
-    pub certain: Certain,
+    pub expected: ExpectedEvents,
 }
 
 impl Counters {
@@ -234,15 +234,15 @@ impl Counters {
     }
 
     /// Judges counts and derives the metrics.
-    pub fn new(account: &Account, counted: &[Counted]) -> Self {
-        let events = judge(counted, account.certain);
+    pub fn new(context: &CountingContext, counted: &[EventOutcome]) -> Self {
+        let events = judge(counted, context.expected);
         let running = events.iter().filter_map(|e| e.running).reduce(f64::min);
-        let metrics = evaluate(account, &events);
+        let metrics = evaluate(context, &events);
         Self {
-            scope: account.scope,
-            threads: account.threads,
-            thread_s: account.thread_s,
-            work: account.work,
+            scope: context.scope,
+            threads: context.threads,
+            thread_s: context.thread_s,
+            work: context.work,
             running,
             reason: None,
             events,
@@ -274,11 +274,11 @@ impl Counters {
 
 /// Turns counts into values, and refuses those that cannot be true: some counters open and never count (events that a virtual machine's
 /// PMU does not have, for instance), and their zero is no absence of misses.
-pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
-    let alive = |c: &Counted| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
+pub fn judge(counted: &[EventOutcome], expected: ExpectedEvents) -> Vec<EventCount> {
+    let alive = |c: &EventOutcome| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
     let instructions = counted.iter().find(|c| c.event.roles.contains(&Role::Instructions)).and_then(|c| c.outcome.as_ref().ok());
     let worked = instructions.is_none_or(|t| t.scaled >= ENOUGH_INSTRUCTIONS);
-    let beyond_the_core = |c: &Counted| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
+    let beyond_the_core = |c: &EventOutcome| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
     let some_cache_event_lives = counted.iter().any(|c| beyond_the_core(c) && alive(c));
     counted
         .iter()
@@ -289,7 +289,7 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
                 Ok(tally) if tally.starved > 0 => {
                     Err("got no counter: others use them (the NMI watchdog, another profiler), or this core has too few".to_owned())
                 }
-                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| certain.caused(r)) => {
+                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| expected.includes(r)) => {
                     Err("opened and never counted, although the work caused such events: this PMU does not have it".to_owned())
                 }
                 Ok(tally) if tally.raw == 0 && worked && beyond_the_core(c) && !some_cache_event_lives => {
@@ -297,7 +297,7 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
                 }
                 Ok(tally) => Ok(*tally),
             };
-            let running = c.outcome.as_ref().ok().and_then(Tally::running);
+            let running = c.outcome.as_ref().ok().and_then(EventTotals::running);
             match outcome {
                 Ok(t) => EventCount { event: c.event.clone(), value: Some(t.scaled), raw: Some(t.raw), running, reason: None },
                 Err(reason) => EventCount { event: c.event.clone(), value: None, raw: None, running, reason: Some(reason) },
@@ -307,7 +307,7 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
 }
 
 /// Every metric that this account can have, with its value or the reason why there is none.
-pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
+pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricValue> {
     let of = |role: Role| -> Result<f64, String> {
         let Some(event) = events.iter().find(|e| e.event.roles.contains(&role)) else {
             return Err(format!("no event for {} is known for this CPU", role.name()));
@@ -315,13 +315,13 @@ pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
         event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
     };
     let inputs =
-        metrics::Inputs { of: &of, thread_s: account.thread_s, wall_s: account.wall_s, work: account.work.map(|w| w.count as f64) };
+        metrics::Inputs { of: &of, thread_s: context.thread_s, wall_s: context.wall_s, work: context.work.map(|w| w.count as f64) };
     CounterMetric::ALL
         .iter()
-        .filter(|m| account.work.is_some() || !m.definition().per_work)
+        .filter(|m| context.work.is_some() || !m.definition().per_work)
         .map(|&metric| {
             let definition = metric.definition();
-            let formula = match account.work {
+            let formula = match context.work {
                 Some(work) => definition.formula.replace("work", work.unit.name()),
                 None => definition.formula.to_owned(),
             };

@@ -60,7 +60,7 @@ impl MemoryDir {
     }
 
     /// The most that buffers asked for by size may take together.
-    pub fn most(&self) -> u64 {
+    pub fn capacity(&self) -> u64 {
         self.free.map_or(u64::MAX, |free| free.0)
     }
 
@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn derived_sizes_leave_a_margin() {
         let mut dir = directory("/dev/pmem0", FileBacking::Dax);
-        assert_eq!((dir.most(), dir.room()), (1600, 1500));
+        assert_eq!((dir.capacity(), dir.room()), (1600, 1500));
         dir.free = None;
-        assert_eq!((dir.most(), dir.room()), (u64::MAX, u64::MAX));
+        assert_eq!((dir.capacity(), dir.room()), (u64::MAX, u64::MAX));
     }
 }

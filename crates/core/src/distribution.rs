@@ -19,7 +19,7 @@ pub const PERCENTS: [f64; 10] = [1.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 9
 /// Decimal digits of a value that the histogram keeps: finer than any clock's step over a batch.
 const DIGITS: u8 = 3;
 /// The longest time of a hop that is told from longer ones, in picoseconds: a second, far beyond any wait for a CPU worth counting.
-const LONGEST_PS: u64 = 1_000_000_000_000;
+const MAX_PS: u64 = 1_000_000_000_000;
 /// Buckets of a result are 2^-6 of a power of two wide, at most 1.6 %: below the width that a histogram in steps of four cycles needs at
 /// 100 ns.
 const BUCKET_BITS: u32 = 6;
@@ -108,7 +108,7 @@ pub struct Recorder {
 impl Recorder {
     /// For batches of so many hops; `None` when there are none to a batch.
     pub fn new(batch_hops: u32) -> Option<Self> {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
+        let histogram = Histogram::new_with_bounds(1, MAX_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
         Some(Self { batch_hops, histogram, overheads_ns: Vec::new() })
     }
 

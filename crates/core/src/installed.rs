@@ -12,7 +12,7 @@ use kinds::Family;
 
 /// Memory devices as SMBIOS states them. A claim of firmware; in a virtual machine, of the host's program that made it up.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Installed {
+pub struct InstalledMemory {
     /// Populated devices of system memory, in the order of the table.
     pub devices: Vec<MemoryDevice>,
     /// Places for devices, the empty ones included.
@@ -41,7 +41,7 @@ pub struct InstalledPeak {
     pub dimms: bool,
 }
 
-impl Installed {
+impl InstalledMemory {
     /// Nothing known.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..Self::default() }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn peak(devices: Vec<MemoryDevice>) -> Result<InstalledPeak, String> {
-        Installed { slots: devices.len() as u32, devices, reason: None }.peak()
+        InstalledMemory { slots: devices.len() as u32, devices, reason: None }.peak()
     }
 
     #[test]
@@ -204,6 +204,6 @@ mod tests {
         assert!(without(|d| (d.kind, d.data_bits) = (Some("HBM2".into()), Some(72))).contains("how many bits"));
         assert!(without(|d| d.kind = Some("SDRAM".into())).contains("not known"));
         assert!(peak(vec![]).unwrap_err().contains("no memory device"));
-        assert_eq!(Installed::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
+        assert_eq!(InstalledMemory::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
     }
 }

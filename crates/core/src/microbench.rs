@@ -13,9 +13,9 @@ use crate::experiment::{ChaseOrder, PageRequest};
 use crate::units::Bytes;
 
 /// A pass over a small buffer reads at least this much, so that the clock's cost vanishes: a millisecond or less.
-const LEAST_STREAM: u64 = 64 << 20;
+const MIN_STREAM: u64 = 64 << 20;
 /// A pass of a chase makes at least so many hops: a millisecond where they are fastest.
-const LEAST_HOPS: u64 = 1 << 20;
+const MIN_HOPS: u64 = 1 << 20;
 
 /// What was asked of a loop.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,12 +89,12 @@ pub fn checksum(seed: u64, bytes: u64) -> u64 {
 
 /// Times that a pass of a stream goes over `bytes`: odd.
 pub fn stream_laps(bytes: Bytes) -> u64 {
-    LEAST_STREAM.div_ceil(bytes.0.max(1)) | 1
+    MIN_STREAM.div_ceil(bytes.0.max(1)) | 1
 }
 
 /// Laps of a pass of a chase over so many lines.
 pub fn chase_laps(lines: u64) -> u64 {
-    LEAST_HOPS.div_ceil(lines.max(1)).max(1)
+    MIN_HOPS.div_ceil(lines.max(1)).max(1)
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     fn laps_are_odd_and_long_enough() {
         for bytes in [1, 64, 4096, 3 << 20, 64 << 20, 1 << 40] {
             let laps = stream_laps(Bytes(bytes));
-            assert!(laps % 2 == 1 && (laps * bytes >= LEAST_STREAM), "{bytes}: {laps}");
+            assert!(laps % 2 == 1 && (laps * bytes >= MIN_STREAM), "{bytes}: {laps}");
         }
         assert_eq!((chase_laps(2), chase_laps(1 << 20), chase_laps(1 << 30)), (1 << 19, 1, 1));
     }

@@ -189,7 +189,7 @@ pub struct ThreadSpec {
     /// Bytes of each buffer.
     pub size: Option<Bytes>,
     /// Where the buffers are.
-    pub place: Place,
+    pub place: BufferPlace,
     /// Delay in core cycles between bursts of four lines; that of the cell where it is not said.
     pub delay: Option<u32>,
     /// A second buffer, which some of the accesses go to.
@@ -200,14 +200,14 @@ pub struct ThreadSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondStream {
     /// Where it is.
-    pub place: Place,
+    pub place: BufferPlace,
     /// Percent of the accesses that go there: 1 to 99.
     pub percent: u32,
 }
 
 /// Where a thread's buffer is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum BufferPlace {
     /// The node of the CPU.
     Local,
     /// This node.

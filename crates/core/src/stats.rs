@@ -180,12 +180,12 @@ const OUTLYING: f64 = 3.5;
 /// Median absolute deviations in a standard deviation of normal samples.
 const MAD_OF_SIGMA: f64 = 0.6745;
 /// Spread below this share of the median is taken for it: where a coarse clock makes most samples equal, the next tick is no outlier.
-const LEAST_SPREAD: f64 = 0.001;
+const MIN_SPREAD: f64 = 0.001;
 
 /// The share of ascending samples that lie far from the median for their spread; `None` where none do.
 pub fn outliers(sorted: &[f64]) -> Option<f64> {
     let (centre, spread) = (quantile(sorted, 0.5)?, mad(sorted)?);
-    let far = OUTLYING * spread.max(LEAST_SPREAD * centre.abs()) / MAD_OF_SIGMA;
+    let far = OUTLYING * spread.max(MIN_SPREAD * centre.abs()) / MAD_OF_SIGMA;
     let outside = sorted.iter().filter(|x| (*x - centre).abs() > far).count();
     (outside > 0).then(|| outside as f64 / sorted.len() as f64)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::installed::Installed;
+use crate::installed::InstalledMemory;
 use crate::units::{Bytes, IdSet};
 
 /// Everything read of a machine before a plan is made, live or from a recorded folder.
@@ -36,8 +36,8 @@ pub struct Identity {
     /// The hypervisor's name; `null` when none was detected.
     pub hypervisor: Option<String>,
     /// Its memory devices as firmware states them.
-    #[serde(default, skip_serializing_if = "Installed::is_silent")]
-    pub installed: Installed,
+    #[serde(default, skip_serializing_if = "InstalledMemory::is_silent")]
+    pub installed: InstalledMemory,
 }
 
 /// CPUs, caches and memory nodes.
@@ -195,12 +195,12 @@ impl Topology {
         self.cpus.iter().map(|c| c.package).collect()
     }
     /// Caches of this CPU, nearest first.
-    pub fn caches_of(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
+    pub fn cpu_caches(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
         self.caches.iter().filter(move |c| c.cpus.contains(cpu))
     }
     /// The last-level cache of this CPU.
-    pub fn llc_of(&self, cpu: u32) -> Option<&Cache> {
-        self.caches_of(cpu).max_by_key(|c| c.level)
+    pub fn last_level_cache(&self, cpu: u32) -> Option<&Cache> {
+        self.cpu_caches(cpu).max_by_key(|c| c.level)
     }
     /// `cpus` reduced to the first hardware thread of each core.
     pub fn one_per_core(&self, cpus: &IdSet) -> IdSet {
@@ -221,7 +221,7 @@ impl Topology {
         let mut packages: BTreeMap<u32, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
         for id in cpus.iter() {
             let package = self.cpu(id).map_or(0, |c| c.package);
-            let domain = self.llc_of(id).and_then(|c| c.cpus.first()).unwrap_or(id);
+            let domain = self.last_level_cache(id).and_then(|c| c.cpus.first()).unwrap_or(id);
             packages.entry(package).or_default().entry(domain).or_default().push(id);
         }
         interleave(packages.into_values().map(|domains| interleave(domains.into_values().collect())).collect())

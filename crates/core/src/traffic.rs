@@ -186,7 +186,7 @@ pub struct Form {
 impl Form {
     /// The form that traffic of `mix` has when it is asked to go over memory like this: parts of lines are touched by strided kernels,
     /// random order has whole lines only, and neither loads nor non-temporal stores leave anything to write back.
-    pub fn of(mix: Mix, access: Access, line: LineUse) -> Self {
+    pub fn new(mix: Mix, access: Access, line: LineUse) -> Self {
         let plain_stores = mix.lines().1 > 0 && !mix.non_temporal();
         match (access, line) {
             (Access::Random, _) => Self { access, line: LineUse::Whole },

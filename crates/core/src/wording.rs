@@ -6,7 +6,7 @@ use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
 use crate::units::IdSet;
 
 /// Longer lists of ids are abbreviated.
-const LONGEST_LIST: usize = 24;
+const MAX_LIST_CHARS: usize = 24;
 
 /// Where and how a measurement was made: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
 ///
@@ -61,7 +61,7 @@ pub fn node(id: Option<u32>) -> String {
 pub fn ids(set: &IdSet) -> String {
     let text = set.to_string();
     match (set.first(), set.last()) {
-        (Some(first), Some(last)) if text.len() > LONGEST_LIST => format!("{first}…{last} ({} of them)", set.len()),
+        (Some(first), Some(last)) if text.len() > MAX_LIST_CHARS => format!("{first}…{last} ({} of them)", set.len()),
         _ => text,
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
+use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
@@ -133,8 +133,8 @@ fn advice(reason: &str) -> &'static str {
 /// What was counted in the bursts of one measurement.
 #[derive(Default)]
 pub(crate) struct Sheet {
-    own: Vec<Result<Tally, String>>,
-    system: Vec<Result<Tally, String>>,
+    own: Vec<Result<EventTotals, String>>,
+    system: Vec<Result<EventTotals, String>>,
     threads: BTreeSet<u32>,
     ticks: u64,
     wall_ticks: u64,
@@ -145,7 +145,7 @@ impl Sheet {
     /// Adds what a worker counted in a burst; `per_unit` is the hops or lines of a unit of its trace's work.
     pub(crate) fn add(&mut self, bench: &Bench, cpu: u32, count: &Count, per_unit: u64) {
         let (Ok(set), Some(counting)) = (&bench.set, bench.workers.get(&cpu)) else { return };
-        let zero = || Ok(Tally::default());
+        let zero = || Ok(EventTotals::default());
         self.own.resize_with(set.groups.iter().flatten().count(), zero);
         self.system.resize_with(set.system.len(), zero);
         counting.add(&mut self.own, &count.before.own, &count.after.own);
@@ -159,7 +159,7 @@ impl Sheet {
     }
 
     /// What the counts say.
-    pub(crate) fn counters(&self, bench: &Bench, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
+    pub(crate) fn counters(&self, bench: &Bench, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> Counters {
         let set = match &bench.set {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
@@ -171,13 +171,13 @@ impl Sheet {
             return Counters::missing("no worker ran while it was counted");
         }
         let tallies: Vec<_> = self.own.iter().chain(&self.system).cloned().collect();
-        let account = Account {
+        let account = CountingContext {
             scope: Scope::User,
             threads: self.threads.len() as u32,
             thread_s: clock.ns(self.ticks) / 1e9,
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
-            certain,
+            expected: certain,
         };
         Counters::new(&account, &perf::counted(set.choices(), &tallies))
     }
@@ -224,7 +224,7 @@ impl Stretch {
     }
 
     /// What was counted, and a note of what could not be.
-    pub(crate) fn conclude(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+    pub(crate) fn conclude(mut self, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> (Counters, Option<Note>) {
         let counters = self.sheet.counters(&self.bench, clock, unit, certain);
         let note = self.bench.note(&counters);
         (counters, note)
@@ -235,11 +235,11 @@ impl Stretch {
 const BEYOND: u64 = 2;
 
 /// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
-pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> Certain {
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> ExpectedEvents {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= BEYOND);
-    Certain { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+    ExpectedEvents { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
 }
 
 impl Session<'_> {
@@ -281,7 +281,7 @@ impl Session<'_> {
     }
 
     /// Gives the last result what was counted while it was measured.
-    pub(crate) fn attach(&mut self, sheet: &Sheet, unit: WorkUnit, certain: Certain) {
+    pub(crate) fn attach(&mut self, sheet: &Sheet, unit: WorkUnit, certain: ExpectedEvents) {
         let clock = self.clock();
         let Some(bench) = &mut self.bench else { return };
         let counters = sheet.counters(bench, &clock, unit, certain);

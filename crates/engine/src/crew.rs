@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use memgauge_core::counters::Certain;
+use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, PageEvidence, Placement, TrafficRates, Trial};
@@ -99,22 +99,22 @@ impl Crew {
 
     /// What members are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as is each
     /// core's own business.
-    pub(crate) fn certain(&self, machine: &Machine, choice: &Choice) -> Certain {
+    pub(crate) fn certain(&self, machine: &Machine, choice: &Choice) -> ExpectedEvents {
         self.certain_of(machine, choice, |m| m.bytes)
     }
 
     /// The same where each of them uses the first `size` bytes of its buffer.
-    pub(crate) fn certain_over(&self, machine: &Machine, choice: &Choice, size: Bytes) -> Certain {
+    pub(crate) fn certain_over(&self, machine: &Machine, choice: &Choice, size: Bytes) -> ExpectedEvents {
         self.certain_of(machine, choice, |_| size)
     }
 
-    fn certain_of(&self, machine: &Machine, choice: &Choice, bytes: impl Fn(&Member) -> Bytes) -> Certain {
+    fn certain_of(&self, machine: &Machine, choice: &Choice, bytes: impl Fn(&Member) -> Bytes) -> ExpectedEvents {
         let each = self.members.iter().zip(&choice.kernels).map(|(m, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
             let found = certain(machine, m.cpu, bytes(m), loads);
-            if loads { found } else { Certain::default() }
+            if loads { found } else { ExpectedEvents::default() }
         });
-        let both = |a: Certain, b: Certain| Certain {
+        let both = |a: ExpectedEvents, b: ExpectedEvents| ExpectedEvents {
             loads: a.loads || b.loads,
             l1_missed: a.l1_missed || b.l1_missed,
             l2_missed: a.l2_missed || b.l2_missed,

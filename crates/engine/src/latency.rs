@@ -338,7 +338,7 @@ impl Session<'_> {
     /// Whether a buffer of this size on this node, or in this directory, is within what this process may take.
     fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
         let allowed = &self.setting.machine.allowed;
-        let directory = self.plan.directory_of(plan);
+        let directory = self.plan.buffer_directory(plan);
         let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
         directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
     }

@@ -106,7 +106,7 @@ pub fn run_loop(spec: &LoopSpec, setting: &Setting<'_>) -> Result<(Measurement, 
     let unit_of_work = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
     let counted = stretch.map(|s| s.conclude(&setting.clock, unit_of_work, certain(setting.machine, here, spec.bytes, true)));
     let (counters, note) = counted.map_or((None, None), |(counters, note)| (Some(Box::new(counters)), note));
-    let (quality, verdict) = (judge::quality(&estimate, &evidence), judge::unjudged(metric, &estimate));
+    let (quality, verdict) = (judge::quality(&estimate, &evidence), memgauge_core::conclusions::verdict::unjudged(metric, &estimate));
     let measured = Measurement {
         experiment,
         at,

@@ -430,7 +430,7 @@ impl<'a> Session<'a> {
             evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
         }
         let quality = judge::quality(&estimate, &evidence);
-        let verdict = judge::unjudged(metric, &estimate);
+        let verdict = memgauge_core::conclusions::verdict::unjudged(metric, &estimate);
         let firmware = self.claimed(experiment, &at);
         self.results.push(Measurement {
             experiment,

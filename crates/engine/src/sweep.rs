@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Certain, WorkUnit};
+use memgauge_core::counters::{ExpectedEvents, WorkUnit};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use memgauge_core::pattern::ChaseLayout;
@@ -56,7 +56,7 @@ struct Taken {
     course: Course,
     /// What hardware counters showed.
     sheet: Sheet,
-    certain: Certain,
+    certain: ExpectedEvents,
 }
 
 impl Session<'_> {

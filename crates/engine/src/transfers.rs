@@ -50,7 +50,7 @@ struct Leg {
 
 impl Leg {
     fn new(transfers: &Transfers, (reader, holder): (u32, u32), home: usize, state: LineState) -> Option<Self> {
-        let (at, plan) = transfers.one(reader, holder, home, state)?;
+        let (at, plan) = transfers.transfer(reader, holder, home, state)?;
         Some(Self { at, plan, home, takes: Takes::by_burst(LEAST_RUNS) })
     }
 

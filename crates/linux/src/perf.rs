@@ -10,7 +10,7 @@ mod events;
 mod pmu;
 mod uarch;
 
-use memgauge_core::counters::{Counted, Tally};
+use memgauge_core::counters::{EventOutcome, EventTotals};
 
 pub use attr::{Config, Reading};
 use attr::{Counter, Target};
@@ -123,7 +123,7 @@ impl Counting {
     }
 
     /// Adds what came between two readings to tallies, event by event; an event that could not be opened gets its reason.
-    pub fn add(&self, tallies: &mut [Result<Tally, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
+    pub fn add(&self, tallies: &mut [Result<EventTotals, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
         for (((opened, tally), before), after) in self.opened.iter().zip(tallies).zip(before).zip(after) {
             match (&opened.counters, tally) {
                 (Ok(_), Ok(tally)) => {
@@ -140,14 +140,14 @@ impl Counting {
 }
 
 /// Joins events with what was counted of them.
-pub fn counted<'a>(choices: impl Iterator<Item = &'a Choice>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
-    let list = choices.zip(tallies).map(|(choice, tally)| Counted { event: choice.event.clone(), outcome: tally.clone() });
+pub fn counted<'a>(choices: impl Iterator<Item = &'a Choice>, tallies: &[Result<EventTotals, String>]) -> Vec<EventOutcome> {
+    let list = choices.zip(tallies).map(|(choice, tally)| EventOutcome { event: choice.event.clone(), outcome: tally.clone() });
     merged(list.collect())
 }
 
 /// Adds up the events of memory controllers, of which there is one a channel: one event for each role.
-fn merged(list: Vec<Counted>) -> Vec<Counted> {
-    let mut all: Vec<Counted> = Vec::new();
+fn merged(list: Vec<EventOutcome>) -> Vec<EventOutcome> {
+    let mut all: Vec<EventOutcome> = Vec::new();
     for next in list {
         let chip = next.event.roles.iter().any(|r| r.system_wide());
         let same = all.iter_mut().find(|c| chip && c.event.roles == next.event.roles);
@@ -155,7 +155,7 @@ fn merged(list: Vec<Counted>) -> Vec<Counted> {
             (None, next) => all.push(next),
             (Some(sum), next) => match (&mut sum.outcome, next.outcome) {
                 (Ok(a), Ok(b)) => {
-                    *a = Tally {
+                    *a = EventTotals {
                         raw: a.raw + b.raw,
                         scaled: a.scaled + b.scaled,
                         enabled_ns: a.enabled_ns + b.enabled_ns,

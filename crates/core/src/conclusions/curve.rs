@@ -10,7 +10,7 @@ mod delays;
 mod share;
 
 pub use delays::{IDLE_DELAY_CYCLES, next_delay};
-pub use share::{MOST_TRIES, at_share, next_for_share};
+pub use share::{MAX_TRIES, at_share, next_for_share};
 
 /// A curve whose latency grows by less than this factor is flat: its loaders do not make requests queue, and it has no knee. Published
 /// curves of machines that were saturated grow by 1.7 or more.

@@ -110,7 +110,7 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 }
 
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
-const LEAST_DRIFT: f64 = 0.03;
+const MIN_DRIFT: f64 = 0.03;
 
 /// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
@@ -118,7 +118,7 @@ pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
         let (a, b) = (&first.estimate, &again.estimate);
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
-        if drifted(a, b) && relative > LEAST_DRIFT {
+        if drifted(a, b) && relative > MIN_DRIFT {
             for quality in [&mut first.quality, &mut again.quality] {
                 quality.level = QualityLevel::Degraded;
                 quality.reasons.push(QualityReason::Drift);

@@ -7,7 +7,7 @@
 //! 1. Logarithms of the values, median of three neighbours (one disturbed point is gone), then the nearest staircase that never falls
 //!    (of bandwidth: never rises), by pooling adjacent violators with medians, so that few disturbed points move nothing
 //!    (R. Barlow et al., "Statistical Inference under Order Restrictions", 1972).
-//! 2. Plateaus are the widest runs of that staircase that change by less than [`FLAT`] and are at least [`LEAST_OCTAVES`] wide, widest
+//! 2. Plateaus are the widest runs of that staircase that change by less than [`FLAT`] and are at least [`MIN_OCTAVES`] wide, widest
 //!    first; neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] together are one. What is left between two plateaus is a knee.
 //! 3. A level's size is where the curve leaves its plateau: the last size before it has gone [`DEPARTED`] of the way to the next plateau,
 //!    and the size after it. Under LRU a cyclic walk leaves sharply, with any other replacement gradually.
@@ -23,9 +23,9 @@ use crate::units::Bytes;
 /// in use) and noise stay below.
 const FLAT: f64 = 0.10;
 /// A plateau is at least this wide, in doublings: less is the foot of a step.
-const LEAST_OCTAVES: f64 = 0.74;
+const MIN_OCTAVES: f64 = 0.74;
 /// And has at least so many points.
-const LEAST_POINTS: usize = 3;
+const MIN_POINTS: usize = 3;
 /// Neighbouring plateaus of latency whose values differ by less than this factor are one level: the second-level TLB adds some 10 to 20 %,
 /// memory half of which stays in a cache that others use too is a third faster, the next cache takes at least twice as long.
 const SAME_LATENCY: f64 = 1.5;
@@ -42,7 +42,7 @@ const FAR: f64 = 3.0;
 pub const SHARED: f64 = 0.1;
 
 /// The levels in every curve over the working set that `results` holds.
-pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
+pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
     let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
     for m in results.iter().filter(|m| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some()) {
         let at = Coordinates { working_set: None, ..m.at.clone() };
@@ -74,7 +74,7 @@ pub fn caches(topology: &Topology, at: &Coordinates) -> Vec<CacheSize> {
     let cpus = at.cpus.clone().unwrap_or_else(|| at.cpu.into_iter().collect());
     let Some(cpu) = cpus.first() else { return Vec::new() };
     let mut caches: Vec<CacheSize> = topology
-        .caches_of(cpu)
+        .cpu_caches(cpu)
         .filter(|c| c.size.0 > 0)
         .map(|c| {
             let sharers = c.cpus.intersection(&cpus).len().max(1) as u64;
@@ -161,7 +161,7 @@ fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut 
             end += 1;
         }
         let run = (start, end);
-        if end - start >= LEAST_POINTS && wide(run) >= LEAST_OCTAVES && best.is_none_or(|b| wide(run) > wide(b)) {
+        if end - start >= MIN_POINTS && wide(run) >= MIN_OCTAVES && best.is_none_or(|b| wide(run) > wide(b)) {
             best = Some(run);
         }
     }
@@ -191,7 +191,7 @@ fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usi
 
 /// Names the levels and their knees by caches; returns the caches that are left.
 fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<CacheSize> {
-    let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(middle_of).collect();
+    let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(knee_position).collect();
     let chosen = matched(&edges, caches);
     let mut left: Vec<CacheSize> = caches.to_vec();
     let mut knees = 0;
@@ -230,7 +230,7 @@ fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], swept: B
 }
 
 /// A knee's place on the logarithmic axis.
-fn middle_of(knee: &Knee) -> f64 {
+fn knee_position(knee: &Knee) -> f64 {
     ((knee.fits.0 as f64).log2() + (knee.spills.0 as f64).log2()) / 2.0
 }
 

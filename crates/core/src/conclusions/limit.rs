@@ -20,16 +20,16 @@ pub struct Limit {
     /// It rests on something that nobody states, or on a claim that is often wrong: too little is then no failure.
     pub doubtful: bool,
     /// Whether it is published how much of such a limit CPUs reach.
-    pub banded: bool,
+    pub has_band: bool,
 }
 
 /// The limit of a whole machine, as somebody states it.
 #[derive(Debug, Clone, Copy)]
-struct Stated {
+struct MachineLimit {
     gbs: f64,
     source: LimitSource,
     doubtful: bool,
-    banded: bool,
+    has_band: bool,
 }
 
 /// What is known of a machine's limit.
@@ -37,7 +37,7 @@ struct Stated {
 pub struct Limits<'a> {
     topology: &'a Topology,
     /// Of the whole machine; or why it is not known.
-    machine: Result<Stated, String>,
+    machine: Result<MachineLimit, String>,
     /// Nodes with CPUs and memory, among which it is divided.
     nodes: IdSet,
 }
@@ -47,15 +47,15 @@ impl<'a> Limits<'a> {
     pub fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
         let topology = &machine.topology;
         let stated = match peak_gbs {
-            Some(gbs) => Ok(Stated { gbs, source: LimitSource::User, doubtful: false, banded: true }),
+            Some(gbs) => Ok(MachineLimit { gbs, source: LimitSource::User, doubtful: false, has_band: true }),
             // What a virtual machine's firmware says is made up by its host.
             None => {
                 let doubtful = |known: bool| !known || machine.identity.hypervisor.is_some();
-                let of = |p: crate::installed::InstalledPeak| Stated {
+                let of = |p: crate::installed::InstalledPeak| MachineLimit {
                     gbs: p.gbs,
                     source: if doubtful(p.channels_known) { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios },
                     doubtful: doubtful(p.channels_known),
-                    banded: p.dimms,
+                    has_band: p.dimms,
                 };
                 machine.identity.installed.peak().map(of)
             }
@@ -65,20 +65,20 @@ impl<'a> Limits<'a> {
     }
 
     /// The limit of the whole machine's memory with CPUs beside it.
-    pub fn of_machine(&self) -> Option<Limit> {
-        self.of_nodes(&self.nodes, None)
+    pub fn for_machine(&self) -> Option<Limit> {
+        self.for_nodes(&self.nodes, None)
     }
 
     /// The limit of these nodes' memory, read and written by CPUs of `from`; each CPU by its own node where that is `None`.
     ///
     /// The machine's limit is assumed to be divided evenly among the nodes that have CPUs. Memory without CPUs (CXL, HBM) is in no such
     /// share; for it, and where nothing else is known, HMAT's claim of read bandwidth is the limit.
-    pub fn of_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
+    pub fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
         if nodes.is_empty() {
             return None;
         }
         let own = from.is_none_or(|node| *nodes == IdSet::one(node));
-        if let Ok(Stated { gbs, source, doubtful, banded }) = self.machine
+        if let Ok(MachineLimit { gbs, source, doubtful, has_band }) = self.machine
             && own
             && nodes.difference(&self.nodes).is_empty()
         {
@@ -88,12 +88,12 @@ impl<'a> Limits<'a> {
                 source,
                 share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, of: share.1 as u32 }),
                 doubtful,
-                banded,
+                has_band,
             });
         }
         let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
-        Some(Limit { gbs, source: LimitSource::Hmat, share: None, doubtful: true, banded: true })
+        Some(Limit { gbs, source: LimitSource::Hmat, share: None, doubtful: true, has_band: true })
     }
 }
 
@@ -109,11 +109,11 @@ pub fn cache_reach(topology: &Topology, cpus: &IdSet) -> Bytes {
 /// under random replacement few are.
 const MEMORY_TIMES: u64 = 2;
 /// Where the machine states no caches (many virtual machines): more than most have.
-const MEMORY_LEAST: Bytes = Bytes::mib(32);
+const MIN_MEMORY: Bytes = Bytes::mib(32);
 
 /// Whether traffic over buffers of `bytes` together, by these CPUs, is memory's and not a cache's.
 pub fn memory_sized(topology: &Topology, cpus: &IdSet, bytes: Bytes) -> bool {
-    bytes.0 >= (cache_reach(topology, cpus).0 * MEMORY_TIMES).max(MEMORY_LEAST.0)
+    bytes.0 >= (cache_reach(topology, cpus).0 * MEMORY_TIMES).max(MIN_MEMORY.0)
 }
 
 /// Judges every bandwidth of `report` against the machine's limit.
@@ -135,7 +135,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
     let all_reads = m.at.mix == Some(Mix::AllReads);
     let cpus = m.at.cpus.clone().unwrap_or_default();
     let in_memory = m.at.memory_dir.is_none() && memory_sized(&machine.topology, &cpus, m.evidence.buffer);
-    let limit = limit_of(m, limits, &cpus).filter(|l| in_memory && (all_reads || l.source != LimitSource::Hmat));
+    let limit = memory_limit(m, limits, &cpus).filter(|l| in_memory && (all_reads || l.source != LimitSource::Hmat));
     // The bus is what a limit is about; the application's bytes are less where stores read first.
     let bus = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).filter(|_| m.method() == Method::Bandwidth);
     let band = match () {
@@ -144,7 +144,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
         () if threads_as_given(m) => Err(VerdictReason::ThreadsAsGiven),
         () if !uses_all_cores(&machine.topology, &cpus, m) => Err(VerdictReason::NotAllCores),
         () if bus.is_none() => Err(VerdictReason::BusBytesUnknown),
-        () if limit.as_ref().is_some_and(|l| !l.banded) => Err(VerdictReason::NoBandForThisMemory),
+        () if limit.as_ref().is_some_and(|l| !l.has_band) => Err(VerdictReason::NoBandForThisMemory),
         () if all_reads => Ok(Band::READS),
         () => Ok(Band::MIXED),
     };
@@ -158,18 +158,18 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
 }
 
 /// The limit of the memory that a measurement used.
-fn limit_of(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
+fn memory_limit(m: &Measurement, limits: &Limits<'_>, cpus: &IdSet) -> Option<Limit> {
     let homes: IdSet = cpus.iter().filter_map(|c| Some(limits.topology.cpu(c)?.node)).collect();
     match m.at.memory_node() {
         // Several nodes' memory is busy at once, or each thread's is what its line in a file says.
         _ if m.at.load_nodes.is_some() || threads_as_given(m) => None,
-        Some(node) if homes.len() == 1 => limits.of_nodes(&IdSet::one(node), homes.first()),
+        Some(node) if homes.len() == 1 => limits.for_nodes(&IdSet::one(node), homes.first()),
         // CPUs of several nodes share one node's memory: some of them are remote.
         Some(_) => None,
         // Each CPU's own, unless there was nothing to take on some of their nodes.
         None => {
             let used: IdSet = m.evidence.placement.pages_by_node.keys().copied().collect();
-            limits.of_nodes(&homes, None).filter(|_| used.is_empty() || used == homes)
+            limits.for_nodes(&homes, None).filter(|_| used.is_empty() || used == homes)
         }
     }
 }

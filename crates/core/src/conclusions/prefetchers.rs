@@ -7,7 +7,7 @@ use crate::units::Bytes;
 
 /// Ratio of random to sequential latency above which prefetchers are at work whatever registers say. Without any, open DRAM pages and
 /// adjacent lines make ascending order at most so much faster.
-pub const AT_WORK: f64 = 1.5;
+pub const PREFETCHING_RATIO: f64 = 1.5;
 
 /// Buffers below this may be in a cache, where order matters little.
 const LARGE: Bytes = Bytes::mib(16);
@@ -21,7 +21,7 @@ pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> O
     let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
     let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
     let highest = ratios.fold(0.0, f64::max);
-    (highest > AT_WORK).then(|| {
+    (highest > PREFETCHING_RATIO).then(|| {
         Note::warning(
             NOT_EFFECTIVE,
             format!(

@@ -15,7 +15,7 @@ pub const WEAK_SHARE: f64 = 0.05;
 /// three in a thousand on the low side, before the interval is asked for as well.
 pub const WEAK_MADS: f64 = 4.0;
 /// Of fewer regions none is told from the others.
-const LEAST_REGIONS: usize = 3;
+const MIN_REGIONS: usize = 3;
 /// The code of the note and of the finding about memory that did not return what was written to it.
 pub const CORRUPTED: &str = "memory-corrupted";
 
@@ -23,7 +23,7 @@ pub const CORRUPTED: &str = "memory-corrupted";
 /// median absolute deviation, whichever is more. `None` for fewer than three regions.
 pub fn weak_below(regions: &[f64]) -> Option<f64> {
     let regions = stats::sorted(regions);
-    if regions.len() < LEAST_REGIONS {
+    if regions.len() < MIN_REGIONS {
         return None;
     }
     let median = stats::median(&regions)?;

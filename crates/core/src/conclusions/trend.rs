@@ -4,18 +4,18 @@ use crate::estimate::Drift;
 use crate::stats;
 
 /// Fewer groups than this show no trend at the 1 % level: of five in random order 1 in 60 is sorted.
-const LEAST_GROUPS: usize = 6;
+const MIN_GROUPS: usize = 6;
 /// Up to here the distribution of Kendall's S is counted out; above, it is normal to within a thousandth.
 const EXACT: usize = 40;
 /// Medians of more groups than this are pooled with their neighbours': pairs grow with the square of their number, and a trend over the whole
 /// measurement shows in this many as well.
-const MOST_GROUPS: usize = 256;
+const MAX_GROUPS: usize = 256;
 /// Chance of an apparent trend among groups in random order, both directions together.
 const LEVEL: f64 = 0.01;
 /// The normal distribution's quantile for [`LEVEL`].
 const Z: f64 = 2.576;
 /// A smaller change over the whole measurement is within twice the interval that is usually asked for, and moves the median by half of it.
-const LEAST_CHANGE: f64 = 0.02;
+const MIN_CHANGE: f64 = 0.02;
 
 /// The drift of samples grouped by the bursts that took them, in the order of time; `None` where there is none.
 ///
@@ -25,10 +25,10 @@ const LEAST_CHANGE: f64 = 0.02;
 /// Groups that are not independent, because something wanders more slowly than a burst lasts, show a trend more often: they did drift.
 pub fn drift(groups: &[Vec<f64>]) -> Option<Drift> {
     let medians: Vec<f64> = groups.iter().filter_map(|g| stats::median(g)).collect();
-    let pooled = medians.len().div_ceil(MOST_GROUPS).max(1);
+    let pooled = medians.len().div_ceil(MAX_GROUPS).max(1);
     let medians: Vec<f64> = medians.chunks(pooled).filter_map(stats::median).collect();
     let n = medians.len();
-    if n < LEAST_GROUPS {
+    if n < MIN_GROUPS {
         return None;
     }
     let pairs = || (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
@@ -39,7 +39,7 @@ pub fn drift(groups: &[Vec<f64>]) -> Option<Drift> {
     let slopes: Vec<f64> = pairs().map(|(i, j)| (medians[j] - medians[i]) / (j - i) as f64).collect();
     let change = stats::median(&slopes)? * (n - 1) as f64 / stats::median(&medians).filter(|m| *m > 0.0)?;
     let tau = s as f64 / (n * (n - 1) / 2) as f64;
-    (change.abs() >= LEAST_CHANGE).then_some(Drift { change, tau })
+    (change.abs() >= MIN_CHANGE).then_some(Drift { change, tau })
 }
 
 fn sign(x: f64) -> i64 {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::installed::Installed;
+use crate::installed::InstalledMemory;
 use crate::installed::device::MemoryDevice;
 use crate::units::Bytes;
 
@@ -13,7 +13,7 @@ struct Channel {
     mts: BTreeSet<u32>,
 }
 
-impl Installed {
+impl InstalledMemory {
     /// What is uneven about the devices, in words: sockets with different numbers of populated channels, channels of different sizes or
     /// speeds. Empty where they are even, and where names do not tell channels apart or sizes are not stated.
     ///
@@ -67,7 +67,7 @@ impl MemoryDevice {
 mod tests {
     use super::*;
 
-    fn installed(devices: &[(&str, &str, u64, u32)]) -> Installed {
+    fn installed(devices: &[(&str, &str, u64, u32)]) -> InstalledMemory {
         let device = |&(bank, locator, gib, mts): &(&str, &str, u64, u32)| MemoryDevice {
             bank: Some(bank.into()),
             locator: Some(locator.into()),
@@ -76,7 +76,7 @@ mod tests {
             configured_mts: Some(mts),
             ..MemoryDevice::default()
         };
-        Installed { slots: 24, devices: devices.iter().map(device).collect(), reason: None }
+        InstalledMemory { slots: 24, devices: devices.iter().map(device).collect(), reason: None }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct Plan {
 
 impl Plan {
     /// The directory that a buffer's file is in.
-    pub fn directory_of(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
+    pub fn buffer_directory(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
         let path = buffer.directory.as_ref()?;
         self.directories.iter().find(|d| d.file.path == *path)
     }

@@ -36,7 +36,7 @@ pub struct Handoff {
 }
 
 /// Seconds of the three runs that a transfer takes at least.
-pub(crate) const LEAST_S: f64 = 0.15;
+pub(crate) const MIN_TRANSFER_S: f64 = 0.15;
 
 /// Seconds to start them and to look at the machine.
 const START_S: f64 = 0.01;
@@ -46,7 +46,7 @@ const START_S: f64 = 0.01;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Transfers {
     /// The CPUs.
-    pub ends: Vec<End>,
+    pub ends: Vec<TransferEnd>,
     /// States of the lines, each pair in each.
     pub states: Vec<LineState>,
     /// Distance between lines.
@@ -76,7 +76,7 @@ pub struct Transfers {
 
 /// A CPU as reader and as holder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct End {
+pub struct TransferEnd {
     /// Its number.
     pub cpu: u32,
     /// Its node.
@@ -111,7 +111,7 @@ impl Transfers {
 
     /// The same with no more than `budget_s` of measuring, the fewest runs aside.
     pub(crate) const fn one_s_within(&self, budget_s: f64) -> f64 {
-        self.each_s.min(budget_s).max(LEAST_S) + START_S
+        self.each_s.min(budget_s).max(MIN_TRANSFER_S) + START_S
     }
 
     /// Seconds of all rounds, a round's pairs at once, in both directions.
@@ -119,12 +119,12 @@ impl Transfers {
         2.0 * self.rounds as f64 * (self.states.len() * self.homes()) as f64 * self.one_s()
     }
 
-    fn end(&self, cpu: u32) -> Option<&End> {
+    fn end(&self, cpu: u32) -> Option<&TransferEnd> {
         self.ends.binary_search_by_key(&cpu, |e| e.cpu).ok().map(|i| &self.ends[i])
     }
 
     /// One transfer, and where it stands in the table; `None` for CPUs or a home that are not among these.
-    pub fn one(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
+    pub fn transfer(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
         let (by, from) = (self.end(reader)?, self.end(holder)?);
         let buffer = by.buffers.get(home)?.clone();
         let at = Coordinates {

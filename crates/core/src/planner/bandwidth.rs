@@ -30,7 +30,7 @@ impl Planner<'_> {
             }
             BandwidthShape::Search => {
                 for mix in self.mixes(&Mix::PEAK)? {
-                    for cpus in self.crews_to_try(&order) {
+                    for cpus in self.search_cpu_sets(&order) {
                         let cell = self.bandwidth_cell(&cpus, None, fixed_node, mix)?;
                         cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
                     }
@@ -39,7 +39,7 @@ impl Planner<'_> {
             BandwidthShape::Matrix => {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for row in self.cpu_nodes().iter() {
-                        let cpus = self.machine.topology.spread(&self.cpus_of(row));
+                        let cpus = self.machine.topology.spread(&self.cpus_on(row));
                         for column in self.columns() {
                             cells.push(self.bandwidth_cell(&cpus, Some(row), column, mix)?);
                         }
@@ -69,7 +69,7 @@ impl Planner<'_> {
         let loaders = self.loaders(cpus, node, 0)?;
         let at = Coordinates {
             cpu_node: row,
-            memory: Some(self.place(node)),
+            memory: Some(self.memory_place(node)),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()

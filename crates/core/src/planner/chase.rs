@@ -19,7 +19,7 @@ const SUITE_ALLOCATIONS: u32 = 6;
 const FEW_ALLOCATIONS: u32 = 3;
 
 /// Hops of one chase over the probe's buffer.
-fn hops_of(hops: Hops, probe: &Probe) -> u64 {
+fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
     match hops {
         Hops::Count(hops) => hops,
         Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
@@ -28,7 +28,7 @@ fn hops_of(hops: Hops, probe: &Probe) -> u64 {
 
 /// What one chase takes, roughly.
 pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
-    hops_of(hops, probe) as f64 * NS_PER_HOP / 1e9
+    chase_hops(hops, probe) as f64 * NS_PER_HOP / 1e9
 }
 
 impl Planner<'_> {
@@ -36,7 +36,7 @@ impl Planner<'_> {
         let (orders, hops, histogram) = (self.orders(), self.spec.chase.hops, self.spec.chase.histogram);
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let cpus: Vec<u32> = match shape {
-            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect(),
+            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
             LatencyShape::PerCpu => self.cpus.iter().collect(),
             LatencyShape::One if several => self.cpus.iter().collect(),
             LatencyShape::One => self.cpus.first().into_iter().collect(),
@@ -63,10 +63,10 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
+            let allocations = hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             let at = Coordinates {
-                cpu_node: Some(self.node_of(cpu)),
-                memory: Some(self.place(Some(node))),
+                cpu_node: Some(self.cpu_node(cpu)),
+                memory: Some(self.memory_place(Some(node))),
                 cpu: Some(cpu),
                 ..Default::default()
             };
@@ -76,9 +76,9 @@ impl Planner<'_> {
         Ok(self.step(title, experiment, cells))
     }
 
-    pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+    pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        let mut buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
@@ -104,20 +104,20 @@ impl Planner<'_> {
     pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
         match self.spec.chase.touch {
             // Nodes that are named may be those of the loaders.
-            Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.node_of(touch)) => self.node_of(touch),
-            touch => self.home_of(touch.unwrap_or(cpu)),
+            Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.cpu_node(touch)) => self.cpu_node(touch),
+            touch => self.local_node(touch.unwrap_or(cpu)),
         }
     }
 
     /// Fresh allocations of a chase of so many hops: as many as its time has room for, so that long chases are not multiplied.
-    pub(super) fn allocations_of(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
+    pub(super) fn allocations_for(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
         ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
     }
 
     /// CPUs to keep busy: those named, or one of each package where there are several.
     pub(super) fn keep_awake(&self) -> Result<IdSet, PlanError> {
         match &self.spec.keep_awake {
-            Some(asked) => check_cpus(asked, self.machine).map_err(|e| named("--keep-awake", e)),
+            Some(requested) => check_cpus(requested, self.machine).map_err(|e| named("--keep-awake", e)),
             None if self.machine.topology.packages().len() > 1 => Ok(self.first_cpu_of_each_package()),
             None => Ok(IdSet::new()),
         }

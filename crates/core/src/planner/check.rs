@@ -9,12 +9,12 @@ use crate::topology::Machine;
 use crate::units::{Bytes, IdSet};
 
 /// The CPUs asked for, when all of them may be used.
-pub(super) fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let online = machine.topology.online();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Err(PlanError::Request(format!("--cpu names no CPU; online are {online}")));
     }
-    for cpu in asked.iter() {
+    for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
             return Err(PlanError::Request(format!(
                 "CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"
@@ -30,7 +30,7 @@ pub(super) fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, Plan
             )));
         }
     }
-    Ok(asked.clone())
+    Ok(requested.clone())
 }
 
 /// A directory goes with what it can be asked together with.
@@ -59,12 +59,12 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
 }
 
 /// The nodes asked for, when all of them have memory that may be used.
-pub(super) fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Err(PlanError::Request(format!("--node names no node; nodes with memory are {nodes}")));
     }
-    for node in asked.iter() {
+    for node in requested.iter() {
         match machine.topology.node(node) {
             None => return Err(PlanError::Request(format!("there is no node {node}; nodes with memory are {nodes}"))),
             Some(n) if n.memory == Bytes(0) => {
@@ -79,11 +79,11 @@ pub(super) fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, Pla
             Some(_) => {}
         }
     }
-    Ok(asked.clone())
+    Ok(requested.clone())
 }
 
 /// The longest name of a file, of which `shm_open` makes one.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// Whether what was asked of the chase exists, may be used and goes together.
 pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
@@ -124,7 +124,7 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
     }
     match &spec.start_signal {
         Some(name) if !is_name(name) => request(format!(
-            "'{name}' cannot name shared memory: give 1 to {LONGEST_NAME} characters without a slash, such as memgauge-start"
+            "'{name}' cannot name shared memory: give 1 to {MAX_NAME_BYTES} characters without a slash, such as memgauge-start"
         )),
         _ => Ok(()),
     }
@@ -133,7 +133,7 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
 /// Whether `shm_open` takes it, with the slash in front that it wants.
 fn is_name(name: &str) -> bool {
     let bare = name.strip_prefix('/').unwrap_or(name);
-    (1..=LONGEST_NAME).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
+    (1..=MAX_NAME_BYTES).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
 }
 
 /// Says which option an error is about.

@@ -51,7 +51,7 @@ pub(super) struct Planner<'a> {
 impl<'a> Planner<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
         let mut cpus = match &spec.cpus {
-            Some(asked) => check_cpus(asked, machine)?,
+            Some(requested) => check_cpus(requested, machine)?,
             None => machine.allowed.cpus.clone(),
         };
         if cpus.is_empty() {
@@ -60,7 +60,7 @@ impl<'a> Planner<'a> {
         check_directory(spec)?;
         check_chase(spec, machine)?;
         let mut nodes = match &spec.nodes {
-            Some(asked) => check_nodes(asked, machine)?,
+            Some(requested) => check_nodes(requested, machine)?,
             None => machine.allowed.nodes.clone(),
         };
         if nodes.is_empty() {
@@ -87,7 +87,7 @@ impl<'a> Planner<'a> {
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
     }
 
-    pub(super) fn stop(&self, steps: &[Step]) -> StopRule {
+    pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
         let default = match () {
             () if matches!(self.spec.task, Task::Sweep(_)) => SWEEP_BUDGET_S,
@@ -117,20 +117,20 @@ impl<'a> Planner<'a> {
 
     /// Nodes of the CPUs measured from: the rows of a matrix.
     pub(super) fn cpu_nodes(&self) -> IdSet {
-        self.cpus.iter().map(|c| self.node_of(c)).collect()
+        self.cpus.iter().map(|c| self.cpu_node(c)).collect()
     }
 
-    pub(super) fn node_of(&self, cpu: u32) -> u32 {
+    pub(super) fn cpu_node(&self, cpu: u32) -> u32 {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
-    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
-        self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
+    pub(super) fn cpus_on(&self, node: u32) -> IdSet {
+        self.cpus.iter().filter(|&c| self.cpu_node(c) == node).collect()
     }
 
     /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
-    pub(super) fn home_of(&mut self, cpu: u32) -> u32 {
-        let own = self.node_of(cpu);
+    pub(super) fn local_node(&mut self, cpu: u32) -> u32 {
+        let own = self.cpu_node(cpu);
         if let Some(device) = self.device {
             return device.unwrap_or(own);
         }
@@ -149,7 +149,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Where memory on `node` is; each CPU's own where none is named.
-    pub(super) fn place(&self, node: Option<u32>) -> MemoryPlace {
+    pub(super) fn memory_place(&self, node: Option<u32>) -> MemoryPlace {
         match (self.device, node) {
             (Some(node), _) => MemoryPlace::Device { node },
             (None, Some(node)) => MemoryPlace::Node(node),
@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn budget(&self) -> f64 {
-        self.stop(&[]).budget_s
+        self.stop_rule(&[]).budget_s
     }
 
     /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.

@@ -8,7 +8,7 @@ use crate::plan::{BufferPlan, Cell, KernelRow, Loader, OwnTraffic, Traffic, Work
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
 use crate::planner::sizes::approximately;
-use crate::spec::{BandwidthShape, Place, Task, ThreadSpec, WidthRequest};
+use crate::spec::{BandwidthShape, BufferPlace, Task, ThreadSpec, WidthRequest};
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
@@ -21,18 +21,18 @@ const LINE: u64 = 64;
 impl Planner<'_> {
     /// Whether the parts of what was asked of traffic go together.
     pub(super) fn check_traffic(&self) -> Result<(), PlanError> {
-        let asked = &self.spec.traffic;
+        let requested = &self.spec.traffic;
         let wrong = |why: String| Err(PlanError::Request(why));
-        if let Some(stride) = asked.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
+        if let Some(stride) = requested.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
             return wrong(format!("a stride of {stride} is not a multiple of {LINE} B"));
         }
-        if asked.window.is_some() && asked.access != Access::Random {
+        if requested.window.is_some() && requested.access != Access::Random {
             return wrong("a random window needs random access".into());
         }
-        if asked.stride.is_some() && asked.access == Access::Random {
+        if requested.stride.is_some() && requested.access == Access::Random {
             return wrong("random access has no stride; leave one of them out".into());
         }
-        if asked.line != LineUse::Whole && (asked.access == Access::Random || asked.stride.is_some_and(|s| s.0 > LINE)) {
+        if requested.line != LineUse::Whole && (requested.access == Access::Random || requested.stride.is_some_and(|s| s.0 > LINE)) {
             return wrong("only traffic that visits every line in order can touch parts of lines, write them back or sum them up".into());
         }
         let reads = |mix: &Mix| *mix == Mix::AllReads;
@@ -40,8 +40,8 @@ impl Planner<'_> {
         let peak = matches!(self.spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));
         let writes = writes.or((peak && self.spec.mixes.is_empty()).then_some(Mix::R1W1));
         match writes {
-            Some(mix) if asked.shared => wrong(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
-            Some(mix) if asked.line == LineUse::Checked => {
+            Some(mix) if requested.shared => wrong(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
+            Some(mix) if requested.line == LineUse::Checked => {
                 wrong(format!("a checksum needs data that nobody changes; the mix {mix} writes"))
             }
             _ => Ok(()),
@@ -50,18 +50,18 @@ impl Planner<'_> {
 
     /// The form in which a mix is asked for, and the mix that has it.
     fn form(&self, mix: Mix, access: Access) -> (Form, Mix) {
-        let asked = &self.spec.traffic;
-        let strided = access == Access::Sequential && asked.stride.is_some_and(|s| s.0 > LINE);
-        let form = Form::of(mix, if strided { Access::Strided } else { access }, asked.line);
+        let requested = &self.spec.traffic;
+        let strided = access == Access::Sequential && requested.stride.is_some_and(|s| s.0 > LINE);
+        let form = Form::new(mix, if strided { Access::Strided } else { access }, requested.line);
         (form, if access == Access::Random { mix.with_one_read_stream() } else { mix })
     }
 
     /// The mixes asked for, or these.
     pub(super) fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
-        let asked = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
+        let requested = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
         let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m, self.spec.traffic.access).is_empty();
-        let mixes: Vec<Mix> = asked.iter().copied().filter(runnable).collect();
-        match asked.iter().find(|m| !runnable(m)) {
+        let mixes: Vec<Mix> = requested.iter().copied().filter(runnable).collect();
+        match requested.iter().find(|m| !runnable(m)) {
             Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => {
                 Err(PlanError::Request(self.no_kernel(*missing, self.spec.traffic.access)))
             }
@@ -70,7 +70,7 @@ impl Planner<'_> {
     }
 
     fn no_kernel(&self, mix: Mix, access: Access) -> String {
-        let widths: BTreeSet<&str> = self.kernels_of(mix, access).map(|k| k.width.name()).collect();
+        let widths: BTreeSet<&str> = self.matching_kernels(mix, access).map(|k| k.width.name()).collect();
         match self.spec.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
                 let widths: Vec<&str> = widths.into_iter().collect();
@@ -91,13 +91,13 @@ impl Planner<'_> {
     }
 
     /// Kernels of other forms are other measurements.
-    fn kernels_of(&self, mix: Mix, access: Access) -> impl Iterator<Item = &KernelRow> {
+    fn matching_kernels(&self, mix: Mix, access: Access) -> impl Iterator<Item = &KernelRow> {
         let (form, mix) = self.form(mix, access);
         self.kernels.iter().filter(move |k| k.mix == mix && k.form == form)
     }
 
     fn candidates(&self, mix: Mix, access: Access) -> Vec<String> {
-        self.kernels_of(mix, access)
+        self.matching_kernels(mix, access)
             .filter(|k| match self.spec.width {
                 WidthRequest::Best => true,
                 // The fill mix exists only as a string instruction; a width asked for beside it means the other mixes.
@@ -109,52 +109,52 @@ impl Planner<'_> {
 
     /// What loaders of a mix do.
     pub(super) fn traffic(&self, mix: Mix) -> Result<Traffic, PlanError> {
-        self.traffic_of(mix, self.spec.traffic.access)
+        self.traffic_with_access(mix, self.spec.traffic.access)
     }
 
-    fn traffic_of(&self, mix: Mix, access: Access) -> Result<Traffic, PlanError> {
+    fn traffic_with_access(&self, mix: Mix, access: Access) -> Result<Traffic, PlanError> {
         let kernels = self.candidates(mix, access);
         if kernels.is_empty() && !self.kernels.is_empty() {
             return Err(PlanError::Request(self.no_kernel(mix, access)));
         }
         let (form, mix) = self.form(mix, access);
-        let asked = &self.spec.traffic;
+        let requested = &self.spec.traffic;
         Ok(Traffic {
             mix,
             kernels,
             form,
-            stride: asked.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
-            window: asked.window.filter(|_| form.access == Access::Random),
+            stride: requested.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
+            window: requested.window.filter(|_| form.access == Access::Random),
         })
     }
 
     /// A step's title with what is unusual in its traffic.
     pub(super) fn titled(&self, title: &str) -> String {
-        let asked = &self.spec.traffic;
+        let requested = &self.spec.traffic;
         let mut title = title.to_owned();
-        let form = self.form(Mix::R1W1, asked.access).0;
-        if let (true, Some(stride)) = (form.access == Access::Strided && form.line == LineUse::Whole, asked.stride) {
+        let form = self.form(Mix::R1W1, requested.access).0;
+        if let (true, Some(stride)) = (form.access == Access::Strided && form.line == LineUse::Whole, requested.stride) {
             title = format!("{title}, one line every {stride}");
-        } else if let (Access::Random, Some(window)) = (form.access, asked.window) {
+        } else if let (Access::Random, Some(window)) = (form.access, requested.window) {
             title = format!("{title}, random access in windows of {window}");
         } else if !form.is_plain() {
             title = format!("{title}, {}", form_name(form));
         }
-        if asked.shared { format!("{title}, one buffer for all") } else { title }
+        if requested.shared { format!("{title}, one buffer for all") } else { title }
     }
 
     /// Loaders on `cpus` with memory on `node`, or each on its own node.
-    pub(super) fn loaders(&mut self, cpus: &[u32], node: Option<u32>, beside: u64) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn loaders(&mut self, cpus: &[u32], node: Option<u32>, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         if self.spec.traffic.shared {
             let first = cpus.first().copied().unwrap_or(0);
-            let home = (first, node.unwrap_or_else(|| self.home_of(first)));
-            let one = self.sizes.loader_buffers(&[home], beside, &mut self.notes)?;
+            let home = (first, node.unwrap_or_else(|| self.local_node(first)));
+            let one = self.sizes.loader_buffers(&[home], reserved, &mut self.notes)?;
             let Some(Loader { buffer, .. }) = one.into_iter().next() else { return Ok(Vec::new()) };
             let buffer = BufferPlan { shared: true, ..buffer };
             return Ok(cpus.iter().map(|&cpu| Loader { cpu, buffer: buffer.clone(), own: None }).collect());
         }
-        let homes: Vec<(u32, u32)> = cpus.iter().map(|&cpu| (cpu, node.unwrap_or_else(|| self.home_of(cpu)))).collect();
-        self.sizes.loader_buffers(&homes, beside, &mut self.notes)
+        let homes: Vec<(u32, u32)> = cpus.iter().map(|&cpu| (cpu, node.unwrap_or_else(|| self.local_node(cpu)))).collect();
+        self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }
 
     /// A bandwidth cell at each delay that was asked for.
@@ -166,7 +166,7 @@ impl Planner<'_> {
     }
 
     /// Numbers of CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.
-    pub(super) fn crews_to_try(&self, order: &[u32]) -> Vec<Vec<u32>> {
+    pub(super) fn search_cpu_sets(&self, order: &[u32]) -> Vec<Vec<u32>> {
         let cores = self.machine.topology.one_per_core(&self.cpus).len();
         let counts: BTreeSet<usize> = [order.len(), cores, cores * 3 / 4, cores / 2].into_iter().filter(|n| *n > 0).collect();
         // `order` has one thread of each core before second threads.
@@ -182,7 +182,7 @@ impl Planner<'_> {
     }
 
     /// The threads that were given what to do, beside `beside` bytes of a chase on `chaser`.
-    pub(super) fn threads(&mut self, beside: u64, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn threads(&mut self, reserved: u64, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
         let mut loaders: Vec<Loader> = Vec::new();
         for thread in &self.spec.traffic.threads {
             super::check::check_cpus(&thread.cpus, self.machine)?;
@@ -191,27 +191,27 @@ impl Planner<'_> {
                 return Err(PlanError::Request(format!("CPU {twice} is given two things to do; name each CPU once")));
             }
             for cpu in thread.cpus.iter() {
-                loaders.push(self.thread(thread, cpu, beside)?);
+                loaders.push(self.thread(thread, cpu, reserved)?);
             }
         }
-        self.check_room(&loaders, beside)?;
+        self.check_room(&loaders, reserved)?;
         Ok(loaders)
     }
 
-    fn thread(&mut self, thread: &ThreadSpec, cpu: u32, beside: u64) -> Result<Loader, PlanError> {
-        let buffer = |planner: &mut Self, place: &Place| -> Result<BufferPlan, PlanError> {
+    fn thread(&mut self, thread: &ThreadSpec, cpu: u32, reserved: u64) -> Result<Loader, PlanError> {
+        let buffer = |planner: &mut Self, place: &BufferPlace| -> Result<BufferPlan, PlanError> {
             let node = match place {
-                Place::Node(node) => {
+                BufferPlace::Node(node) => {
                     super::check::check_nodes(&IdSet::one(*node), planner.machine)?;
                     *node
                 }
-                Place::Local | Place::Directory(_) => planner.home_of(cpu),
+                BufferPlace::Local | BufferPlace::Directory(_) => planner.local_node(cpu),
             };
             let directory = match place {
-                Place::Directory(dir) => Some(dir.as_ref()),
+                BufferPlace::Directory(dir) => Some(dir.as_ref()),
                 _ => None,
             };
-            planner.sizes.thread_buffer(cpu, node, thread.size, directory, beside)
+            planner.sizes.thread_buffer(cpu, node, thread.size, directory, reserved)
         };
         let first = buffer(self, &thread.place)?;
         let second = thread.second.as_ref().map(|second| Ok((buffer(self, &second.place)?, second.percent))).transpose()?;
@@ -219,12 +219,12 @@ impl Planner<'_> {
             return Err(PlanError::Request(format!("{percent} % of the accesses to a second buffer: it is 1 to 99")));
         }
         let (second, second_percent) = second.map_or((None, 0), |(buffer, percent)| (Some(buffer), percent));
-        let traffic = self.traffic_of(thread.mix, thread.access)?;
+        let traffic = self.traffic_with_access(thread.mix, thread.access)?;
         Ok(Loader { cpu, buffer: first, own: Some(Box::new(OwnTraffic { traffic, delay: thread.delay, second, second_percent })) })
     }
 
     /// Sizes of given threads are mostly asked for: all of them together must fit, on each node, in each directory and in all.
-    fn check_room(&self, loaders: &[Loader], beside: u64) -> Result<(), PlanError> {
+    fn check_room(&self, loaders: &[Loader], reserved: u64) -> Result<(), PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut in_directory: BTreeMap<&str, u64> = BTreeMap::new();
@@ -251,10 +251,10 @@ impl Planner<'_> {
         }
         for dir in self.thread_directories() {
             let taken = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
-            check(taken, dir.most(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
+            check(taken, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }
         let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
-        let room = allowed.memory.0.saturating_sub(beside).saturating_add(pools);
+        let room = allowed.memory.0.saturating_sub(reserved).saturating_add(pools);
         check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
     }
 
@@ -263,7 +263,7 @@ impl Planner<'_> {
         let mut all: Vec<MemoryDir> = Vec::new();
         for thread in &self.spec.traffic.threads {
             for place in [Some(&thread.place), thread.second.as_ref().map(|s| &s.place)].into_iter().flatten() {
-                if let Place::Directory(dir) = place
+                if let BufferPlace::Directory(dir) = place
                     && all.iter().all(|known| known.file.path != dir.file.path)
                 {
                     all.push(dir.as_ref().clone());

@@ -23,14 +23,14 @@ impl Planner<'_> {
         for state in [PrefetchRequest::On, PrefetchRequest::Off] {
             let (mut bandwidths, mut latencies) = (Vec::new(), Vec::new());
             for node in &columns {
-                let row = Some(self.node_of(first));
+                let row = Some(self.cpu_node(first));
                 let mut cell = self.bandwidth_cell(&readers, row, *node, Mix::AllReads)?;
                 cell.at.prefetch = Some(state);
                 bandwidths.push(cell);
-                let home = node.unwrap_or_else(|| self.node_of(first));
+                let home = node.unwrap_or_else(|| self.cpu_node(first));
                 let at = Coordinates {
                     cpu_node: row,
-                    memory: Some(self.place(*node)),
+                    memory: Some(self.memory_place(*node)),
                     cpu: Some(first),
                     cpus: Some(IdSet::one(first)),
                     prefetch: Some(state),

@@ -8,13 +8,13 @@ use crate::traffic::Mix;
 use crate::units::IdSet;
 
 /// Seconds that a check may take in all, where no other time is asked for: schedulers kill theirs after 60 s.
-pub const LIMIT_S: f64 = 45.0;
+pub const DEFAULT_WITHIN_S: f64 = 45.0;
 /// Of this time the plan's first round takes at most this share.
-pub const FIRST_ROUND: f64 = 0.58;
+pub const FIRST_ROUND_SHARE: f64 = 0.58;
 /// Measuring suspicious cells again is planned to take at most this share.
-pub const SECOND_ROUND: f64 = 0.31;
+pub const SECOND_ROUND_SHARE: f64 = 0.31;
 /// By the clock, the first round and both rounds end after these shares of it, whatever is done by then.
-pub const ENDS: [f64; 2] = [0.88, 0.96];
+pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
 /// Seconds of measuring for a cell: the fewest bursts of which an interval exists take 0.4 s.
 const BUDGET_S: f64 = 0.5;
 /// Interval to stop at: half of the least difference that counts.
@@ -22,9 +22,9 @@ const HALF_WIDTH: f64 = 0.015;
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
 /// Most nodes with CPUs, and most cache domains, of which siblings are compared. Fewer where they take too long.
-const MOST_SIBLINGS: usize = 8;
+const MAX_SIBLINGS: usize = 8;
 /// Most nodes of memory only.
-const MOST_FAR: usize = 2;
+const MAX_FAR: usize = 2;
 /// Starting a cell: warm-up of the core's clock (0.3 s at most) and trials of kernels.
 const START_S: f64 = 0.5;
 /// Seconds that one allocation measures once the planned ones were too few.
@@ -35,11 +35,11 @@ const TOUCH_BYTES_S: f64 = 8e9;
 
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
-        let mut siblings = MOST_SIBLINGS;
-        let most_s = FIRST_ROUND * self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64());
+        let mut siblings = MAX_SIBLINGS;
+        let most_s = FIRST_ROUND_SHARE * self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64());
         loop {
             let notes = self.notes.clone();
-            let steps = self.quick_of(siblings)?;
+            let steps = self.quick_steps(siblings)?;
             let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
             if seconds <= most_s || siblings <= 2 {
                 return Ok(steps);
@@ -49,7 +49,7 @@ impl Planner<'_> {
         }
     }
 
-    fn quick_of(&mut self, siblings: usize) -> Result<Vec<Step>, PlanError> {
+    fn quick_steps(&mut self, siblings: usize) -> Result<Vec<Step>, PlanError> {
         let nodes = sample(&self.cpu_nodes().iter().collect::<Vec<_>>(), siblings);
         let mut steps = vec![self.quick_latency(&nodes)?, self.quick_nodes(&nodes)?];
         steps.extend(self.quick_domains(siblings)?);
@@ -59,14 +59,14 @@ impl Planner<'_> {
 
     /// When cells end, and the check.
     pub(super) fn quick_time(&self) -> (StopRule, f64) {
-        (self.quick_stop(), self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64()))
+        (self.quick_stop(), self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64()))
     }
 
     fn quick_stop(&self) -> StopRule {
-        let asked = self.spec.time.or(self.spec.budget);
+        let requested = self.spec.time.or(self.spec.budget);
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(HALF_WIDTH),
-            budget_s: asked.map_or(BUDGET_S, |t| t.as_secs_f64()),
+            budget_s: requested.map_or(BUDGET_S, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
     }
@@ -84,8 +84,8 @@ impl Planner<'_> {
     fn quick_latency(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &node in nodes {
-            if let Some(cpu) = self.cpus_of(node).first() {
-                pairs.push((cpu, self.home_of(cpu)));
+            if let Some(cpu) = self.cpus_on(node).first() {
+                pairs.push((cpu, self.local_node(cpu)));
             }
         }
         if let Some((cpu, home)) = pairs.first().copied() {
@@ -93,14 +93,14 @@ impl Planner<'_> {
             let (far, remote): (Vec<u32>, Vec<u32>) = self.nodes.iter().filter(|n| *n != home).partition(bare);
             // The last one: nodes of one package have neighbouring numbers.
             pairs.extend(remote.last().map(|&node| (cpu, node)));
-            pairs.extend(sample(&far, MOST_FAR).into_iter().map(|node| (cpu, node)));
+            pairs.extend(sample(&far, MAX_FAR).into_iter().map(|node| (cpu, node)));
         }
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
             let at = Coordinates {
-                cpu_node: Some(self.node_of(cpu)),
-                memory: Some(self.place(Some(node))),
+                cpu_node: Some(self.cpu_node(cpu)),
+                memory: Some(self.memory_place(Some(node))),
                 cpu: Some(cpu),
                 ..Coordinates::default()
             };
@@ -114,8 +114,8 @@ impl Planner<'_> {
     fn quick_nodes(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut cells = Vec::new();
         for &node in nodes {
-            let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_of(node)));
-            let Some(home) = cpus.first().map(|cpu| self.home_of(*cpu)) else { continue };
+            let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_on(node)));
+            let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { continue };
             for mix in [Mix::AllReads, Mix::R2W1] {
                 if self.kernels.is_empty() || self.kernels.iter().any(|k| k.mix == mix) {
                     cells.push(self.bandwidth_cell(&cpus, Some(node), Some(home), mix)?);
@@ -131,7 +131,7 @@ impl Planner<'_> {
         let cores = topology.one_per_core(&self.cpus);
         let mut domains: Vec<IdSet> = Vec::new();
         for cpu in cores.iter() {
-            let of = topology.llc_of(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
+            let of = topology.last_level_cache(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
             if !domains.contains(&of) {
                 domains.push(of);
             }
@@ -144,7 +144,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for domain in sample(&domains, most) {
             let Some(first) = domain.first() else { continue };
-            let (row, home) = (self.node_of(first), self.home_of(first));
+            let (row, home) = (self.cpu_node(first), self.local_node(first));
             let cpus: Vec<u32> = domain.iter().collect();
             cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
@@ -154,20 +154,20 @@ impl Planner<'_> {
     /// One point: the first CPU chases while the other cores of its node load.
     fn quick_loaded(&mut self) -> Result<Option<Step>, PlanError> {
         let Some(chaser) = self.cpus.first() else { return Ok(None) };
-        let node = self.node_of(chaser);
-        let cores = self.machine.topology.one_per_core(&self.cpus_of(node));
+        let node = self.cpu_node(chaser);
+        let cores = self.machine.topology.one_per_core(&self.cpus_on(node));
         let loaders = self.machine.topology.spread(&cores.difference(&IdSet::one(chaser)));
         if loaders.is_empty() {
             return Ok(None);
         }
-        let home = self.home_of(chaser);
+        let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
         let at = Coordinates {
             cpu: Some(chaser),
             cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
             cpu_node: Some(node),
-            memory: Some(self.place(Some(home))),
+            memory: Some(self.memory_place(Some(home))),
             mix: Some(Mix::AllReads),
             ..Coordinates::default()
         };

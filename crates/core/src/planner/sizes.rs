@@ -15,15 +15,15 @@ use crate::units::{Bytes, IdSet};
 /// time under any replacement, and a cyclic chase under LRU never (STREAM's rule of 4 x the last-level cache).
 const CACHES_TIMES: u64 = 4;
 /// The smallest derived buffer; covers machines that state no caches (many virtual machines, RISC-V boards).
-const LEAST_DERIVED: u64 = 64 << 20;
+const MIN_DERIVED: u64 = 64 << 20;
 /// Loaders stop gaining from larger buffers once every stream is much longer than what prefetchers and TLBs hold.
-const LEAST_LOADER: u64 = 32 << 20;
+const MIN_LOADER: u64 = 32 << 20;
 /// Window of the window-local chase: 128 pages of 4 KiB, within a second-level TLB, and far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
 /// Line size where the machine states none.
 const LINE: u64 = 64;
 /// Threads that touch one buffer first: clearing pages saturates memory well before this.
-const MOST_TOUCHERS: usize = 16;
+const MAX_TOUCHERS: usize = 16;
 /// Lines handed over at a time where the holder's L2 is unknown.
 const HANDOFF_WINDOW: u64 = 128 << 10;
 
@@ -147,9 +147,9 @@ impl<'a> Sizes<'a> {
 
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
     /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
-    fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {
+    fn room(&self, node: u32, reserved: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
-        let share = |bytes: u64, among: u64| bytes.saturating_sub(beside) / among;
+        let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
         let of_all = share(allowed.memory.0, in_all);
         let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
         let place = format!("node {node}");
@@ -161,8 +161,8 @@ impl<'a> Sizes<'a> {
         // Pages of a pool were taken from free memory when the pool was made.
         let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
         let Some(dir) = &self.spec.memory_dir else { return memory };
-        let most = if self.spec.size.is_some() { dir.most() } else { dir.room() };
-        let bytes = most.saturating_sub(beside) / in_all;
+        let most = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
+        let bytes = most.saturating_sub(reserved) / in_all;
         if dir.is_dax() || bytes < memory.bytes {
             Room { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by() }
         } else {
@@ -181,10 +181,10 @@ impl<'a> Sizes<'a> {
         pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
     }
 
-    fn too_much(&self, asked: u64, what: &str, room: &Room) -> PlanError {
+    fn too_much(&self, requested: u64, what: &str, room: &Room) -> PlanError {
         PlanError::Unavailable(format!(
             "{what} of {} on {} is more than the {} that may be taken there (limited by {}); give a smaller --size",
-            Bytes(asked),
+            Bytes(requested),
             room.place,
             approximately(room.bytes),
             room.limited_by,
@@ -192,19 +192,19 @@ impl<'a> Sizes<'a> {
     }
 
     /// The chase's buffer from `cpu` on `node`.
-    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, beside: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
-        let room = self.room(node, beside, 1, 1);
-        if let Some(asked) = self.spec.size {
+    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
+        let room = self.room(node, reserved, 1, 1);
+        if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
-            if asked.0 < 2 * stride.0 {
-                return Err(PlanError::Request(format!("a buffer of {asked} does not hold two lines {stride} apart")));
+            if requested.0 < 2 * stride.0 {
+                return Err(PlanError::Request(format!("a buffer of {requested} does not hold two lines {stride} apart")));
             }
-            if asked.0 > room.bytes {
-                return Err(self.too_much(asked.0, "a buffer", &room));
+            if requested.0 > room.bytes {
+                return Err(self.too_much(requested.0, "a buffer", &room));
             }
-            return Ok(self.buffer(Bytes(asked.0 / stride.0 * stride.0), node, false));
+            return Ok(self.buffer(Bytes(requested.0 / stride.0 * stride.0), node, false));
         }
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_DERIVED).next_power_of_two();
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED).next_power_of_two();
         self.warn_of_memory_side_cache(node, wanted, notes);
         let bytes = self.shrink(wanted, &room, notes)?;
         Ok(self.buffer(Bytes(bytes), node, true))
@@ -253,7 +253,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
-    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], beside: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
+    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], reserved: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
         let domain = |cpu: u32| self.caches(cpu).domain;
         let mut in_domain = BTreeMap::new();
         let mut on_node = BTreeMap::new();
@@ -266,20 +266,20 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
-                let room = self.room(node, beside, on_node.get(&node).copied().unwrap_or(1), total);
-                if let Some(asked) = self.spec.size {
-                    if asked.0 < self.least_loader() {
+                let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
+                if let Some(requested) = self.spec.size {
+                    if requested.0 < self.least_loader() {
                         return Err(PlanError::Request(format!(
-                            "a loader's buffer of {asked} is less than {}",
+                            "a loader's buffer of {requested} is less than {}",
                             Bytes(self.least_loader())
                         )));
                     }
-                    if asked.0 > room.bytes {
-                        return Err(self.too_much(asked.0, "a buffer for each CPU", &room));
+                    if requested.0 > room.bytes {
+                        return Err(self.too_much(requested.0, "a buffer for each CPU", &room));
                     }
-                    return Ok(Loader { cpu, buffer: self.buffer(asked, node, false), own: None });
+                    return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
                 }
-                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
+                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20);
                 let bytes = self.shrink(wanted, &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
@@ -287,7 +287,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// What each of `in_all` buffers may take, `on_node` of them on `node`, and what leaves no more.
-    pub(super) fn most(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
+    pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
         let room = self.room(node, 0, on_node.max(1), in_all.max(1));
         (room.bytes, format!("{}: {}", room.place, room.limited_by))
     }
@@ -299,13 +299,13 @@ impl<'a> Sizes<'a> {
         node: u32,
         size: Option<Bytes>,
         directory: Option<&MemoryDir>,
-        beside: u64,
+        reserved: u64,
     ) -> Result<BufferPlan, PlanError> {
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_LOADER).next_multiple_of(4 << 20);
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_LOADER).next_multiple_of(4 << 20);
         let bytes = size.map_or(wanted, |s| s.0);
         let room = match directory {
-            Some(dir) => Room { bytes: dir.most(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
-            None => self.room(node, beside, 1, 1),
+            Some(dir) => Room { bytes: dir.capacity(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
+            None => self.room(node, reserved, 1, 1),
         };
         if bytes > room.bytes {
             return Err(self.too_much(bytes, "a thread's buffer", &room));
@@ -318,7 +318,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// Bytes that the caches of these CPUs together could hold.
-    pub(super) fn caches_of(&self, cpus: &IdSet) -> u64 {
+    pub(super) fn cache_bytes(&self, cpus: &IdSet) -> u64 {
         let domains: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (self.caches(cpu).domain, self.caches(cpu).reach)).collect();
         domains.values().sum()
     }
@@ -334,7 +334,7 @@ fn touchers(machine: &Machine, node: &Node) -> IdSet {
     let allowed = &machine.allowed.cpus;
     let own = node.cpus.intersection(allowed);
     let all = if own.is_empty() { allowed.clone() } else { own };
-    machine.topology.one_per_core(&all).iter().take(MOST_TOUCHERS).collect()
+    machine.topology.one_per_core(&all).iter().take(MAX_TOUCHERS).collect()
 }
 
 fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {

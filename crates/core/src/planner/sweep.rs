@@ -18,7 +18,7 @@ const MAX: Bytes = Bytes::gib(1);
 /// Sizes in each doubling: 5/4, 6/4, 7/4 of a power of two, as caches' sizes are.
 const POINTS_PER_OCTAVE: u32 = 4;
 /// More sizes in a doubling than this cost time and tell nothing: sizes would differ by less than what a level's edge is wide.
-const MOST_POINTS: u32 = 32;
+const MAX_POINTS: u32 = 32;
 
 /// Multiples of `granule` from `min` to `max`, both included, `points` in each doubling at equal distances.
 pub(super) fn sizes(min: Bytes, max: Bytes, points: u32, granule: u64) -> Vec<Bytes> {
@@ -75,7 +75,7 @@ impl Planner<'_> {
             SweepShape::PerDomain => {
                 let mut domains: BTreeMap<u32, IdSet> = BTreeMap::new();
                 for cpu in self.cpus.iter() {
-                    let domain = topology.llc_of(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
+                    let domain = topology.last_level_cache(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
                     domains.entry(domain).or_default().insert(cpu);
                 }
                 domains.values().map(|cpus| topology.spread(cpus)).collect()
@@ -92,8 +92,8 @@ impl Planner<'_> {
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
         let at = Coordinates {
-            cpu_node: Some(self.node_of(cpu)),
-            memory: Some(self.place(Some(node))),
+            cpu_node: Some(self.cpu_node(cpu)),
+            memory: Some(self.memory_place(Some(node))),
             cpu: Some(cpu),
             order: Some(order),
             ..Default::default()
@@ -112,10 +112,10 @@ impl Planner<'_> {
         let largest = sizes.last().copied().unwrap_or(MIN);
         let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
-        let rows: IdSet = cpus.iter().map(|&c| self.node_of(c)).collect();
+        let rows: IdSet = cpus.iter().map(|&c| self.cpu_node(c)).collect();
         let at = Coordinates {
             cpu_node: rows.first().filter(|_| rows.len() == 1),
-            memory: Some(self.place(nodes.first().filter(|_| nodes.len() == 1))),
+            memory: Some(self.memory_place(nodes.first().filter(|_| nodes.len() == 1))),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
@@ -125,15 +125,15 @@ impl Planner<'_> {
 
     /// The node asked for, or the CPU's own.
     fn sweep_home(&mut self, cpu: u32) -> Result<u32, PlanError> {
-        Ok(self.one_node()?.unwrap_or_else(|| self.home_of(cpu)))
+        Ok(self.one_node()?.unwrap_or_else(|| self.local_node(cpu)))
     }
 
     /// The working sets of buffers given as (CPU, node), within what each may take; each is spread over so many times its size.
     fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
-        let asked = &self.spec.sweep;
-        let (min, points) = (asked.min.unwrap_or(MIN), asked.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
-        if points == 0 || points > MOST_POINTS {
-            return Err(PlanError::Request(format!("{points} sizes in each doubling cannot be had; give 1 to {MOST_POINTS}")));
+        let requested = &self.spec.sweep;
+        let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
+        if points == 0 || points > MAX_POINTS {
+            return Err(PlanError::Request(format!("{points} sizes in each doubling cannot be had; give 1 to {MAX_POINTS}")));
         }
         if min < MIN {
             return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));
@@ -142,11 +142,11 @@ impl Planner<'_> {
         for (_, node) in homes {
             *on_node.entry(*node).or_default() += 1;
         }
-        let least = on_node.iter().map(|(node, count)| self.sizes.most(*node, *count, homes.len() as u64)).min();
+        let least = on_node.iter().map(|(node, count)| self.sizes.max_bytes(*node, *count, homes.len() as u64)).min();
         let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
-        let mut max = asked.max.unwrap_or(MAX.max(min));
+        let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
-            if asked.max.is_some() || most < MIN.0.max(min.0) {
+            if requested.max.is_some() || most < MIN.0.max(min.0) {
                 return Err(PlanError::Unavailable(format!(
                     "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
                     if homes.len() == 1 { "a working set" } else { "working sets" },

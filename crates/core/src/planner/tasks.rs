@@ -2,7 +2,7 @@
 
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, LEAST_S, Plan, Step, StopRule};
+use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
 use crate::planner::error::PlanError;
@@ -32,7 +32,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.time(&mut steps) };
+    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = planner.keep_awake()?;
     let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
@@ -100,14 +100,14 @@ impl Planner<'_> {
     }
 
     /// When cells end, and the most that the whole may take; every step gets its estimate. Where the whole is to end in time, so is each cell.
-    fn time(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
-        let mut stop = self.stop(steps);
+    fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+        let mut stop = self.stop_rule(steps);
         let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));
         if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
             stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
         }
         for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
-            transfers.each_s = transfers.each_s.min(stop.budget_s.max(LEAST_S));
+            transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
         }
         let most_s = cost::fill(steps, &stop, counters);
         if let Some(within_s) = within.filter(|within_s| most_s > *within_s) {

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
 use crate::note::Note;
 use crate::pairing::Rounds;
-use crate::plan::{BufferPlan, Cell, End, Handoff, Step, Transfers, Work};
+use crate::plan::{BufferPlan, Cell, Handoff, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
 
 use crate::experiment::MemoryPlace;
-use crate::plan::LEAST_S;
+use crate::plan::MIN_TRANSFER_S;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
 /// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
-const LONGEST_ONE_BY_ONE_S: f64 = 600.0;
+const MAX_ONE_BY_ONE_S: f64 = 600.0;
 
 /// Readers' buffers of a matrix take at most one in this many bytes of what may be taken.
 const PART: u64 = 4;
@@ -90,8 +90,8 @@ impl Planner<'_> {
     }
 
     fn states(&self) -> Vec<LineState> {
-        let asked = &self.spec.transfer.states;
-        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| asked.is_empty() || asked.contains(s)).collect()
+        let requested = &self.spec.transfer.states;
+        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| requested.is_empty() || requested.contains(s)).collect()
     }
 
     /// Every ordered pair in every state: one cell, which names each CPU once.
@@ -105,9 +105,9 @@ impl Planner<'_> {
                 None => homes.push((cpu, self.chase_home(cpu))),
             }
         }
-        let asked = self.spec.transfer.clone();
-        let beside = (asked.holder_pushes.0.saturating_add(asked.reader_pushes.0)).saturating_mul(cpus.len() as u64);
-        let buffers = self.readers_buffers(&homes, beside)?;
+        let requested = self.spec.transfer.clone();
+        let reserved = (requested.holder_pushes.0.saturating_add(requested.reader_pushes.0)).saturating_mul(cpus.len() as u64);
+        let buffers = self.readers_buffers(&homes, reserved)?;
         let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
         let mut buffers = buffers.into_iter();
         let each = homes.len() / cpus.len().max(1);
@@ -120,7 +120,7 @@ impl Planner<'_> {
                     buffer.touch = IdSet::one(touch);
                 }
             }
-            ends.push(End { cpu, node: self.node_of(cpu), buffers, window });
+            ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers, window });
         }
         if let Some(first) = cpus.first().copied() {
             let clean = self.states().contains(&LineState::Hit);
@@ -133,9 +133,9 @@ impl Planner<'_> {
             ends,
             states,
             stride,
-            order: asked.order,
-            holder_pushes: asked.holder_pushes,
-            reader_pushes: asked.reader_pushes,
+            order: requested.order,
+            holder_pushes: requested.holder_pushes,
+            reader_pushes: requested.reader_pushes,
             rounds,
             at_once,
             representatives: Vec::new(),
@@ -144,11 +144,11 @@ impl Planner<'_> {
         };
         // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
         if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
-            transfers.each_s = LEAST_S;
+            transfers.each_s = MIN_TRANSFER_S;
         }
         let (together_s, one_by_one_s) = (transfers.together_s(), transfers.results() as f64 * transfers.one_s());
         transfers.one_by_one_s = one_by_one_s;
-        if at_once > 1 && one_by_one_s > LONGEST_ONE_BY_ONE_S {
+        if at_once > 1 && one_by_one_s > MAX_ONE_BY_ONE_S {
             transfers.representatives = self.representative_pairs();
         }
         if at_once > 1 {
@@ -167,7 +167,7 @@ impl Planner<'_> {
                 ),
             ));
         }
-        let at = Coordinates { cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
+        let at = Coordinates { cpus: Some(self.cpus.clone()), order: requested.order, ..Coordinates::default() };
         let cell = Cell::new(at, Work::Transfers(transfers));
         Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
     }
@@ -178,7 +178,7 @@ impl Planner<'_> {
         for &(reader, holder) in pairs {
             let mut homes = vec![self.chase_home(reader)];
             if self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
-                let holders = self.home_of(holder);
+                let holders = self.local_node(holder);
                 homes.extend((holders != homes[0]).then_some(holders));
             }
             if self.spec.nodes.is_some() {
@@ -198,16 +198,16 @@ impl Planner<'_> {
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
-            let home = self.home_of(reader);
+            let home = self.local_node(reader);
             transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: true }));
         }
         if !self.states().contains(&LineState::Hitm) {
             return Ok(transfers);
         }
-        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_of(node).first()).collect();
+        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_on(node).first()).collect();
         for &holder in &firsts {
             for &reader in firsts.iter().filter(|&&reader| reader != holder) {
-                let mut homes = vec![self.home_of(holder), self.home_of(reader)];
+                let mut homes = vec![self.local_node(holder), self.local_node(reader)];
                 homes.dedup();
                 transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm, by_node: true }));
             }
@@ -233,22 +233,22 @@ impl Planner<'_> {
 
     fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
         let &Transfer { reader, holder, home, state, by_node } = transfer;
-        let asked = &self.spec.transfer;
-        let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
+        let requested = &self.spec.transfer;
+        let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
         let stride = self.sizes.stride()?;
-        let beside = holder_pushes.0.saturating_add(reader_pushes.0);
-        let mut buffer = self.sizes.probe_buffer(reader, home, beside, &mut self.notes)?;
+        let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
+        let mut buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
-            cpu_node: Some(self.node_of(reader)),
+            cpu_node: Some(self.cpu_node(reader)),
             memory: Some(MemoryPlace::Node(home)),
             cpu: Some(reader),
             holder_cpu: Some(holder),
-            holder_node: by_node.then(|| self.node_of(holder)),
+            holder_node: by_node.then(|| self.cpu_node(holder)),
             sharer_cpu: sharer,
             state: Some(state),
             order,
@@ -274,12 +274,12 @@ impl Planner<'_> {
 
     /// One buffer for each reader, each as large as one that is chased alone, where a quarter of the memory is enough for that; smaller ones
     /// otherwise.
-    fn readers_buffers(&mut self, homes: &[(u32, u32)], beside: u64) -> Result<Vec<BufferPlan>, PlanError> {
+    fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: u64) -> Result<Vec<BufferPlan>, PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut alone = Vec::with_capacity(homes.len());
         for &(cpu, node) in homes {
-            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, beside, &mut Vec::new())? };
+            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, reserved, &mut Vec::new())? };
             *on_node.entry(node).or_default() += buffer.bytes.0;
             alone.push(buffer);
         }
@@ -289,7 +289,7 @@ impl Planner<'_> {
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);
         }
-        Ok(self.sizes.loader_buffers(homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
+        Ok(self.sizes.loader_buffers(homes, reserved, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
     /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
@@ -300,8 +300,8 @@ impl Planner<'_> {
         let mut pairs = Vec::new();
         for holder in self.cpus.iter().filter(|&c| c != reader) {
             let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
-            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
-            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
+            let shares = |level: u8| topology.cpu_caches(reader).any(|c| c.level == level && c.cpus.contains(holder));
+            let llc = topology.last_level_cache(reader).map_or(0, |c| c.level);
             let relation = match () {
                 () if a.siblings.contains(holder) => (0, 0, 0),
                 () if llc > 2 && shares(2) => (1, 0, 0),

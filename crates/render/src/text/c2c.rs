@@ -40,7 +40,7 @@ impl Shared {
         if a.siblings.contains(b.id) {
             return Self::Core;
         }
-        match topology.caches_of(a.id).filter(|c| c.cpus.contains(b.id)).map(|c| c.level).min() {
+        match topology.cpu_caches(a.id).filter(|c| c.cpus.contains(b.id)).map(|c| c.level).min() {
             Some(level) => Self::Cache(level),
             None if a.package != b.package => Self::Nothing,
             None if a.node == b.node => Self::Node,

@@ -7,9 +7,9 @@ use crate::result::{CurvePoint, CurveShare, ShareMissed};
 /// A point this close to the bandwidth looked for, as a share of the peak, answers: bandwidths of a busy bus scatter by as much.
 const CLOSE: f64 = 0.02;
 /// The longest delay that is tried: at 4 GHz loaders make a request in 2.5 ms, and the chase alone is what is left.
-const LONGEST: u32 = 10_000_000;
+const MAX_DELAY_CYCLES: u32 = 10_000_000;
 /// Delays tried for one share, at most: each divides what is left by two or more, and interpolation mostly needs two or three.
-pub const MOST_TRIES: u32 = 7;
+pub const MAX_TRIES: u32 = 7;
 
 /// Points from the peak to the lightest load, by delay; and the peak. Past its peak an over-saturated curve has each bandwidth a second
 /// time, at a latency that nobody would choose.
@@ -28,7 +28,7 @@ fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
 /// full: the goal is looked for on the line through the two points on its light side, where there are two, else on that through the points
 /// around it; and at every second try halfway in the delay's logarithm, so that a curve that bends otherwise is divided as well.
 pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option<u32> {
-    if tried >= MOST_TRIES {
+    if tried >= MAX_TRIES {
         return None;
     }
     let (side, peak) = lighter_than_peak(points)?;
@@ -42,7 +42,7 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
         return if last < IDLE_DELAY_CYCLES {
             Some(IDLE_DELAY_CYCLES)
         } else {
-            (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST))
+            (last < MAX_DELAY_CYCLES).then_some(last.saturating_mul(8).min(MAX_DELAY_CYCLES))
         };
     };
     // The peak is first, and not below it.
@@ -60,7 +60,7 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
     } else {
         ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
     };
-    Some((delay.round().clamp(0.0, f64::from(LONGEST)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+    Some((delay.round().clamp(0.0, f64::from(MAX_DELAY_CYCLES)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
 }
 
 /// The point that answers for `percent` of the peak: the one closest to it in bandwidth; `estimates` are latency and bandwidth by delay.
@@ -120,7 +120,7 @@ mod tests {
         for percent in [50, 75, 90] {
             let (share, tried) = search(desktop, &[0, IDLE_DELAY_CYCLES], percent);
             assert!((share.reached.unwrap() - f64::from(percent) / 100.0).abs() <= CLOSE, "{share:?}");
-            assert!(tried <= MOST_TRIES && share.missed.is_none());
+            assert!(tried <= MAX_TRIES && share.missed.is_none());
             assert_eq!(share.latency.value, share.delay_cycles.map(|d| desktop(d).1));
         }
         // A point that is close needs no other.
@@ -142,11 +142,11 @@ mod tests {
     fn what_cannot_be_reached_says_why() {
         // One loader, and a chase that has a third of the peak by itself.
         let (share, tried) = search(|delay| (3.0 + 6.0 * 100.0 / (100.0 + f64::from(delay)), 90.0), &[0, IDLE_DELAY_CYCLES], 10);
-        assert!(tried <= MOST_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
+        assert!(tried <= MAX_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
         assert!(share.missed == Some(ShareMissed::NoLessBandwidth));
         // Loads that are all or nothing.
         let (share, tried) = search(|delay| (if delay < 777 { 40.0 } else { 4.0 }, 90.0), &[0, IDLE_DELAY_CYCLES], 50);
-        assert!(tried == MOST_TRIES && share.missed.is_some(), "{share:?}");
+        assert!(tried == MAX_TRIES && share.missed.is_some(), "{share:?}");
         let nothing = at_share(&[], 50, |_| None);
         assert_eq!((nothing.reached, nothing.latency.value), (None, None));
         assert!(nothing.missed.is_some());
@@ -167,7 +167,7 @@ mod tests {
                 values.into_iter().map(|(d, b)| CurvePoint { delay_cycles: d, bandwidth_gbs: b, latency_ns: b }).collect();
             for tried in 0.. {
                 let Some(delay) = next_for_share(&points, percent, tried) else { break };
-                prop_assert!(tried < MOST_TRIES && delay <= LONGEST);
+                prop_assert!(tried < MAX_TRIES && delay <= MAX_DELAY_CYCLES);
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs: f64::from(delay % 97), latency_ns: 1.0 });
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::conclusions::findings::rules::{References, Rules};
 use crate::conclusions::findings::suspicion::{
-    FAIL_DIFFERENCE, LEAST_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, first_round, name, shown, worse_by,
+    FAIL_DIFFERENCE, MIN_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, first_round, format_value, name, worse_by,
 };
 use crate::conclusions::limit::disturbed;
 use crate::experiment::Experiment;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 
 /// An estimate with its interval.
 #[derive(Clone, Copy)]
-struct Interval {
+struct Bounds {
     value: f64,
     low: f64,
     high: f64,
 }
 
-impl Interval {
+impl Bounds {
     fn of(m: &Measurement) -> Option<Self> {
         let e = &m.estimate;
         Some(Self { value: e.value?, low: e.ci95_low?, high: e.ci95_high? })
@@ -32,7 +32,7 @@ impl Interval {
             Metric::Latency => self.low > reference.high,
         };
         let by = worse_by(metric, self.value, reference.value);
-        (apart && by >= LEAST_DIFFERENCE).then_some(by)
+        (apart && by >= MIN_DIFFERENCE).then_some(by)
     }
 }
 
@@ -81,14 +81,14 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
         for &index in &members {
             let m = view[index];
             let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
-            let intervals: Vec<Interval> = others.iter().filter_map(|&i| Interval::of(view[i])).collect();
-            let median = |of: fn(&Interval) -> f64| stats::median(&intervals.iter().map(of).collect::<Vec<_>>());
+            let intervals: Vec<Bounds> = others.iter().filter_map(|&i| Bounds::of(view[i])).collect();
+            let median = |of: fn(&Bounds) -> f64| stats::median(&intervals.iter().map(of).collect::<Vec<_>>());
             let (Some(own), Some(value), Some(low), Some(high)) =
-                (Interval::of(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
+                (Bounds::of(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
             else {
                 continue;
             };
-            let Some(by) = own.worse_than(Interval { value, low, high }, m.metric) else { continue };
+            let Some(by) = own.worse_than(Bounds { value, low, high }, m.metric) else { continue };
             let mut severity = capped(severity(by, m.metric), m, report);
             // Cache domains of one node share its memory; no source says how alike they must be.
             let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
@@ -96,8 +96,13 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
                 severity = HealthStatus::Warning;
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
-            let message =
-                format!("{}: {}, {:.0} % worse than {like} ({})", name(m), shown(m.metric, own.value), 100.0 * by, shown(m.metric, value));
+            let message = format!(
+                "{}: {}, {:.0} % worse than {like} ({})",
+                name(m),
+                format_value(m.metric, own.value),
+                100.0 * by,
+                format_value(m.metric, value)
+            );
             let advice = "compare its memory devices with those of the others (memgauge info, as root), and look at the kernel's log for errors and throttling";
             // Of two that differ either may be the one that is not as always.
             let others = if others.len() == 1 { others } else { Vec::new() };
@@ -117,7 +122,7 @@ fn counterpart<'b>(m: &Measurement, baseline: &'b Report) -> Option<&'b Measurem
 }
 
 /// Why two machines cannot be compared.
-fn another_machine(report: &Report, baseline: &Report) -> Option<String> {
+fn machine_difference(report: &Report, baseline: &Report) -> Option<String> {
     let (a, b) = (&report.machine, &baseline.machine);
     let differs = |what: &str, a: Option<&str>, b: Option<&str>| {
         (a != b).then(|| format!("its {what} is {}, here it is {}", b.unwrap_or("not known"), a.unwrap_or("not known")))
@@ -130,12 +135,12 @@ fn another_machine(report: &Report, baseline: &Report) -> Option<String> {
 
 /// Cells that are worse than in the baseline.
 pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report) -> Vec<Suspicion> {
-    if another_machine(report, baseline).is_some() {
+    if machine_difference(report, baseline).is_some() {
         return Vec::new();
     }
     let worse = view.iter().enumerate().filter_map(|(index, m)| {
         let before = counterpart(m, baseline)?;
-        let (now, then) = (Interval::of(m)?, Interval::of(before)?);
+        let (now, then) = (Bounds::of(m)?, Bounds::of(before)?);
         let by = now.worse_than(then, m.metric)?;
         let mut severity = capped(severity(by, m.metric), m, report);
         if severity == HealthStatus::Failure && disturbed(before) {
@@ -144,9 +149,9 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
         let message = format!(
             "{}: {}, {:.0} % worse than in the baseline ({})",
             name(m),
-            shown(m.metric, now.value),
+            format_value(m.metric, now.value),
             100.0 * by,
-            shown(m.metric, then.value)
+            format_value(m.metric, then.value)
         );
         let advice = "look for what changed since: firmware and its settings, kernel, memory devices, power limits";
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("worse-than-baseline", severity, message, advice) })
@@ -155,12 +160,12 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
 }
 
 /// What is wrong with the baseline or the rules themselves.
-pub(super) fn unlike(report: &Report, references: References<'_>) -> Vec<Finding> {
+pub(super) fn reference_problems(report: &Report, references: References<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let results = first_round(report);
     if let Some(baseline) = references.baseline {
         let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
-        if let Some(why) = another_machine(report, baseline) {
+        if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
             found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
         } else if !results.iter().any(|m| counterpart(m, baseline).is_some()) {
@@ -169,7 +174,7 @@ pub(super) fn unlike(report: &Report, references: References<'_>) -> Vec<Finding
         }
     }
     for rule in references.rules.iter().flat_map(|r| &r.rules) {
-        if !results.iter().any(|m| rule.is_for(m) && m.estimate.value.is_some()) {
+        if !results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
             let message = format!("nothing was measured that this rule is for: {}", rule.describe());
             found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, "see memgauge quick --plan for what is measured"));
         }
@@ -181,8 +186,8 @@ pub(super) fn unlike(report: &Report, references: References<'_>) -> Vec<Finding
 pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
     let judged = |m: &&&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
     let usable =
-        |baseline: &&Report| another_machine(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
-    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.is_for(m)));
+        |baseline: &&Report| machine_difference(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
+    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.applies_to(m)));
     [
         ("siblings", !families(report, results).is_empty()),
         ("limit", results.iter().any(|m| judged(&m))),

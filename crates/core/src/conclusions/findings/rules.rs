@@ -1,6 +1,6 @@
 //! Bands that the user set for what is measured.
 
-use crate::conclusions::findings::suspicion::{Suspicion, capped, name, shown};
+use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::disturbed;
 use crate::experiment::Method;
 use crate::experiment::{ChaseOrder, Experiment, Metric};
@@ -51,9 +51,9 @@ pub struct Rule {
 
 impl Rule {
     /// Whether a measurement is one that the rule is about.
-    pub(super) fn is_for(&self, m: &Measurement) -> bool {
+    pub(super) fn applies_to(&self, m: &Measurement) -> bool {
         let at = &m.at;
-        let is = |asked: Option<u32>, node: Option<u32>| asked.is_none() || asked == node;
+        let is = |requested: Option<u32>, node: Option<u32>| requested.is_none() || requested == node;
         let experiment = if self.experiment == Experiment::Bandwidth { Experiment::BandwidthMatrix } else { self.experiment };
         let metric = if experiment.method(Metric::Latency) == Method::Bandwidth { Metric::Bandwidth } else { Metric::Latency };
         let order = at.order.is_none() || at.order == Some(self.order.unwrap_or(ChaseOrder::WindowLocal));
@@ -100,16 +100,16 @@ fn word<T: std::fmt::Debug>(value: &T) -> String {
 }
 
 /// Numbers outside of their bands.
-pub(super) fn broken(report: &Report, view: &[&Measurement], rules: &Rules) -> Vec<Suspicion> {
+pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for (index, m) in view.iter().enumerate() {
         let Some(value) = m.estimate.value else { continue };
         // Of several rules for one number the worst counts, so that each is flagged once.
-        let judged = rules.rules.iter().filter(|rule| rule.is_for(m)).filter_map(|rule| rule.judge(value)).max_by_key(|(s, _)| *s);
+        let judged = rules.rules.iter().filter(|rule| rule.applies_to(m)).filter_map(|rule| rule.judge(value)).max_by_key(|(s, _)| *s);
         let Some((severity, band)) = judged else { continue };
         let strict = rules.strict && !disturbed(m);
         let severity = if strict { severity } else { capped(severity, m, report) };
-        let message = format!("{}: {}, {band} as the rules say", name(m), shown(m.metric, value));
+        let message = format!("{}: {}, {band} as the rules say", name(m), format_value(m.metric, value));
         found.push(Suspicion { index, others: Vec::new(), finding: Finding::new("rule-broken", severity, message, "") });
     }
     found

@@ -16,7 +16,7 @@ pub(super) struct Suspicion {
 
 /// Differences between two machines, or two parts of one, that alike should not have: what a median's interval leaves out (other pages,
 /// other times) is below 3 %.
-pub(super) const LEAST_DIFFERENCE: f64 = 0.03;
+pub(super) const MIN_DIFFERENCE: f64 = 0.03;
 
 /// Node against node, and a machine against its like: more than this is worth a look, and more than twice this is a defect.
 pub(super) const WARN_DIFFERENCE: f64 = 0.05;
@@ -64,7 +64,7 @@ pub(super) fn name(m: &Measurement) -> String {
 }
 
 /// A value with its unit.
-pub(super) fn shown(metric: Metric, value: f64) -> String {
+pub(super) fn format_value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Latency => format!("{value:.1} ns"),
         Metric::Bandwidth => format!("{value:.1} GB/s"),

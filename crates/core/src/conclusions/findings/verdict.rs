@@ -24,7 +24,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     let (mut cells, mut spent) = (Vec::new(), 0.0);
     for suspect in suspects {
         let m = results[suspect];
-        let place = cell_of(m);
+        let place = planned_coordinates(m);
         let of = |s: &&Step| s.experiment == m.experiment;
         let Some(cell) = plan.steps.iter().filter(of).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
         let cost = 2.0 * cell_seconds(cell, plan.stop.budget_s);
@@ -82,7 +82,7 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     }
     let compared_with = compare::compared_with(report, &results, references);
     findings.extend(general(report, &results));
-    findings.extend(compare::unlike(report, references));
+    findings.extend(compare::reference_problems(report, references));
     if compared_with.is_empty() {
         findings.push(Finding::new(
             "nothing-to-compare-with",
@@ -109,7 +109,7 @@ fn repeats<'a>(report: &'a Report, first: &'a Measurement) -> Vec<&'a Measuremen
 }
 
 /// The coordinates that the plan has for a measurement: a cell has results of several orders, or of several delays.
-fn cell_of(m: &Measurement) -> Coordinates {
+fn planned_coordinates(m: &Measurement) -> Coordinates {
     let delay_cycles = m.at.delay_cycles.filter(|_| m.experiment != Experiment::LoadedLatency);
     Coordinates { order: None, delay_cycles, ..m.at.clone() }
 }
@@ -119,7 +119,7 @@ fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -
     let mut found = compare::siblings(report, view);
     found.extend(below_limit(view));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
-    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken(report, view, rules)));
+    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
     found
 }
 

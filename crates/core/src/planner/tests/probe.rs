@@ -24,8 +24,8 @@ fn a_chase_goes_as_far_and_in_the_orders_asked() {
     // A hundred million hops of some 100 ns take ten seconds: once is enough.
     for (hops, allocations) in [(Hops::Count(1000), 12), (Hops::OnePass, 12), (Hops::Count(10_000_000), 4), (Hops::Count(100_000_000), 1)] {
         let plan = planned(Task::Latency(LatencyShape::One), |s| s.chase.hops = Some(hops)).unwrap();
-        let Work::Latency { allocations: got, hops: asked, .. } = plan.steps[0].cells[0].work else { panic!() };
-        assert_eq!((got, asked), (allocations, Some(hops)));
+        let Work::Latency { allocations: got, hops: requested, .. } = plan.steps[0].cells[0].work else { panic!() };
+        assert_eq!((got, requested), (allocations, Some(hops)));
     }
     let plan = planned(Task::Loaded, |s| {
         s.chase.orders = vec![FullRandom];
@@ -185,7 +185,7 @@ fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
     let local = over(latency, &[]).unwrap();
     assert!(orders(&local) == [ChaseOrder::WindowLocal] && noted(&local));
     let sequential = over(latency, &[ChaseOrder::Sequential]).unwrap();
-    assert!(orders(&sequential) == [ChaseOrder::Sequential] && !noted(&sequential), "what was asked is no news");
+    assert!(orders(&sequential) == [ChaseOrder::Sequential] && !noted(&sequential), "what was requested is no news");
     for task in [latency, Task::Loaded] {
         let refused = over(task, &[ChaseOrder::FullRandom]).unwrap_err().to_string();
         assert!(refused.contains("2^32") && refused.contains("--order"), "{refused}");
