@@ -10,3 +10,4 @@ pub mod prefetchers;
 pub mod scan;
 pub mod summary;
 pub mod trend;
+pub mod verdict;

@@ -6,14 +6,15 @@ mod check;
 mod context;
 mod cost;
 mod error;
-mod load;
 mod loaded;
+mod loaders;
 mod prefetch;
 pub mod quick;
 mod scan;
 mod sizes;
 mod sweep;
 mod tasks;
+mod threads;
 mod transfer;
 
 pub use error::PlanError;

@@ -1,11 +1,7 @@
-//! Whether to trust a number, and how it stands against the machine's limit.
+//! Whether to trust a number: what was observed while it was measured.
 
 use crate::estimate::Estimate;
-use crate::experiment::Metric;
-use crate::result::{
-    Evidence, LimitShare, LimitSource, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictReason,
-    VerdictStatus,
-};
+use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
 /// Share of CPU time given to others by the hypervisor above which samples are suspect.
 const STEAL: f64 = 0.005;
@@ -64,7 +60,10 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
 }
 
 /// Two loads and one store of 64 B: the most that a core of today does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that moved.
-const CORE_BYTES_PER_CYCLE: f64 = 192.0 * IMPOSSIBLE;
+const CORE_BYTES_PER_CYCLE: f64 = 192.0 * CLOCK_TOLERANCE;
+
+/// Clocks and rounding explain no larger excess over what hardware can do.
+pub(super) const CLOCK_TOLERANCE: f64 = 1.02;
 
 /// Bytes that each of `threads` loaded and stored in a cycle of a core that runs at the mean of the frequencies seen; `None` where none was.
 pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
@@ -126,91 +125,6 @@ pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
                 quality.reasons.dedup();
             }
         }
-    }
-}
-
-/// A number further above a limit than clocks and rounding explain says that the limit is wrong.
-const IMPOSSIBLE: f64 = 1.02;
-
-/// From which shares of the limit a bandwidth is as it should be, and only low.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Band {
-    /// As it should be from here on.
-    ok: f64,
-    /// Only low from here on.
-    low: f64,
-    /// Reasons for the two.
-    reasons: (VerdictReason, VerdictReason),
-}
-
-impl Band {
-    /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
-    pub const READS: Self = Self { ok: 0.80, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
-    /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
-    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, reasons: (VerdictReason::Below68Percent, VerdictReason::Below58Percent) };
-}
-
-/// What the machine could do at most, and who says so.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
-    /// In the result's unit.
-    pub value: f64,
-    /// Who states it.
-    pub source: LimitSource,
-    /// The part of the machine that it is for.
-    pub share: Option<LimitShare>,
-}
-
-/// What a verdict takes into account.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// What is compared with the limit: bytes that crossed the bus, where they are known.
-    pub value: Option<f64>,
-    /// The limit; `None` where it is not known.
-    pub limit: Option<Limit>,
-    /// The shares that are expected of it, or the word for why none are.
-    pub band: Result<Band, VerdictReason>,
-    /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
-    pub may_fail: bool,
-}
-
-/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because what a memory's latency may
-/// be no source says.
-pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
-    let reason = match (metric, estimate.value) {
-        (_, None) => VerdictReason::NotMeasured,
-        (Metric::Latency, _) => VerdictReason::NotJudged,
-        (Metric::Bandwidth, _) => VerdictReason::LimitUnknown,
-    };
-    Verdict { reason, ..Verdict::default() }
-}
-
-/// Judges a bandwidth against the machine's limit.
-///
-/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure, or warning where it may not be one), and with
-/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the word of a band that
-/// is none.
-pub fn verdict(judged: &Judged) -> Verdict {
-    use VerdictStatus as S;
-    let limit = judged.limit.as_ref().filter(|l| l.value.is_finite() && l.value > 0.0);
-    let (status, reason) = match (judged.value, limit, judged.band) {
-        (None, ..) => (S::Unknown, VerdictReason::NotMeasured),
-        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, VerdictReason::AboveLimit),
-        (_, _, Err(word)) => (S::Unknown, word),
-        (_, None, _) => (S::Unknown, VerdictReason::LimitUnknown),
-        (Some(value), Some(limit), Ok(band)) => match value / limit.value {
-            share if share >= band.ok => (S::Ok, VerdictReason::WithinLimit),
-            share if share >= band.low => (S::Warning, band.reasons.0),
-            _ if judged.may_fail => (S::Failure, band.reasons.1),
-            _ => (S::Warning, band.reasons.1),
-        },
-    };
-    Verdict {
-        status,
-        reason,
-        limit: limit.map(|l| l.value),
-        limit_source: limit.map(|l| l.source),
-        limit_share: limit.and_then(|l| l.share),
     }
 }
 
@@ -325,53 +239,5 @@ mod tests {
         assert!(drifted(&estimate(), &again(90.6, 92.0)));
         assert!(drifted(&estimate(), &again(88.0, 89.4)));
         assert!(!drifted(&estimate(), &Estimate { ci95_low: None, ..again(95.0, 96.0) }));
-    }
-
-    fn judged(value: f64, limit: f64) -> Judged {
-        let limit = Some(Limit { value: limit, source: LimitSource::User, share: None });
-        Judged { value: Some(value), limit, band: Ok(Band::READS), may_fail: true }
-    }
-
-    #[test]
-    fn bandwidth_is_judged_by_its_share_of_the_limit() {
-        let of = |value, limit| {
-            let verdict = verdict(&judged(value, limit));
-            (verdict.status, verdict.reason)
-        };
-        for (value, status, reason) in [
-            (103.0, VerdictStatus::Unknown, VerdictReason::AboveLimit),
-            (101.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
-            (80.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
-            (79.9, VerdictStatus::Warning, VerdictReason::Below80Percent),
-            (70.0, VerdictStatus::Warning, VerdictReason::Below80Percent),
-            (69.9, VerdictStatus::Failure, VerdictReason::Below70Percent),
-        ] {
-            assert_eq!(of(value, 100.0), (status, reason), "{value}");
-        }
-        assert_eq!(of(80.0, f64::NAN).1, VerdictReason::LimitUnknown);
-        assert_eq!(of(80.0, 0.0).1, VerdictReason::LimitUnknown);
-    }
-
-    #[test]
-    fn stores_cost_points_and_doubts_make_warnings() {
-        let mixed = |value| verdict(&Judged { band: Ok(Band::MIXED), ..judged(value, 100.0) });
-        assert_eq!(mixed(69.0).status, VerdictStatus::Ok);
-        assert_eq!((mixed(60.0).status, mixed(60.0).reason), (VerdictStatus::Warning, VerdictReason::Below68Percent));
-        assert_eq!(mixed(50.0).status, VerdictStatus::Failure);
-        let doubtful = verdict(&Judged { may_fail: false, ..judged(20.0, 100.0) });
-        assert_eq!((doubtful.status, doubtful.reason), (VerdictStatus::Warning, VerdictReason::Below70Percent));
-    }
-
-    #[test]
-    fn what_cannot_be_judged_says_why() {
-        let none = verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(20.0, 100.0) });
-        assert_eq!((none.status, none.reason), (VerdictStatus::Unknown, VerdictReason::NotAllCores));
-        assert_eq!((none.limit, none.limit_source), (Some(100.0), Some(LimitSource::User)));
-        assert_eq!(verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(120.0, 100.0) }).reason, VerdictReason::AboveLimit);
-        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, VerdictReason::LimitUnknown);
-        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, VerdictReason::NotMeasured);
-        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, VerdictReason::NotJudged);
-        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, VerdictReason::LimitUnknown);
-        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, VerdictReason::NotMeasured);
     }
 }

@@ -1,27 +1,12 @@
 //! What the machine's memory could transfer at most, who says so, and how bandwidths stand against it.
 
-use crate::conclusions::judge::{self, Band, Judged};
+use crate::conclusions::verdict::{self, Band, Limit, VerdictInput};
 use crate::experiment::{Method, Metric};
 use crate::note::Note;
 use crate::result::{Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, VerdictReason};
 use crate::topology::{Machine, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-
-/// A limit and how firm it is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
-    /// In 10^9 bytes a second.
-    pub gbs: f64,
-    /// Who states it.
-    pub source: LimitSource,
-    /// The part of the machine that it is for, when the machine's limit was divided evenly among nodes.
-    pub share: Option<LimitShare>,
-    /// It rests on something that nobody states, or on a claim that is often wrong: too little is then no failure.
-    pub doubtful: bool,
-    /// Whether it is published how much of such a limit CPUs reach.
-    pub has_band: bool,
-}
 
 /// The limit of a whole machine, as somebody states it.
 #[derive(Debug, Clone, Copy)]
@@ -122,12 +107,12 @@ pub fn attach(report: &mut Report) {
     let peak_gbs = report.plan.as_ref().and_then(|p| p.peak_gbs);
     let limits = Limits::new(&machine, peak_gbs);
     for m in report.results.iter_mut().chain(&mut report.repeats) {
-        verdict(m, &limits, &machine, &report.environment);
+        set_verdict(m, &limits, &machine, &report.environment);
     }
 }
 
 /// Sets the verdict of one measurement.
-fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environment: &Environment) {
+fn set_verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environment: &Environment) {
     // A scan's regions were judged against each other.
     if m.metric != Metric::Bandwidth || m.method() == Method::MemoryScan || m.estimate.value.is_none() {
         return;
@@ -149,12 +134,7 @@ fn verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, environm
         () => Ok(Band::MIXED),
     };
     let may_fail = all_reads && m.estimate.converged && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
-    m.verdict = judge::verdict(&Judged {
-        value: bus.or(m.estimate.value),
-        limit: limit.map(|l| judge::Limit { value: l.gbs, source: l.source, share: l.share }),
-        band,
-        may_fail,
-    });
+    m.verdict = verdict::verdict(&VerdictInput { value: bus.or(m.estimate.value), limit, band, may_fail });
 }
 
 /// The limit of the memory that a measurement used.

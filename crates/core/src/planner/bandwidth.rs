@@ -4,7 +4,7 @@ use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
-use crate::planner::load::{SEARCH_DELAYS, with_delay};
+use crate::planner::loaders::{SEARCH_DELAYS, with_delay};
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;

@@ -1,11 +1,13 @@
-//! Whether what was asked by name exists, may be used and goes together.
+//! Whether what the user names exists, may be used and fits together.
 
 use crate::directory::FileBacking;
 use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};
 use crate::planner::error::PlanError;
-use crate::spec::{LatencyShape, Spec, Task, TransferShape};
+use crate::planner::sizes::LINE;
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
+use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
 /// The CPUs asked for, when all of them may be used.
@@ -80,6 +82,33 @@ pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet,
         }
     }
     Ok(requested.clone())
+}
+
+/// Checks that the options of the loaders' traffic fit together.
+pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
+    let traffic = &spec.traffic;
+    let wrong = |why: String| Err(PlanError::Request(why));
+    if let Some(stride) = traffic.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
+        return wrong(format!("a stride of {stride} is not a multiple of {LINE} B"));
+    }
+    if traffic.window.is_some() && traffic.access != Access::Random {
+        return wrong("a random window needs random access".into());
+    }
+    if traffic.stride.is_some() && traffic.access == Access::Random {
+        return wrong("random access has no stride; leave one of them out".into());
+    }
+    if traffic.line != LineUse::Whole && (traffic.access == Access::Random || traffic.stride.is_some_and(|s| s.0 > LINE)) {
+        return wrong("only traffic that visits every line in order can touch parts of lines, write them back or sum them up".into());
+    }
+    let reads = |mix: &Mix| *mix == Mix::AllReads;
+    let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
+    let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));
+    let writes = writes.or((peak && spec.mixes.is_empty()).then_some(Mix::R1W1));
+    match writes {
+        Some(mix) if traffic.shared => wrong(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
+        Some(mix) if traffic.line == LineUse::Checked => wrong(format!("a checksum needs data that nobody changes; the mix {mix} writes")),
+        _ => Ok(()),
+    }
 }
 
 /// The longest name of a file, of which `shm_open` makes one.

@@ -20,8 +20,8 @@ const MIN_DERIVED: u64 = 64 << 20;
 const MIN_LOADER: u64 = 32 << 20;
 /// Window of the window-local chase: 128 pages of 4 KiB, within a second-level TLB, and far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
-/// Line size where the machine states none.
-const LINE: u64 = 64;
+/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
+pub(super) const LINE: u64 = 64;
 /// Threads that touch one buffer first: clearing pages saturates memory well before this.
 const MAX_TOUCHERS: usize = 16;
 /// Lines handed over at a time where the holder's L2 is unknown.

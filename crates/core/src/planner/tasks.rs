@@ -3,6 +3,7 @@
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
+use crate::planner::check::check_traffic;
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
 use crate::planner::error::PlanError;
@@ -20,7 +21,7 @@ const WITHIN: f64 = 0.95;
 /// process may not use, or needs more memory or CPUs than there are.
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
     let mut planner = Planner::new(spec, machine, kernels)?;
-    planner.check_traffic()?;
+    check_traffic(spec)?;
     let mut steps = match spec.task {
         Task::Suite => planner.suite()?,
         Task::Latency(shape) => vec![planner.latency(shape)?],

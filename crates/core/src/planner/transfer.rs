@@ -96,7 +96,43 @@ impl Planner<'_> {
 
     /// Every ordered pair in every state: one cell, which names each CPU once.
     fn all_pairs(&mut self) -> Result<Step, PlanError> {
+        let requested = self.spec.transfer.clone();
+        let states = self.states();
         let stride = self.sizes.stride()?;
+        let ends = self.transfer_ends(stride)?;
+        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
+        let mut transfers = Transfers {
+            ends,
+            states,
+            stride,
+            order: requested.order,
+            holder_pushes: requested.holder_pushes,
+            reader_pushes: requested.reader_pushes,
+            rounds: rounds.count() as u64,
+            at_once: rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32,
+            representatives: Vec::new(),
+            each_s: self.budget(),
+            one_by_one_s: 0.0,
+        };
+        // With many transfers each gets the time of three runs. With few, or where a time was asked for, each may go on until its interval is
+        // narrow.
+        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
+            transfers.each_s = MIN_TRANSFER_S;
+        }
+        transfers.one_by_one_s = transfers.results() as f64 * transfers.one_s();
+        if transfers.at_once > 1 && transfers.one_by_one_s > MAX_ONE_BY_ONE_S {
+            transfers.representatives = self.representative_pairs();
+        }
+        if transfers.at_once > 1 {
+            self.notes.push(at_once_note(&transfers));
+        }
+        let at = Coordinates { cpus: Some(self.cpus.clone()), order: requested.order, ..Coordinates::default() };
+        let cell = Cell::new(at, Work::Transfers(transfers));
+        Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
+    }
+
+    /// Each CPU as reader and as holder, with its buffers.
+    fn transfer_ends(&mut self, stride: Bytes) -> Result<Vec<TransferEnd>, PlanError> {
         let cpus: Vec<u32> = self.cpus.iter().collect();
         let mut homes = Vec::new();
         for &cpu in &cpus {
@@ -105,71 +141,24 @@ impl Planner<'_> {
                 None => homes.push((cpu, self.chase_home(cpu))),
             }
         }
-        let requested = self.spec.transfer.clone();
-        let reserved = (requested.holder_pushes.0.saturating_add(requested.reader_pushes.0)).saturating_mul(cpus.len() as u64);
-        let buffers = self.readers_buffers(&homes, reserved)?;
+        let pushes = self.spec.transfer.holder_pushes.0.saturating_add(self.spec.transfer.reader_pushes.0);
+        let mut buffers = self.readers_buffers(&homes, pushes.saturating_mul(cpus.len() as u64))?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffers.iter_mut().for_each(|buffer| buffer.touch = IdSet::one(touch));
+        }
         let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
+        let homes_per_cpu = homes.len() / cpus.len().max(1);
         let mut buffers = buffers.into_iter();
-        let each = homes.len() / cpus.len().max(1);
         let mut ends = Vec::with_capacity(cpus.len());
         for &cpu in &cpus {
             let window = self.sizes.handoff_window(cpu, stride, smallest)?;
-            let mut buffers: Vec<_> = buffers.by_ref().take(each).collect();
-            for buffer in &mut buffers {
-                if let Some(touch) = self.spec.chase.touch {
-                    buffer.touch = IdSet::one(touch);
-                }
-            }
-            ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers, window });
+            ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers: buffers.by_ref().take(homes_per_cpu).collect(), window });
         }
         if let Some(first) = cpus.first().copied() {
             let clean = self.states().contains(&LineState::Hit);
             self.warn_of_own_cache(first, smallest, stride, clean);
         }
-        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
-        let at_once = rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32;
-        let (states, rounds) = (self.states(), rounds.count() as u64);
-        let mut transfers = Transfers {
-            ends,
-            states,
-            stride,
-            order: requested.order,
-            holder_pushes: requested.holder_pushes,
-            reader_pushes: requested.reader_pushes,
-            rounds,
-            at_once,
-            representatives: Vec::new(),
-            each_s: self.budget(),
-            one_by_one_s: 0.0,
-        };
-        // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
-        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
-            transfers.each_s = MIN_TRANSFER_S;
-        }
-        let (together_s, one_by_one_s) = (transfers.together_s(), transfers.results() as f64 * transfers.one_s());
-        transfers.one_by_one_s = one_by_one_s;
-        if at_once > 1 && one_by_one_s > MAX_ONE_BY_ONE_S {
-            transfers.representatives = self.representative_pairs();
-        }
-        if at_once > 1 {
-            let instead = match transfers.representatives.len() {
-                0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
-                n => format!(
-                    "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
-                    one_by_one_s / 3600.0
-                ),
-            };
-            self.notes.push(Note::info(
-                "pairs-at-once",
-                format!(
-                    "{} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
-                    transfers.pairs()
-                ),
-            ));
-        }
-        let at = Coordinates { cpus: Some(self.cpus.clone()), order: requested.order, ..Coordinates::default() };
-        let cell = Cell::new(at, Work::Transfers(transfers));
-        Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
+        Ok(ends)
     }
 
     /// These pairs of reader and holder in every state, lines at home on each node that matters.
@@ -315,4 +304,26 @@ impl Planner<'_> {
         }
         pairs
     }
+}
+
+/// Says how long all pairs take, at once and one by one.
+fn at_once_note(transfers: &Transfers) -> Note {
+    let one_by_one_s = transfers.one_by_one_s;
+    let instead = match transfers.representatives.len() {
+        0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
+        n => format!(
+            "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
+            one_by_one_s / 3600.0
+        ),
+    };
+    Note::info(
+        "pairs-at-once",
+        format!(
+            "{} ordered pairs in {} rounds of up to {} pairs at once, about {:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
+            transfers.pairs(),
+            transfers.rounds,
+            transfers.at_once,
+            transfers.together_s()
+        ),
+    )
 }
