@@ -1,4 +1,4 @@
-//! What will be done: every default decided, every cell bound to CPUs, nodes, buffers and kernels. [`crate::planner`] makes it.
+//! What will be done: every default is decided and every cell is bound to CPUs, nodes, buffers and kernels. [`crate::planner`] makes it.
 
 mod loaders;
 mod scan;

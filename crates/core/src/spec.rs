@@ -6,7 +6,7 @@ use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
 use std::time::Duration;
 
-/// What was asked. `None` and empty lists mean "not said": the plan decides.
+/// What was asked for. `None` and empty lists mean "not said": the plan decides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// Which measurement.
@@ -17,7 +17,7 @@ pub struct Spec {
     pub nodes: Option<IdSet>,
     /// Bytes of the probe's buffer, or of each loader's.
     pub size: Option<Bytes>,
-    /// Window of the window-local chase.
+    /// Chase window of the window-local order.
     pub window: Option<Bytes>,
     /// Distance between chased lines.
     pub stride: Option<Bytes>,
@@ -39,8 +39,8 @@ pub struct Spec {
     pub within: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,
-    /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
-    /// cell each (empty = no delay).
+    /// Injection delays in core cycles after every four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one cell
+    /// each (empty = no delay).
     pub delays: Vec<u32>,
     /// Shares of a loaded-latency curve's peak bandwidth, in percent, at which to find the latency.
     pub at_percent: Vec<u32>,
@@ -60,7 +60,7 @@ pub struct Spec {
     pub keep_awake: Option<IdSet>,
     /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
     pub start_signal: Option<String>,
-    /// Count hardware events while measured windows run.
+    /// Whether hardware events are counted while measured windows run.
     pub counters: bool,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
@@ -190,7 +190,7 @@ pub struct ThreadSpec {
     pub size: Option<Bytes>,
     /// Where the buffers are.
     pub place: BufferPlace,
-    /// Delay in core cycles between bursts of four lines; that of the cell where it is not said.
+    /// Delay in core cycles after every four lines; that of the cell where it is not said.
     pub delay: Option<u32>,
     /// A second buffer, which some of the accesses go to.
     pub second: Option<SecondStream>,
@@ -225,7 +225,7 @@ pub struct TransferSpec {
     pub sharer: Option<u32>,
     /// Bytes that the holder reads elsewhere after taking the lines, so that they move to an outer cache.
     pub holder_pushes: Bytes,
-    /// Bytes that the reader reads elsewhere before it reads the lines.
+    /// Bytes that the reader reads from another buffer before it reads the lines.
     pub reader_pushes: Bytes,
     /// States to measure; none: both.
     pub states: Vec<LineState>,

@@ -12,12 +12,12 @@ pub struct LatencySweep {
     pub probe: Probe,
     /// Order of the chase.
     pub order: ChaseOrder,
-    /// The working sets, ascending: bytes of the lines that are chased, which lie [`Probe::stride`] apart.
+    /// The working sets, ascending, in bytes of the lines that are chased. These lines are [`Probe::stride`] apart.
     pub sizes: Vec<Bytes>,
 }
 
 impl LatencySweep {
-    /// Bytes over which the lines of a working set are spread.
+    /// Bytes of the buffer over which the lines of a working set are spread.
     pub const fn range(&self, size: Bytes, line: Bytes) -> Bytes {
         Bytes(size.0 / line.0 * self.probe.stride.0)
     }
