@@ -17,13 +17,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::experiment::ChaseOrder;
 use crate::units::Bytes;
 
-/// Why a chase cannot be laid out, and what would do.
+/// Why a chase cannot be laid out, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// No line size, or one that is no power of two.
+    /// The line size is zero or not a power of two.
     #[error("a line of {0} is no power of two")]
     Line(Bytes),
-    /// The stride is no multiple of the line.
+    /// The stride is not a multiple of the line.
     #[error(
         "a stride of {stride} is no multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
     )]
@@ -33,7 +33,7 @@ pub enum LayoutError {
         /// The size of a line.
         line: Bytes,
     },
-    /// The window is no multiple of the stride or holds fewer than two slots.
+    /// The chase window is not a multiple of the stride, or holds fewer than two slots.
     #[error(
         "a window of {window} is no multiple, at least the double, of the stride ({stride}): use 512 KiB, or another multiple of {stride}"
     )]
@@ -43,7 +43,7 @@ pub enum LayoutError {
         /// The stride.
         stride: Bytes,
     },
-    /// Not even two slots fit.
+    /// The buffer holds fewer than two slots.
     #[error("a buffer of {buffer} holds fewer than two strides of {stride}: make it larger or the stride smaller")]
     BufferTooSmall {
         /// The buffer asked for.
@@ -51,7 +51,7 @@ pub enum LayoutError {
         /// The stride.
         stride: Bytes,
     },
-    /// A window has more lines, or the buffer more windows, than 32 bits number.
+    /// A window has more lines, or the buffer more windows, than 32 bits can number.
     #[error(
         "a buffer of {buffer} in windows of {window} has more lines or windows than 32 bits number: use a larger window, or a smaller buffer"
     )]
@@ -126,8 +126,8 @@ impl ChaseLayout {
         })
     }
 
-    /// The same, with as many of the chased lines in each set of any cache as in any other, as far as can be: a chase that has the size of a
-    /// cache then fits it. Lines drawn at random overflow some sets of a cache that is full to two thirds.
+    /// The same, but with the chased lines spread as evenly as possible over the sets of any cache. A chase of the size of a cache then
+    /// fits it. Lines drawn at random would overflow some sets of a cache that is two thirds full.
     ///
     /// The line of a slot is the digit sum of its page's number, in the base of lines a slot and modulo it: of pages that differ in the upper
     /// bits of their number only, and so fall into the same sets, each line has its turn (for two lines the sequence of Thue and Morse).
@@ -197,7 +197,7 @@ impl ChaseLayout {
         self.window_order().first().map_or(0, |&window| self.entry(window as usize))
     }
 
-    /// Where each chased line is, in ascending order.
+    /// The offset of each chased line, in ascending order.
     pub fn lines(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.windows).flat_map(move |window| {
             let (key, base) = (self.line_key(window), window * self.window_bytes());
@@ -205,7 +205,7 @@ impl ChaseLayout {
         })
     }
 
-    /// The line at which a chase is so many hops after its start.
+    /// The line at which a chase is `hops` hops after its start.
     pub fn after(&self, hops: u64) -> usize {
         let hops = (hops % self.slots() as u64) as usize;
         let (nth, left) = (hops / self.slots_per_window, hops % self.slots_per_window);
@@ -275,10 +275,11 @@ impl ChaseLayout {
     }
 }
 
-/// Bytes that one set of lines can repeat after at the least: a way of a first-level cache, whose sets are chosen within a page.
+/// The smallest distance, in bytes, after which the sets of a cache repeat: one way of a first-level cache, whose sets are chosen by
+/// address bits within a page.
 const PAGE: usize = 4096;
 
-/// Of `n` written in this base, at least 2.
+/// The digit sum of `n` in this base, which is at least 2.
 fn digit_sum(mut n: usize, base: usize) -> usize {
     let mut sum = 0;
     while n > 0 {

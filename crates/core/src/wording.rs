@@ -5,7 +5,7 @@ pub mod reasons;
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
 use crate::units::IdSet;
 
-/// Longer lists of ids are abbreviated.
+/// Lists of ids with more characters than this are abbreviated.
 const MAX_LIST_CHARS: usize = 24;
 
 /// Where and how a measurement was made: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
@@ -57,7 +57,7 @@ pub fn node(id: Option<u32>) -> String {
     id.map_or_else(|| "own node".to_owned(), |id| format!("node {id}"))
 }
 
-/// The set in the kernel's list form, `0-3,8`; its ends and its size where that is too long to read.
+/// The set in the kernel's list form, `0-3,8`. A long list is shortened to its ends and its size.
 pub fn ids(set: &IdSet) -> String {
     let text = set.to_string();
     match (set.first(), set.last()) {

@@ -1,8 +1,8 @@
-//! Kinds of memory devices: how many bits each transfers at a time, and how fast its kind is at most.
+//! Kinds of memory devices: how many bits each transfers at a time, and the highest speed of its kind.
 
 use crate::installed::device::MemoryDevice;
 
-/// What the devices of a machine are.
+/// The family of a memory device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// DIMMs: a channel has 64 data bits, whatever its devices state (JESD79).
@@ -17,8 +17,8 @@ pub(super) enum Family {
 struct Kind {
     name: &'static str,
     family: Family,
-    /// The fastest that its standard and its successors of the same name allow, in millions of transfers a second a pin. More is a mistake
-    /// of firmware, mostly another unit.
+    /// The highest speed that its standard and successors of the same name allow, in millions of transfers a second per pin. A higher value
+    /// is a mistake of firmware, mostly a wrong unit.
     fastest_mts: u32,
     /// The standard.
     source: &'static str,
@@ -28,7 +28,7 @@ const fn kind(name: &'static str, family: Family, fastest_mts: u32, source: &'st
     Kind { name, family, fastest_mts, source }
 }
 
-/// Kinds other than DDR, whose speeds firmware has always stated right as far as known.
+/// Kinds other than DDR. Wrong speeds of DDR devices are not known.
 const KINDS: [Kind; 8] = [
     kind("LPDDR", Family::LowPower, 400, "JESD209"),
     kind("LPDDR2", Family::LowPower, 1066, "JESD209-2"),
@@ -45,10 +45,10 @@ const KINDS: [Kind; 8] = [
     kind("HBM3", Family::Stacked, 9800, "JESD238"),
 ];
 
-/// What a device is, and the bytes of a transfer.
+/// The family of a device, and the bytes of one transfer.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why it is not known.
 pub(super) fn transfer(device: &MemoryDevice, name: &str) -> Result<(Family, f64), String> {
     let stated = device.kind.as_deref().ok_or_else(|| format!("firmware's table (SMBIOS) does not state the type of {name}"))?;
     if stated.starts_with("DDR") {

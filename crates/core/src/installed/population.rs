@@ -14,11 +14,11 @@ struct Channel {
 }
 
 impl InstalledMemory {
-    /// What is uneven about the devices, in words: sockets with different numbers of populated channels, channels of different sizes or
-    /// speeds. Empty where they are even, and where names do not tell channels apart or sizes are not stated.
+    /// What is uneven about the devices, in words: sockets with different numbers of populated channels, or channels of different sizes or
+    /// speeds. Empty if they are even, if their names do not identify the channels, or if sizes are not stated.
     ///
-    /// Memory is interleaved over channels of equal size only: what one channel has more is reached through fewer of them, and a slower
-    /// device slows down all that are in step with it.
+    /// Memory is interleaved over channels of equal size only, so the extra memory of a larger channel is interleaved over fewer channels.
+    /// A slower device slows down all devices that run at the same clock.
     pub fn uneven(&self) -> Vec<String> {
         let mut sockets: BTreeMap<String, BTreeMap<String, Channel>> = BTreeMap::new();
         for device in &self.devices {
@@ -53,7 +53,7 @@ impl InstalledMemory {
 }
 
 impl MemoryDevice {
-    /// The package that its names state, such as `CPU1`; one word for all where they state none.
+    /// The package that its names state, such as `CPU1`; one common word if they state none.
     fn socket(&self) -> String {
         let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::device::words(name)).collect();
         let of = |word: &&str| {

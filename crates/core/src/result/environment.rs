@@ -29,7 +29,7 @@ pub struct Environment {
     pub governors: Vec<String>,
     /// Energy/performance preferences in use.
     pub energy_preferences: Vec<String>,
-    /// Whether turbo or boost is allowed; `null` when the kernel does not say.
+    /// Whether turbo or boost is allowed; `null` if the kernel does not state it.
     pub turbo: Option<bool>,
     /// What is limited on this machine, why, and how to lift the limit.
     pub limits: Vec<Note>,
