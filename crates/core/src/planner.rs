@@ -1,4 +1,4 @@
-//! From what was asked to what will be done: every default is decided here, one file a measurement.
+//! Makes a plan from a request. Every default is decided here, in one file for each measurement.
 
 mod bandwidth;
 mod chase;

@@ -13,7 +13,7 @@ impl Planner<'_> {
     pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
             return Err(PlanError::Request(
-                "--delay is for one CPU set and node at a time; leave it or --matrix, --ramp, --search out".into(),
+                "--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search".into(),
             ));
         }
         let order = self.machine.topology.spread(&self.cpus);
@@ -77,13 +77,13 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 }))
     }
 
-    /// The node asked for, where a measurement has place for one only.
+    /// The requested node, for measurements that use one node at a time.
     pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
         if let Some(device) = self.device {
             return Ok(device);
         }
         match &self.spec.nodes {
-            // In the suite nodes only narrow what is measured; each CPU uses the nearest of them.
+            // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
             Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
                 "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"

@@ -1,4 +1,4 @@
-//! What is asked of the chase: who chases, where its buffer is, how far it goes.
+//! Chases: which CPU chases, where its buffer is, how far it goes.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
@@ -9,16 +9,16 @@ use crate::planner::error::PlanError;
 use crate::spec::{LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
-/// What a hop takes before it is known: a load from DRAM. For estimates of time only.
+/// The assumed time of a hop: a load from DRAM. For estimates of time only.
 const NS_PER_HOP: f64 = 100.0;
-/// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
+/// Fresh allocations for a cell of `memgauge latency`: with twelve, Student's factor is near its limit.
 const ALLOCATIONS: u32 = 12;
-/// Fresh allocations for a cell of the suite. Six is the fewest of which a non-parametric 95 % interval exists.
+/// Fresh allocations for a cell of the suite: the fewest for which a non-parametric 95 % interval exists.
 const SUITE_ALLOCATIONS: u32 = 6;
-/// Fresh allocations in a large matrix: the least that shows a placement effect at all.
+/// Fresh allocations in a large matrix: the fewest that show an effect of placement at all.
 const FEW_ALLOCATIONS: u32 = 3;
 
-/// Hops of one chase over the probe's buffer.
+/// The hops of one chase over the probe's buffer.
 fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
     match hops {
         Hops::Count(hops) => hops,
@@ -26,7 +26,7 @@ fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
     }
 }
 
-/// What one chase takes, roughly.
+/// The approximate time of one chase.
 pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
     chase_hops(hops, probe) as f64 * NS_PER_HOP / 1e9
 }
@@ -89,7 +89,7 @@ impl Planner<'_> {
         Ok(Probe { cpu, buffer, stride, window })
     }
 
-    /// The orders asked for, each once.
+    /// The requested orders, each once.
     pub(super) fn orders(&self) -> Vec<ChaseOrder> {
         let mut orders: Vec<ChaseOrder> = Vec::new();
         for order in &self.spec.chase.orders {
@@ -100,7 +100,7 @@ impl Planner<'_> {
         orders
     }
 
-    /// Where the chase's buffer is when no node is named: at the CPU that touches it, or else at the one that chases.
+    /// The node of the chase's buffer when none is named: that of the CPU that touches it, otherwise that of the CPU that chases.
     pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
         match self.spec.chase.touch {
             // Nodes that are named may be those of the loaders.
@@ -109,7 +109,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Fresh allocations of a chase of so many hops: as many as its time has room for, so that long chases are not multiplied.
+    /// Fresh allocations for a chase with a given number of hops: as many as fit into the budget, so that long chases are not multiplied.
     pub(super) fn allocations_for(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
         ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
     }
@@ -124,7 +124,7 @@ impl Planner<'_> {
     }
 }
 
-/// Why there is no full-random chase over so large a buffer: links number lines by 32 bits.
+/// Why there is no full-random chase over so large a buffer: its links number lines with 32 bits.
 fn too_long(buffer: Bytes) -> String {
     format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)")
 }

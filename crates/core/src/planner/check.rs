@@ -10,7 +10,7 @@ use crate::topology::Machine;
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
-/// The CPUs asked for, when all of them may be used.
+/// The requested CPUs, if all of them may be used.
 pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let online = machine.topology.online();
     if requested.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, 
     Ok(requested.clone())
 }
 
-/// A directory goes with what it can be asked together with.
+/// Checks that `--memory-dir` fits the other options.
 pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
@@ -60,7 +60,7 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     }
 }
 
-/// The nodes asked for, when all of them have memory that may be used.
+/// The requested nodes, if all of them have memory that may be used.
 pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
     if requested.is_empty() {
@@ -111,10 +111,10 @@ pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
     }
 }
 
-/// The longest name of a file, of which `shm_open` makes one.
+/// The longest file name on Linux: `shm_open` makes a file.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Whether what was asked of the chase exists, may be used and goes together.
+/// Checks that what the options of the chase name exists, may be used and fits together.
 pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
     let request = |text: String| Err(PlanError::Request(text));
     let chase = &spec.chase;
@@ -146,7 +146,7 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
         return request("--hops and --time both say how long to chase; leave one of them out".into());
     }
     if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
-        return request(format!("a histogram of batches of {batch} hops cannot be had; batches of 1, 8 or 64 can"));
+        return request(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
     }
     if spec.task == Task::Loaded && chase.orders.len() > 1 {
         return request("latency under load is one chase, in one order; name one --order".into());
@@ -159,13 +159,13 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
     }
 }
 
-/// Whether `shm_open` takes it, with the slash in front that it wants.
+/// Whether `shm_open` accepts it, with a slash in front.
 fn is_name(name: &str) -> bool {
     let bare = name.strip_prefix('/').unwrap_or(name);
     (1..=MAX_NAME_BYTES).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
 }
 
-/// Says which option an error is about.
+/// Adds the option that an error is about.
 pub(super) fn named(option: &str, error: PlanError) -> PlanError {
     match error {
         PlanError::Request(text) => PlanError::Request(format!("{option}: {text}")),

@@ -1,4 +1,5 @@
-//! Latency under load: a chase beside loaders, whose memory may be on named nodes: how far the load of one node or tier disturbs another.
+//! Latency under load: a chase alongside loaders. The loaders' memory may be on named nodes, to see how much load on one node or tier
+//! affects another.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::units::IdSet;
 const CURVE_POINTS: u32 = 12;
 
 impl Planner<'_> {
-    /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
+    /// One curve for each mix. The first CPU chases and the others load; the SMT siblings of the first stay idle.
     pub(super) fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
         let chaser = self.spec.chase.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
@@ -70,8 +71,8 @@ impl Planner<'_> {
         Ok(vec![step])
     }
 
-    /// Loaders of memory on `nodes`, by those of `cpus` (in the order to take them) that are nearest: a node's own CPUs, or for a node
-    /// without any those of the nearest node that has some. CPUs that are near to several of the nodes are divided among them.
+    /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that
+    /// has some. CPUs that are nearest to several of the nodes are divided among them, in the order of `cpus`.
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {

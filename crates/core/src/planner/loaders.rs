@@ -14,7 +14,7 @@ use crate::traffic::{Access, Form, LineUse, Mix, Width};
 pub(super) const SEARCH_DELAYS: [u32; 5] = [0, 10, 25, 50, 80];
 
 impl Planner<'_> {
-    /// The form in which a mix is asked for, and the mix that has it.
+    /// The form for a mix with this access, and the mix that has kernels in it.
     fn form(&self, mix: Mix, access: Access) -> (Form, Mix) {
         let requested = &self.spec.traffic;
         let strided = access == Access::Sequential && requested.stride.is_some_and(|s| s.0 > LINE);
@@ -22,7 +22,7 @@ impl Planner<'_> {
         (form, if access == Access::Random { mix.with_one_read_stream() } else { mix })
     }
 
-    /// The mixes asked for, or these.
+    /// The requested mixes, or the default ones.
     pub(super) fn mixes(&self, default: &[Mix]) -> Result<Vec<Mix>, PlanError> {
         let requested = if self.spec.mixes.is_empty() { default } else { &self.spec.mixes };
         let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m, self.spec.traffic.access).is_empty();
@@ -56,7 +56,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Kernels of other forms are other measurements.
+    /// The kernels for a mix. Kernels of other forms are other measurements.
     fn matching_kernels(&self, mix: Mix, access: Access) -> impl Iterator<Item = &KernelRow> {
         let (form, mix) = self.form(mix, access);
         self.kernels.iter().filter(move |k| k.mix == mix && k.form == form)
@@ -66,14 +66,14 @@ impl Planner<'_> {
         self.matching_kernels(mix, access)
             .filter(|k| match self.spec.width {
                 WidthRequest::Best => true,
-                // The fill mix exists only as a string instruction; a width asked for beside it means the other mixes.
+                // The fill mix exists only as a string instruction. A requested width applies to the other mixes.
                 WidthRequest::Is(width) => k.width == width || (mix == Mix::Fill && k.width == Width::String),
             })
             .map(|k| k.name.clone())
             .collect()
     }
 
-    /// What loaders of a mix do.
+    /// The traffic of loaders with this mix.
     pub(super) fn traffic(&self, mix: Mix) -> Result<Traffic, PlanError> {
         self.traffic_with_access(mix, self.spec.traffic.access)
     }
@@ -94,7 +94,7 @@ impl Planner<'_> {
         })
     }
 
-    /// A step's title with what is unusual in its traffic.
+    /// A step's title, with whatever is unusual about its traffic.
     pub(super) fn titled(&self, title: &str) -> String {
         let requested = &self.spec.traffic;
         let mut title = title.to_owned();
@@ -131,7 +131,7 @@ impl Planner<'_> {
         self.spec.delays.iter().map(|&delay| with_delay(cell.clone(), delay)).collect()
     }
 
-    /// Numbers of CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.
+    /// The CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.
     pub(super) fn search_cpu_sets(&self, order: &[u32]) -> Vec<Vec<u32>> {
         let cores = self.machine.topology.one_per_core(&self.cpus).len();
         let counts: BTreeSet<usize> = [order.len(), cores, cores * 3 / 4, cores / 2].into_iter().filter(|n| *n > 0).collect();
@@ -140,7 +140,7 @@ impl Planner<'_> {
     }
 }
 
-/// The cell with a delay between bursts.
+/// The cell with an injection delay.
 pub(super) fn with_delay(mut cell: Cell, cycles: u32) -> Cell {
     if let Work::Bandwidth { delay, .. } = &mut cell.work {
         *delay = cycles;
@@ -149,7 +149,7 @@ pub(super) fn with_delay(mut cell: Cell, cycles: u32) -> Cell {
     cell
 }
 
-/// What a form is, for people.
+/// The form in words.
 fn form_name(form: Form) -> &'static str {
     match (form.access, form.line) {
         (Access::Sequential, LineUse::Whole) => "sequential access",

@@ -7,14 +7,14 @@ use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
-/// Fresh allocations of a chase: the fewest of which a non-parametric 95 % interval exists.
+/// Fresh allocations of a chase: the fewest for which a non-parametric 95 % interval exists.
 const ALLOCATIONS: u32 = 6;
 
 impl Planner<'_> {
     /// For each state a step of bandwidths and a step of latencies.
     ///
-    /// The CPUs named read together, the first of them chases; where none is named one CPU does both, since the prefetchers of one core
-    /// show where memory is not saturated by many.
+    /// The named CPUs read together, and the first of them chases. If none is named, one CPU does both: the effect of prefetchers shows on
+    /// one core, before many cores saturate the memory.
     pub(super) fn prefetch(&mut self) -> Result<Vec<Step>, PlanError> {
         let first = self.cpus.first().unwrap_or(0);
         let readers: Vec<u32> = if self.spec.cpus.is_some() { self.cpus.iter().collect() } else { vec![first] };

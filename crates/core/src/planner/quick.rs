@@ -1,4 +1,4 @@
-//! The health check: few cells, chosen so that siblings can be compared, within a time that does not grow with the machine.
+//! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
@@ -7,27 +7,27 @@ use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
-/// Seconds that a check may take in all, where no other time is asked for: schedulers kill theirs after 60 s.
+/// Seconds that a check may take by default: schedulers kill their health checks after 60 s.
 pub const DEFAULT_WITHIN_S: f64 = 45.0;
-/// Of this time the plan's first round takes at most this share.
+/// The largest share of this time that is planned for the first round.
 pub const FIRST_ROUND_SHARE: f64 = 0.58;
-/// Measuring suspicious cells again is planned to take at most this share.
+/// The largest share that is planned for measuring suspicious cells again.
 pub const SECOND_ROUND_SHARE: f64 = 0.31;
-/// By the clock, the first round and both rounds end after these shares of it, whatever is done by then.
+/// Shares of the time after which the first round and the second round end, whatever has been measured by then.
 pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
-/// Seconds of measuring for a cell: the fewest bursts of which an interval exists take 0.4 s.
+/// Seconds of measuring for a cell: the fewest bursts for which an interval exists take 0.4 s.
 const BUDGET_S: f64 = 0.5;
-/// Interval to stop at: half of the least difference that counts.
+/// Relative half-width of the interval at which a cell stops: half of the smallest difference that counts.
 const HALF_WIDTH: f64 = 0.015;
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
-/// Most nodes with CPUs, and most cache domains, of which siblings are compared. Fewer where they take too long.
+/// The largest number of nodes with CPUs, and of cache domains, that are compared. Fewer if they take too long.
 const MAX_SIBLINGS: usize = 8;
-/// Most nodes of memory only.
+/// The largest number of nodes without CPUs that are measured.
 const MAX_FAR: usize = 2;
 /// Starting a cell: warm-up of the core's clock (0.3 s at most) and trials of kernels.
 const START_S: f64 = 0.5;
-/// Seconds that one allocation measures once the planned ones were too few.
+/// Seconds of measuring for each extra allocation if the planned ones were too few.
 const MORE_ALLOCATIONS_S: f64 = 0.12;
 /// Bytes a second at which a chase's buffer is touched and its chain written, and at which several CPUs touch theirs.
 const CHAIN_BYTES_S: f64 = 2e9;
@@ -57,7 +57,7 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// When cells end, and the check.
+    /// When cells end, and when the whole check ends.
     pub(super) fn quick_time(&self) -> (StopRule, f64) {
         (self.quick_stop(), self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64()))
     }
@@ -80,7 +80,7 @@ impl Planner<'_> {
         Step { title: title.into(), experiment, cells, estimated_s }
     }
 
-    /// The first CPU of each node to its own memory; the first node's also to another's and to memory without CPUs.
+    /// From the first CPU of each node to its own memory; from the first node's also to another node's memory and to memory without CPUs.
     fn quick_latency(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &node in nodes {
@@ -91,7 +91,7 @@ impl Planner<'_> {
         if let Some((cpu, home)) = pairs.first().copied() {
             let bare = |n: &u32| self.machine.topology.node(*n).is_some_and(|n| n.cpus.is_empty());
             let (far, remote): (Vec<u32>, Vec<u32>) = self.nodes.iter().filter(|n| *n != home).partition(bare);
-            // The last one: nodes of one package have neighbouring numbers.
+            // The last one, because nodes of one package have neighbouring numbers.
             pairs.extend(remote.last().map(|&node| (cpu, node)));
             pairs.extend(sample(&far, MAX_FAR).into_iter().map(|node| (cpu, node)));
         }
@@ -110,7 +110,7 @@ impl Planner<'_> {
         Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
 
-    /// Every node's cores on its own memory: loads, and two loads to a store on the bus.
+    /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
     fn quick_nodes(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut cells = Vec::new();
         for &node in nodes {
@@ -125,7 +125,7 @@ impl Planner<'_> {
         Ok(self.quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }
 
-    /// The cores behind each last-level cache on their own memory, where a node has several of those.
+    /// The cores of each last-level cache on their own memory, if a node has several such caches.
     fn quick_domains(&mut self, most: usize) -> Result<Option<Step>, PlanError> {
         let topology = &self.machine.topology;
         let cores = topology.one_per_core(&self.cpus);
@@ -136,7 +136,7 @@ impl Planner<'_> {
                 domains.push(of);
             }
         }
-        // A core's own cache is no domain: its bandwidth is the core's.
+        // A cache of one core is not a domain: its bandwidth is that of the core.
         domains.retain(|d| d.len() > 1);
         if domains.len() <= self.cpu_nodes().len() {
             return Ok(None);
@@ -185,7 +185,7 @@ impl Planner<'_> {
     }
 }
 
-/// Seconds that a cell takes: starting, setting up, measuring.
+/// Seconds that a cell takes to start, set up and measure.
 pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
     let loaders = |work: &Work| match work {
         Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. } => {
@@ -194,7 +194,7 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
         _ => 0.0,
     };
     let chain = |work: &Work| match work {
-        // The search for the plateau takes one more; and where intervals stay wide, allocations go on until the budget is spent.
+        // The search for the plateau needs one more allocation. If intervals stay wide, allocations continue until the budget is spent.
         Work::Latency { probe, allocations, .. } => {
             let more = 1.0 + (budget_s / MORE_ALLOCATIONS_S).floor();
             probe.buffer.bytes.0 as f64 * (f64::from(*allocations) + more) / CHAIN_BYTES_S
@@ -205,7 +205,7 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
     START_S + budget_s + loaders(&cell.work) + chain(&cell.work)
 }
 
-/// At most `most` of `all`, evenly spread, the first and the last among them.
+/// At most `most` of `all`, evenly spread, including the first and the last.
 fn sample<T: Clone>(all: &[T], most: usize) -> Vec<T> {
     if all.len() <= most {
         return all.to_vec();

@@ -1,4 +1,4 @@
-//! A scan of memory: which CPUs read which node, how much of it is taken, and in regions of which size.
+//! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
 use crate::note::Note;
@@ -14,21 +14,22 @@ use crate::units::{Bytes, IdSet};
 const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
 const MIN_REGION: Bytes = Bytes::mib(1);
-/// Of fewer regions none can be told from the others.
+/// With fewer regions none can be told from the others.
 const FEW_REGIONS: u64 = 4;
-/// So many are wanted where the default region is too large for that.
+/// The number of regions to aim for if the default region is too large.
 const WANTED_REGIONS: u64 = 8;
-/// Passes over each region: with ten, the interval of the median leaves out the fastest and the slowest.
+/// Passes over each region. With ten, the interval of the median leaves out the fastest and the slowest.
 const PASSES: u32 = 10;
 /// Width of the histogram's buckets in GB/s.
 const BUCKET_GBS: f64 = 5.0;
-/// The share of a node's memory that stays free, in percent, and the least that does: a machine at work needs room for what starts meanwhile.
+/// The share of a node's memory that stays free, in percent, and the least that stays free. A machine in use needs memory for programs that
+/// start during the scan.
 const MARGIN_PERCENT: u64 = 5;
 const MIN_MARGIN: u64 = 2 << 30;
-/// On nodes for which that is much, the least margin is one part in so many of the node.
+/// On small nodes the least margin is one part in this many of the node's memory.
 const SMALL_NODE: u64 = 4;
 
-/// How much of a node to take.
+/// The memory of a node that may be scanned.
 struct NodeRoom {
     bytes: u64,
     limited_by: String,
@@ -36,21 +37,21 @@ struct NodeRoom {
 }
 
 impl Planner<'_> {
-    /// One cell a node.
+    /// One cell for each node.
     pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
         let scan = &self.spec.scan;
         if scan.passes == Some(0) {
-            return Err(PlanError::Request("no pass over a region measures nothing; give --passes 1 or more".into()));
+            return Err(PlanError::Request("--passes 0 measures nothing; give 1 or more".into()));
         }
         if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
-            return Err(PlanError::Request("a histogram's bucket is wider than 0 GB/s".into()));
+            return Err(PlanError::Request("the width of a histogram's bucket must be more than 0 GB/s".into()));
         }
         let mix = self.mixes(&[Mix::AllReads])?;
         let [mix] = mix[..] else {
             return Err(PlanError::Request("a scan has one mix of traffic at a time".into()));
         };
         if mix != Mix::AllReads {
-            return Err(PlanError::Request(format!("a scan reads memory (all-reads), and {mix} was asked for")));
+            return Err(PlanError::Request(format!("a scan only reads memory (all-reads), but {mix} was asked for")));
         }
         let mut cells = Vec::new();
         let mut scanned = Vec::new();
@@ -74,7 +75,7 @@ impl Planner<'_> {
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
     }
 
-    /// The CPUs named, or else the node's own; of a node without CPUs, those of the nearest node that has some.
+    /// The named CPUs, otherwise the node's own. For a node without CPUs, those of the nearest node that has some.
     fn scan_cpus(&self, node: u32) -> IdSet {
         if self.spec.cpus.is_some() {
             return self.cpus.clone();
@@ -122,10 +123,10 @@ impl Planner<'_> {
         Ok(scan)
     }
 
-    /// Within every limit that other measurements keep to, and 5 % of the node or 2 GiB free besides.
+    /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
     fn node_room(&mut self, node: u32) -> NodeRoom {
         if matches!(self.spec.pages, PageRequest::Huge2M | PageRequest::Huge1G) {
-            // Pages of a pool were taken from free memory when the pool was made, so using them leaves as much free as before.
+            // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
             let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
             return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
         }
@@ -147,7 +148,7 @@ impl Planner<'_> {
         NodeRoom { bytes, limited_by, margin }
     }
 
-    /// Bytes of a region when `bytes` are taken.
+    /// Bytes of a region when `bytes` are scanned.
     fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
         let page = match self.spec.pages {
             PageRequest::Huge2M => Bytes::mib(2),
@@ -190,7 +191,7 @@ impl Planner<'_> {
     }
 
     fn warn_of_caches(&mut self, node: u32, scan: &Scan) {
-        // Between two passes over a region all others are read; what the caches can hold of all of them comes from there.
+        // Between two passes over a region all other regions are read. What the caches can hold of them is read from the caches.
         let caches = self.sizes.cache_bytes(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
             self.notes.push(
@@ -208,7 +209,7 @@ impl Planner<'_> {
     }
 }
 
-/// How much of the nodes' memory is reached: (node, bytes, what limits them) of each.
+/// Says how much of the nodes' memory is scanned. `scanned` holds node, bytes and what limits them.
 fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
     let memory = |node: &u32| topology.node(*node).map_or(0, |n| n.memory.0);
     let all: u64 = scanned.iter().map(|(node, ..)| memory(node)).sum();
@@ -229,7 +230,7 @@ fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Not
     (all > 0).then(|| Note::info("scan-share", message))
 }
 
-/// What stays free of a node with so much memory, and whether that is less than elsewhere because the node is small.
+/// How much memory of a node stays free, and whether that is less than usual because the node is small.
 fn margin(memory: u64) -> (u64, bool) {
     let share = memory / 100 * MARGIN_PERCENT;
     let least = MIN_MARGIN.min(memory / SMALL_NODE);

@@ -1,4 +1,4 @@
-//! How large buffers are: from the caches that could hold them, within what may be taken.
+//! Sizes of buffers: large enough that no cache can hold them, and within the limits on memory.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
 
-/// A buffer is memory and not cache when it is four times what could hold it: a random reference then hits at most a quarter of the
-/// time under any replacement, and a cyclic chase under LRU never (STREAM's rule of 4 x the last-level cache).
+/// A buffer of four times the caches that could hold it measures memory. A random reference then hits at most a quarter of the time under
+/// any replacement policy, and a cyclic chase under LRU never does (STREAM's rule of 4 x the last-level cache).
 const CACHES_TIMES: u64 = 4;
 /// The smallest derived buffer; covers machines that state no caches (many virtual machines, RISC-V boards).
 const MIN_DERIVED: u64 = 64 << 20;
-/// Loaders stop gaining from larger buffers once every stream is much longer than what prefetchers and TLBs hold.
+/// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
-/// Window of the window-local chase: 128 pages of 4 KiB, within a second-level TLB, and far more lines than prefetchers track.
+/// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
 /// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
 pub(super) const LINE: u64 = 64;
-/// Threads that touch one buffer first: clearing pages saturates memory well before this.
+/// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
 const MAX_TOUCHERS: usize = 16;
-/// Lines handed over at a time where the holder's L2 is unknown.
+/// The transfer window, in bytes, if the size of the holder's L2 is not known.
 const HANDOFF_WINDOW: u64 = 128 << 10;
 
 pub(super) struct Sizes<'a> {
     spec: &'a Spec,
     machine: &'a Machine,
     line: u64,
-    /// What does not depend on the cell: a plan for 1,024 CPUs asks a million times.
+    /// Computed once, because a plan for 1,024 CPUs uses it a million times.
     caches: BTreeMap<u32, CpuCaches>,
     touch: BTreeMap<u32, IdSet>,
 }
@@ -47,12 +47,12 @@ struct CpuCaches {
     l2: Option<u64>,
 }
 
-/// What one buffer may take.
+/// The memory that one buffer may use.
 struct Room {
     bytes: u64,
-    /// What leaves no more: `node 1`, or a directory.
+    /// The place that has no more: `node 1`, or a directory.
     place: String,
-    /// Why not, in words.
+    /// What limits it, in words.
     limited_by: String,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Sizes<'a> {
         self.caches.get(&cpu).copied().unwrap_or(CpuCaches { domain: cpu, ..CpuCaches::default() })
     }
 
-    /// Two lines by default, because adjacent-line prefetchers fetch pairs.
+    /// The distance between chased lines: two lines by default, because adjacent-line prefetchers fetch pairs.
     pub(super) fn stride(&self) -> Result<Bytes, PlanError> {
         let line = self.line;
         match self.spec.stride {
@@ -77,13 +77,13 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The window of the window-local chase, no larger than the buffer.
+    /// The chase window, no larger than the buffer.
     pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
         let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
         let window = self.spec.window.unwrap_or_else(derived);
         if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
             return Err(PlanError::Request(format!(
-                "a window of {window} is no multiple of the stride of {stride}, of twice that at least"
+                "a window of {window} must be a multiple of the stride ({stride}) and at least twice it"
             )));
         }
         if self.spec.window.is_some() && window > buffer {
@@ -94,14 +94,14 @@ impl<'a> Sizes<'a> {
         Ok(window.min(buffer))
     }
 
-    /// Half of the holder's L2, so that the window stays there while it is handed over, and at most half of the buffer: a window that is handed
-    /// over next must be another one.
+    /// The transfer window: half of the holder's L2, so that it stays there while it is handed over, and at most half of the buffer, so
+    /// that the next window is a different one.
     pub(super) fn handoff_window(&self, holder: u32, stride: Bytes, buffer: Bytes) -> Result<Bytes, PlanError> {
         if self.spec.window.is_some() {
             let window = self.window(Bytes(u64::MAX), stride)?;
             if window.0 > buffer.0 / 2 {
                 return Err(PlanError::Request(format!(
-                    "a window of {window} slides over a buffer of {buffer}, which is to hold two of them; give a larger --size or a smaller --window"
+                    "a window of {window} is too large for a buffer of {buffer}, which must hold two of them; give a larger --size or a smaller --window"
                 )));
             }
             return Ok(window);
@@ -117,7 +117,7 @@ impl<'a> Sizes<'a> {
         Ok(Bytes(window.min(most)))
     }
 
-    /// Whether lines that a CPU has read may still be in its own caches when it comes to them again, one lap over the buffer later.
+    /// Whether lines that a CPU has read may still be in its own caches one lap over the buffer later.
     pub(super) fn may_hold(&self, cpu: u32, buffer: Bytes, stride: Bytes) -> bool {
         buffer.0 / stride.0 * self.line < self.caches(cpu).reach
     }
@@ -140,13 +140,13 @@ impl<'a> Sizes<'a> {
         buffer.0 / self.line > u32::MAX as u64
     }
 
-    /// How many times its size a chase over lines so far apart takes.
+    /// How many times its size a working set is spread over, if its lines are `stride` apart.
     pub(super) fn spread(&self, stride: Bytes) -> u64 {
         stride.0 / self.line
     }
 
-    /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
-    /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, in addition to `reserved` bytes. Files of tmpfs and
+    /// in the page cache use both memory and the file system, files with DAX the file system only.
     fn room(&self, node: u32, reserved: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
         let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
@@ -158,7 +158,7 @@ impl<'a> Sizes<'a> {
         } else {
             Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone() }
         };
-        // Pages of a pool were taken from free memory when the pool was made.
+        // Pages of a pool are not part of the free memory.
         let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
         let Some(dir) = &self.spec.memory_dir else { return memory };
         let most = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
@@ -170,7 +170,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Free bytes of the pool that pages are to come from.
+    /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
         let page = match self.spec.pages {
             PageRequest::Huge2M => Bytes::mib(2),
@@ -211,7 +211,7 @@ impl<'a> Sizes<'a> {
     }
 
     fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
-        // Persistent memory is not behind the cache of its node's DRAM.
+        // The cache of a node's DRAM does not cache persistent memory.
         if self.spec.memory_dir.as_ref().is_some_and(MemoryDir::is_dax) {
             return;
         }
@@ -227,7 +227,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// `wanted`, or the largest power of two below that fits.
+    /// `wanted`, or the largest smaller power of two that fits.
     fn shrink(&self, wanted: u64, room: &Room, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
         if wanted <= room.bytes {
             return Ok(wanted);
@@ -252,7 +252,8 @@ impl<'a> Sizes<'a> {
         Ok(floor_power_of_two(room.bytes))
     }
 
-    /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
+    /// The buffers of loaders given as (CPU, node). Together they are four times the caches that they share, and equal within a cache
+    /// domain.
     pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], reserved: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
         let domain = |cpu: u32| self.caches(cpu).domain;
         let mut in_domain = BTreeMap::new();
@@ -286,13 +287,13 @@ impl<'a> Sizes<'a> {
             .collect()
     }
 
-    /// What each of `in_all` buffers may take, `on_node` of them on `node`, and what leaves no more.
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
     pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
         let room = self.room(node, 0, on_node.max(1), in_all.max(1));
         (room.bytes, format!("{}: {}", room.place, room.limited_by))
     }
 
-    /// A buffer of a thread that was given what to do.
+    /// A buffer of a thread that the user describes.
     pub(super) fn thread_buffer(
         &self,
         cpu: u32,
@@ -350,7 +351,7 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
             }
         }
     }
-    // L2s in front of each last-level cache, which is known by its first CPU.
+    // The L2s in front of each last-level cache. The first CPU identifies the cache.
     let domain = |cpu: u32| last.get(&cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
     let mut in_front: BTreeMap<u32, u64> = BTreeMap::new();
     for cache in topology.caches.iter().filter(|c| c.level == 2) {
@@ -370,7 +371,7 @@ pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
 }
 
-/// An amount for people: limits are rarely round.
+/// An amount in words, rounded: limits are rarely round numbers.
 pub(super) fn approximately(bytes: u64) -> String {
     if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }

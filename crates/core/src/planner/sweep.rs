@@ -1,4 +1,4 @@
-//! A sweep over working sets: which sizes, from which CPUs, over buffers of which every smaller working set is a part.
+//! A sweep over working sets: which sizes, on which CPUs. Every smaller working set is a part of the same buffer.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
@@ -11,16 +11,16 @@ use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 use std::collections::BTreeMap;
 
-/// The smallest working set: a sixth of the smallest first-level cache in servers (32 KiB), one step of every kernel.
+/// The smallest working set: an eighth of the smallest first-level data cache in servers (32 KiB), and one step of every kernel.
 const MIN: Bytes = Bytes::kib(4);
-/// The largest: four times any last-level cache slice that one CPU can fill today, 1.1 GiB of AMD's 3D V-Cache packages excepted.
+/// The largest working set: four times any last-level cache that one CPU can fill today, except for AMD's 1.1 GiB of 3D V-Cache.
 const MAX: Bytes = Bytes::gib(1);
 /// Sizes in each doubling: 5/4, 6/4, 7/4 of a power of two, as caches' sizes are.
 const POINTS_PER_OCTAVE: u32 = 4;
-/// More sizes in a doubling than this cost time and tell nothing: sizes would differ by less than what a level's edge is wide.
+/// More sizes in a doubling than this cost time without adding information: they would be closer together than the width of a level's edge.
 const MAX_POINTS: u32 = 32;
 
-/// Multiples of `granule` from `min` to `max`, both included, `points` in each doubling at equal distances.
+/// Multiples of `granule` from `min` to `max`, both included, with `points` of them in each doubling at equal distances.
 pub(super) fn sizes(min: Bytes, max: Bytes, points: u32, granule: u64) -> Vec<Bytes> {
     let down = |n: u64| n / granule * granule;
     let points = u64::from(points.max(1));
@@ -66,7 +66,7 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// The CPUs that work together, one group a curve.
+    /// The CPUs that work together, one group for each curve.
     fn sweep_groups(&self, shape: SweepShape) -> Vec<Vec<u32>> {
         let topology = &self.machine.topology;
         match shape {
@@ -106,7 +106,7 @@ impl Planner<'_> {
         for &cpu in cpus {
             homes.push((cpu, self.sweep_home(cpu)?));
         }
-        // The same sizes as the latency's, so that both curves have the same points.
+        // The same sizes as for latency, so that both curves have the same points.
         let stride = self.sizes.stride()?;
         let sizes = self.working_sets(&homes, stride.0, 1)?;
         let largest = sizes.last().copied().unwrap_or(MIN);
@@ -123,17 +123,17 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes })))
     }
 
-    /// The node asked for, or the CPU's own.
+    /// The requested node, or the CPU's own.
     fn sweep_home(&mut self, cpu: u32) -> Result<u32, PlanError> {
         Ok(self.one_node()?.unwrap_or_else(|| self.local_node(cpu)))
     }
 
-    /// The working sets of buffers given as (CPU, node), within what each may take; each is spread over so many times its size.
+    /// The working sets for buffers given as (CPU, node), within what each may use. Each is spread over `spread` times its size.
     fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
         let requested = &self.spec.sweep;
         let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
         if points == 0 || points > MAX_POINTS {
-            return Err(PlanError::Request(format!("{points} sizes in each doubling cannot be had; give 1 to {MAX_POINTS}")));
+            return Err(PlanError::Request(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}")));
         }
         if min < MIN {
             return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));

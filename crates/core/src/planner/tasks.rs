@@ -1,4 +1,4 @@
-//! From what was asked to what will be done: the steps of each task, and their time.
+//! The steps of each task, and how long they take.
 
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
@@ -11,10 +11,10 @@ use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
 
-/// Share of the time for the whole run that cells are planned for: the rest is for looking at the machine and for writing the result.
+/// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
 const WITHIN: f64 = 0.95;
 
-/// Decides every default of `spec` for `machine`; `kernels` are those that can run there (none: planning for another instruction set).
+/// Makes the plan for `spec` on `machine`. `kernels` are those that can run there; none if the plan is for another instruction set.
 ///
 /// # Errors
 /// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
@@ -62,7 +62,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     })
 }
 
-/// Says when more CPUs work at once than this process's control group may use.
+/// Warns if more CPUs work at once than this process's control group may use.
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
     let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
@@ -87,7 +87,7 @@ impl Planner<'_> {
                     .advise("allow another CPU (taskset, cpuset) to measure them"),
             );
         }
-        // The first cell once more, when everything else has run: slow drift shows as a difference.
+        // The first cell runs again at the end, so that slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
             let cell = Cell { repeat: true, ..first };
             steps.push(Step {
@@ -100,7 +100,8 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// When cells end, and the most that the whole may take; every step gets its estimate. Where the whole is to end in time, so is each cell.
+    /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the whole run has a time limit,
+    /// the budget of each cell is reduced to fit it.
     fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
         let mut stop = self.stop_rule(steps);
         let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));

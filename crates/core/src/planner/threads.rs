@@ -13,7 +13,7 @@ use crate::spec::{BufferPlace, ThreadSpec};
 use crate::units::{Bytes, IdSet};
 
 impl Planner<'_> {
-    /// The threads that were given what to do, without a chase beside them.
+    /// The threads that the user describes, without a chase.
     pub(super) fn threads_alone(&mut self) -> Result<Vec<Cell>, PlanError> {
         let loaders = self.threads(0, &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
@@ -21,7 +21,7 @@ impl Planner<'_> {
         Ok(self.delayed(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 })))
     }
 
-    /// The threads that were given what to do, beside `beside` bytes of a chase on `chaser`.
+    /// The threads that the user describes, alongside a chase on `chaser` whose buffer takes `reserved` bytes.
     pub(super) fn threads(&mut self, reserved: u64, chaser: &IdSet) -> Result<Vec<Loader>, PlanError> {
         let mut loaders: Vec<Loader> = Vec::new();
         for thread in &self.spec.traffic.threads {
@@ -56,14 +56,15 @@ impl Planner<'_> {
         let first = buffer(self, &thread.place)?;
         let second = thread.second.as_ref().map(|second| Ok((buffer(self, &second.place)?, second.percent))).transpose()?;
         if let Some((_, percent)) = second.as_ref().filter(|(_, percent)| !(1..=99).contains(percent)) {
-            return Err(PlanError::Request(format!("{percent} % of the accesses to a second buffer: it is 1 to 99")));
+            return Err(PlanError::Request(format!("{percent} % of the accesses cannot go to a second buffer; give 1 to 99")));
         }
         let (second, second_percent) = second.map_or((None, 0), |(buffer, percent)| (Some(buffer), percent));
         let traffic = self.traffic_with_access(thread.mix, thread.access)?;
         Ok(Loader { cpu, buffer: first, own: Some(Box::new(OwnTraffic { traffic, delay: thread.delay, second, second_percent })) })
     }
 
-    /// Sizes of given threads are mostly asked for: all of them together must fit, on each node, in each directory and in all.
+    /// Checks that the buffers of all threads fit together, on each node, in each directory and in all. Their sizes are mostly given by the
+    /// user.
     fn check_room(&self, loaders: &[Loader], reserved: u64) -> Result<(), PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
@@ -85,7 +86,7 @@ impl Planner<'_> {
             )))
         };
         for (node, taken) in &on_node {
-            // Pages of a pool are not among what is free.
+            // Pages of a pool are not part of the free memory.
             let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
             check(*taken, room, &format!(" on node {node}"), "free memory there")?;
         }
@@ -98,7 +99,7 @@ impl Planner<'_> {
         check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
     }
 
-    /// Directories in which threads' buffers are.
+    /// The directories that hold buffers of threads.
     pub(super) fn thread_directories(&self) -> Vec<MemoryDir> {
         let mut all: Vec<MemoryDir> = Vec::new();
         for thread in &self.spec.traffic.threads {

@@ -1,4 +1,4 @@
-//! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
+//! Cache-to-cache transfers: which pairs of CPUs, and on which node the lines have their home.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::plan::MIN_TRANSFER_S;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
-/// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
+/// If pairs disturb each other, all pairs of a matrix are measured one by one as long as that takes no longer than this.
 const MAX_ONE_BY_ONE_S: f64 = 600.0;
 
-/// Readers' buffers of a matrix take at most one in this many bytes of what may be taken.
+/// The readers' buffers of a matrix use at most one in this many bytes of the memory that may be used.
 const PART: u64 = 4;
 
 /// A transfer to be planned.
 struct Transfer {
     reader: u32,
     holder: u32,
-    /// The node that the lines are at home on.
+    /// The home node of the lines.
     home: u32,
     state: LineState,
-    /// Whether its place in the table is that of the holder's node.
+    /// Whether its coordinates contain the holder's node.
     by_node: bool,
 }
 
@@ -63,18 +63,20 @@ impl Planner<'_> {
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
     }
 
-    /// The pair named.
+    /// The pair that the user names.
     fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
         let request = |text: String| Err(PlanError::Request(text));
         if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
-            return request("--reader and --holder name one pair, and a matrix is of many; leave them out, or the matrix".into());
+            return request(
+                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix".into(),
+            );
         }
         let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
         check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
         match self.spec.chase.cpu {
-            None => request(format!("--holder {holder} is half of a pair; name the CPU that reads with --reader")),
+            None => request(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
             Some(reader) if reader == holder => {
-                request(format!("CPU {reader} would read what it holds itself; name two CPUs with --reader and --holder"))
+                request(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
             }
             Some(reader) => Ok(Some((reader, holder))),
         }
@@ -161,7 +163,7 @@ impl Planner<'_> {
         Ok(ends)
     }
 
-    /// These pairs of reader and holder in every state, lines at home on each node that matters.
+    /// These pairs of reader and holder in every state, with the lines' home on each node that matters.
     fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
         let mut transfers = Vec::new();
         for &(reader, holder) in pairs {
@@ -180,10 +182,11 @@ impl Planner<'_> {
         transfers
     }
 
-    /// A near pair in every state, and modified lines from every node with CPUs to every other, at home at the holder and at the reader.
+    /// A near pair in every state, and modified lines from every node with CPUs to every other, with their home at the holder and at the
+    /// reader.
     fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
-            return Err(PlanError::Request("--node-matrix has lines at home at both CPUs of a pair; leave --node out".into()));
+            return Err(PlanError::Request("--node-matrix measures lines with their home at each CPU of a pair; leave --node out".into()));
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
@@ -204,7 +207,7 @@ impl Planner<'_> {
         Ok(transfers)
     }
 
-    /// Reader and holder on two cores of one node; failing that of one package, on one core, or whatever there is.
+    /// Reader and holder on two cores of one node. If there are none, of one package, then on one core, then any two.
     fn near_pair(&self) -> Option<(u32, u32)> {
         let topology = &self.machine.topology;
         let reader = topology.cpu(self.cpus.first()?)?;
@@ -248,7 +251,7 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::Handoff(work)))
     }
 
-    /// Clean lines may be found where the reader left them one lap over its buffer ago: in its own caches.
+    /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
     fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
         if clean && self.sizes.may_hold(reader, buffer, stride) {
             self.notes.push(
@@ -261,7 +264,7 @@ impl Planner<'_> {
         }
     }
 
-    /// One buffer for each reader, each as large as one that is chased alone, where a quarter of the memory is enough for that; smaller ones
+    /// One buffer for each reader. Each is as large as for a single chase if a quarter of the memory is enough for all of them, and smaller
     /// otherwise.
     fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: u64) -> Result<Vec<BufferPlan>, PlanError> {
         let allowed = &self.machine.allowed;
@@ -281,7 +284,7 @@ impl Planner<'_> {
         Ok(self.sizes.loader_buffers(homes, reserved, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
-    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
+    /// One reader, and a holder at each kind of distance: same core, same L2, same last-level cache, same package, each other package.
     fn representative_pairs(&self) -> Vec<(u32, u32)> {
         let topology = &self.machine.topology;
         let Some(reader) = self.spec.chase.cpu.or_else(|| self.cpus.first()) else { return Vec::new() };
