@@ -1,4 +1,4 @@
-//! What measured numbers mean: trust, limits, levels, knees, findings. Everything here reads results and plans; neither reads it.
+//! What the measured numbers mean: trust, limits, levels, knees, findings. This module uses results and plans; they do not use it.
 
 pub mod advise;
 pub mod curve;

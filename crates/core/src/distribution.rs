@@ -2,7 +2,6 @@
 //!
 //! The median is what a load usually takes. Refresh, row conflicts, TLB misses and interrupts are in the tail. Values are kept in an
 //! HdrHistogram (G. Tene, <https://hdrhistogram.org>) of three decimal digits.
-
 use std::collections::BTreeMap;
 
 use base64::Engine as _;

@@ -1,5 +1,4 @@
 //! A number with its spread.
-
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;

@@ -1,8 +1,8 @@
 //! What is measured and where: the types that requests, plans and results share.
+use serde::{Deserialize, Serialize};
 
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-use serde::{Deserialize, Serialize};
 
 /// An experiment by name. Its cells differ in some coordinates and make up one table or one curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,7 +1,7 @@
 //! The memory devices that firmware says are installed, and what they could transfer at most.
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 mod device;
 mod kinds;

@@ -8,7 +8,6 @@
 //!
 //! Every window can be built alone, so that threads build windows in parallel: nothing depends on another window but its entry, which is
 //! known without building it. All randomness comes from generators that give the same values on every machine and in every release.
-
 use std::ops::Range;
 
 use rand_core::{Rng, SeedableRng};

@@ -3,13 +3,14 @@
 //!
 //! The tables hold documented registers only. Nothing is written on a model that is not in them, because the same bit may mean something
 //! else there.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;
 use crate::note::Note;
 use crate::topology::Machine;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;

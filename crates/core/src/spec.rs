@@ -1,10 +1,10 @@
 //! The user's request, before any default is decided.
+use std::time::Duration;
 
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Hops, LineState, Metric, PageRequest, PrefetchRequest};
 use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
-use std::time::Duration;
 
 /// The user's request. `None` and empty lists mean "not given"; the plan then decides.
 #[derive(Debug, Clone, PartialEq)]

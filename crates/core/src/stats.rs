@@ -2,7 +2,6 @@
 //!
 //! Timings are neither normal nor symmetric, so results are medians with intervals from order statistics (T. Hoefler, R. Belli,
 //! "Scientific Benchmarking of Parallel Computing Systems", SC'15, rules 5 to 7). Values that are not finite are left out everywhere.
-
 use std::ops::Range;
 
 use crate::estimate::{Estimate, Mode, NotMeasured};
@@ -35,12 +34,6 @@ pub fn mad(samples: &[f64]) -> Option<f64> {
     let centre = median(samples)?;
     let deviations: Vec<f64> = samples.iter().map(|x| (x - centre).abs()).collect();
     median(&deviations)
-}
-
-/// Upper minus lower quartile; `None` without finite samples.
-pub fn iqr(samples: &[f64]) -> Option<f64> {
-    let values = sorted(samples);
-    Some(quantile(&values, 0.75)? - quantile(&values, 0.25)?)
 }
 
 /// The 0.975 quantile of the normal distribution.
@@ -351,7 +344,6 @@ mod tests {
         assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(mad(&[1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0]), Some(1.0));
-        assert_eq!(iqr(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0], 1.5), None);
         assert_eq!(quantile(&[1.0, 2.0], f64::NAN), None);
     }

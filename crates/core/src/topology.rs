@@ -1,5 +1,4 @@
 //! The machine as the operating system describes it, and the part of it that this process may use.
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

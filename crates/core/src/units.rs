@@ -1,5 +1,4 @@
 //! Units as types: bytes, id sets and durations, with the spellings that people type.
-
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;

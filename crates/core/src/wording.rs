@@ -1,7 +1,6 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`].
 
 pub mod reasons;
-
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
 use crate::units::IdSet;
 

@@ -1,5 +1,4 @@
 //! Whether to trust a number: what was observed while it was measured.
-
 use crate::estimate::Estimate;
 use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
@@ -25,10 +24,10 @@ const DISTURBED_BURSTS: f64 = 0.25;
 /// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
 const BASE_PAGE: u64 = 4096;
 
-/// Judges a number by what was seen while it was measured: no value, no trust; any reason at all degrades it. Evidence that this kernel
-/// does not give (`None`) counts neither way. Reasons come in the order of [`QualityReason`].
+/// Judges a number by what was observed while it was measured. Any reason degrades it. Evidence that this kernel does not provide (`None`)
+/// does not count. Reasons come in the order of [`QualityReason`].
 ///
-/// [`QualityReason::Drift`] between two measurements of a cell is left to [`drifted`].
+/// [`drifted`] finds [`QualityReason::Drift`] between two measurements of a cell.
 pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     use QualityReason as R;
     if estimate.value.is_none() {
@@ -59,20 +58,20 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     Quality { level, reasons }
 }
 
-/// Two loads and one store of 64 B: the most that a core of today does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that moved.
+/// Two loads and one store of 64 B, the most that a current core does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that changed.
 const CORE_BYTES_PER_CYCLE: f64 = 192.0 * CLOCK_TOLERANCE;
 
-/// Clocks and rounding explain no larger excess over what hardware can do.
+/// Clocks and rounding do not explain a larger excess over a limit of the hardware.
 pub(super) const CLOCK_TOLERANCE: f64 = 1.02;
 
-/// Bytes that each of `threads` loaded and stored in a cycle of a core that runs at the mean of the frequencies seen; `None` where none was.
+/// Bytes that each of `threads` loaded and stored per core cycle, at the mean of the observed frequencies; `None` if none was observed.
 pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
     let seen: Vec<f64> = [noise.ghz_before, noise.ghz_after].into_iter().flatten().filter(|ghz| *ghz > 0.0).collect();
     let ghz = seen.iter().sum::<f64>() / seen.len() as f64;
     (threads > 0 && !seen.is_empty()).then(|| gbs / (f64::from(threads) * ghz))
 }
 
-/// Whether measuring threads lost their CPUs for long; where the kernel does not tell how long, often.
+/// Whether measuring threads lost their CPUs for too long or, if the kernel does not say how long, too often.
 fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     let noise = &evidence.noise;
     match (noise.waited, noise.involuntary_switches) {
@@ -81,7 +80,7 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     }
 }
 
-/// How many involuntary switches of all threads together are no reason for doubt.
+/// The number of involuntary switches of all threads together that is normal.
 fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
     f64::from(evidence.threads.max(1)) * SWITCHES.max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
 }
@@ -99,8 +98,7 @@ fn pages_moved(evidence: &Evidence) -> bool {
     [evidence.noise.pages_migrated, evidence.noise.numa_hint_faults].into_iter().flatten().any(|n| n as f64 > allowed)
 }
 
-/// Whether a cell measured again at the end differs from the first time by more than both intervals allow: they do not overlap. `false`
-/// when either has none.
+/// Whether the intervals of a cell and of its repetition do not overlap. `false` if either has none.
 pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
     match (first.ci95_low, first.ci95_high, again.ci95_low, again.ci95_high) {
         (Some(low), Some(high), Some(again_low), Some(again_high)) => again_low > high || again_high < low,
@@ -111,7 +109,7 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
 const MIN_DRIFT: f64 = 0.03;
 
-/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
+/// Compares each repeated cell with its first measurement. If they differ, both are degraded.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };

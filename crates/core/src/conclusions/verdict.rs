@@ -1,18 +1,17 @@
 //! How a bandwidth compares with the limit of the memory.
-
 use crate::conclusions::judge::CLOCK_TOLERANCE;
 use crate::estimate::Estimate;
 use crate::experiment::Metric;
 use crate::result::{LimitShare, LimitSource, Verdict, VerdictReason, VerdictStatus};
 
-/// From which shares of the limit a bandwidth is as it should be, and only low.
+/// The shares of the limit from which a bandwidth is good, or only low.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
-    /// As it should be from here on.
+    /// From this share on it is good.
     ok: f64,
-    /// Only low from here on.
+    /// From this share on it is low; below it, far too low.
     low: f64,
-    /// Reasons for the two.
+    /// The reasons for a low and for a far too low bandwidth.
     reasons: (VerdictReason, VerdictReason),
 }
 
@@ -45,14 +44,14 @@ pub struct VerdictInput {
     pub value: Option<f64>,
     /// The limit; `None` where it is not known.
     pub limit: Option<Limit>,
-    /// The shares that are expected of it, or the word for why none are.
+    /// The shares of it that are expected, or why there are none.
     pub band: Result<Band, VerdictReason>,
-    /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
+    /// Whether a far too low bandwidth is a failure. It is a warning if something other than the machine may be the cause.
     pub may_fail: bool,
 }
 
-/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because what a memory's latency may
-/// be no source says.
+/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because there is no published limit
+/// for latencies.
 pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
     let reason = match (metric, estimate.value) {
         (_, None) => VerdictReason::NotMeasured,
@@ -65,8 +64,8 @@ pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
 /// Judges a bandwidth against the machine's limit.
 ///
 /// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure, or warning where it may not be one), and with
-/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the word of a band that
-/// is none.
+/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the reason why there is
+/// no band.
 pub fn verdict(input: &VerdictInput) -> Verdict {
     use VerdictStatus as S;
     let limit = input.limit.as_ref().filter(|l| l.gbs.is_finite() && l.gbs > 0.0);

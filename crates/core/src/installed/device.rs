@@ -1,7 +1,7 @@
 //! A memory device as firmware lists it.
+use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// Bytes in one transfer of a DDR channel: 64 data bits, or two subchannels of 32 bits with DDR5.
 pub(super) const CHANNEL_BYTES: f64 = 8.0;

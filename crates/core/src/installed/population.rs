@@ -1,5 +1,4 @@
 //! Whether devices are spread evenly over sockets and channels.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::installed::InstalledMemory;
@@ -56,10 +55,10 @@ impl MemoryDevice {
     /// The package that its names state, such as `CPU1`; one common word if they state none.
     fn socket(&self) -> String {
         let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::device::words(name)).collect();
-        let of = |word: &&str| {
+        let package = |word: &&str| {
             names.iter().find_map(|words| Some(format!("{word}{}", super::device::after(words, word, super::device::is_number)?)))
         };
-        ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(of).unwrap_or_else(|| "the socket".into())
+        ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(package).unwrap_or_else(|| "the socket".into())
     }
 }
 

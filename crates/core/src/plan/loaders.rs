@@ -1,9 +1,9 @@
 //! Probes and loaders: their CPUs, buffers and traffic.
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::PageRequest;
 use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
-use serde::{Deserialize, Serialize};
 
 /// A kernel as the planner sees it. The kernels crate lists those that this CPU can run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! A scan of memory: regions, passes and their order.
-
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::loaders::{BufferPlan, Traffic};
 use crate::units::{Bytes, IdSet};
-use serde::{Deserialize, Serialize};
 
 /// A scan of the memory of one node, region by region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

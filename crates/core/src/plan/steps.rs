@@ -1,4 +1,5 @@
 //! Steps and cells: everything that will be done, in order.
+use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
@@ -9,7 +10,6 @@ use crate::plan::sweeps::{BandwidthSweep, LatencySweep};
 use crate::plan::transfers::{Handoff, Transfers};
 use crate::traffic::LineContent;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
 
 /// Everything that will be done, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

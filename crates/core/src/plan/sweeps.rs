@@ -1,9 +1,9 @@
 //! Sweeps over working sets.
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::ChaseOrder;
 use crate::plan::loaders::{Loader, Probe, Traffic};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,10 +1,10 @@
 //! Cache-to-cache transfers: one pair, or every pair.
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::MemoryPlace;
 use crate::experiment::{ChaseOrder, Coordinates, LineState};
 use crate::plan::loaders::BufferPlan;
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// A transfer from one CPU's cache to another's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

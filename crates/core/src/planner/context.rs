@@ -1,4 +1,6 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::directory::FileBacking;
 use crate::experiment::Experiment;
@@ -11,8 +13,6 @@ use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
 use crate::units::IdSet;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Relative half-width of the 95 % interval at which a cell stops: 1 %, as is usual (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;

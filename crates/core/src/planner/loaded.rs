@@ -1,6 +1,5 @@
 //! Latency under load: a chase alongside loaders. The loaders' memory may be on named nodes, to see how much load on one node or tier
 //! affects another.
-
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};

@@ -1,5 +1,4 @@
 //! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
-
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;

@@ -1,5 +1,4 @@
 //! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
-
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
 use crate::planner::context::Planner;
@@ -131,9 +130,9 @@ impl Planner<'_> {
         let cores = topology.one_per_core(&self.cpus);
         let mut domains: Vec<IdSet> = Vec::new();
         for cpu in cores.iter() {
-            let of = topology.last_level_cache(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
-            if !domains.contains(&of) {
-                domains.push(of);
+            let domain = topology.last_level_cache(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
+            if !domains.contains(&domain) {
+                domains.push(domain);
             }
         }
         // A cache of one core is not a domain: its bandwidth is that of the core.

@@ -1,5 +1,4 @@
 //! Sizes of buffers: large enough that no cache can hold them, and within the limits on memory.
-
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;
@@ -359,12 +358,12 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
             *in_front.entry(domain(cpu)).or_default() += cache.size.0;
         }
     }
-    let of = |cpu: u32, llc: &Cache| CpuCaches {
+    let caches = |cpu: u32, llc: &Cache| CpuCaches {
         reach: llc.size.0 + in_front.get(&domain(cpu)).copied().unwrap_or(0),
         domain: domain(cpu),
         l2: l2.get(&cpu).copied(),
     };
-    last.iter().map(|(&cpu, llc)| (cpu, of(cpu, llc))).collect()
+    last.iter().map(|(&cpu, llc)| (cpu, caches(cpu, llc))).collect()
 }
 
 pub(super) fn floor_power_of_two(n: u64) -> u64 {

@@ -1,4 +1,5 @@
 //! A sweep over working sets: which sizes, on which CPUs. Every smaller working set is a part of the same buffer.
+use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
@@ -9,7 +10,6 @@ use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::spec::SweepShape;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-use std::collections::BTreeMap;
 
 /// The smallest working set: an eighth of the smallest first-level data cache in servers (32 KiB), and one step of every kernel.
 const MIN: Bytes = Bytes::kib(4);

@@ -1,5 +1,4 @@
 //! Threads whose work the user describes one by one.
-
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;

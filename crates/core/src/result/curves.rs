@@ -1,8 +1,8 @@
 //! Summary of a loaded-latency curve.
+use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 use crate::experiment::Coordinates;
-use serde::{Deserialize, Serialize};
 
 /// Summary of a loaded-latency curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,12 +1,12 @@
 //! The state of the machine, as far as it affects the numbers.
-
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::prefetchers::PrefetchState;
 use crate::traffic::Rfo;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
 
 /// The state of the machine, as far as it affects the numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]

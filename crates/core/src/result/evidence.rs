@@ -1,5 +1,4 @@
 //! What was observed while a number was measured: kernels, pages, placement, disturbances.
-
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

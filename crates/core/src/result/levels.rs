@@ -1,8 +1,8 @@
 //! The levels of the memory hierarchy in a curve over the working set.
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Coordinates, Metric};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// The levels that one curve over the working set shows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,12 +1,11 @@
 //! One number with everything that makes it trustworthy.
+use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
-
 use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use crate::result::evidence::Evidence;
-use serde::{Deserialize, Serialize};
 
 /// One number with everything that makes it trustworthy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -1,17 +1,17 @@
 //! One run: the data that every output format is made from.
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
+use crate::result::Summary;
 use crate::result::curves::CurveSummary;
 use crate::result::environment::Environment;
 use crate::result::health::Health;
 use crate::result::measurement::Measurement;
 use crate::topology::Machine;
-use std::collections::BTreeMap;
-
-use crate::result::Summary;
-use serde::{Deserialize, Serialize};
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 2;

@@ -1,5 +1,4 @@
 //! The summary at the top of every result.
-
 use serde::{Deserialize, Serialize};
 
 use crate::result::measurement::QualityLevel;

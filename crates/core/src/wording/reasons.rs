@@ -1,5 +1,4 @@
 //! Why something is as it is, in words.
-
 use crate::estimate::NotMeasured;
 use crate::result::{
     Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementSource, RfoReason, ShareMissed,

@@ -1,5 +1,4 @@
 //! Prefetchers on and off.
-
 use super::*;
 use crate::experiment::ChaseOrder;
 use crate::experiment::PrefetchRequest::{self, Off, On};

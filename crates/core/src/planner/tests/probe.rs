@@ -1,5 +1,4 @@
 //! What is asked of the chase and of transfers.
-
 use super::*;
 use crate::experiment::Hops;
 

@@ -1,5 +1,4 @@
 //! Scans.
-
 use super::*;
 use crate::plan::Scan;
 

@@ -1,5 +1,4 @@
 //! Sweeps over working sets.
-
 use super::*;
 use crate::experiment::{ChaseOrder, Metric};
 use crate::plan::{BandwidthSweep, LatencySweep};

@@ -1,8 +1,8 @@
 //! What plans say of their time.
+use std::time::Duration;
 
 use super::*;
 use crate::spec::SweepShape;
-use std::time::Duration;
 
 #[test]
 fn a_larger_budget_moves_the_most_further_than_the_estimate() {
