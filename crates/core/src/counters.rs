@@ -3,6 +3,7 @@
 //! Counts come from the kernel as (value, time enabled, time running) of each thread. If a CPU has fewer counters than there are events,
 //! the kernel multiplexes them. The value is then scaled by enabled / running, and the result states the share of the time that was
 //! counted.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
 //! A directory whose files are used as memory, as the kernel describes it: on persistent memory with DAX, in memory, or on a disk.
+
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;

@@ -2,6 +2,7 @@
 //!
 //! The median is what a load usually takes. Refresh, row conflicts, TLB misses and interrupts are in the tail. Values are kept in an
 //! HdrHistogram (G. Tene, <https://hdrhistogram.org>) of three decimal digits.
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -106,7 +107,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For batches of so many hops; `None` when there are none to a batch.
+    /// A recorder for batches of `batch_hops` hops; `None` if that is 0.
     pub fn new(batch_hops: u32) -> Option<Self> {
         let histogram = Histogram::new_with_bounds(1, MAX_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
         Some(Self { batch_hops, histogram, overheads_ns: Vec::new() })
@@ -117,7 +118,7 @@ impl Recorder {
         self.batch_hops
     }
 
-    /// Adds batches that took so many ticks each, of which reading the clock took `overhead`.
+    /// Adds the times of batches in ticks. Reading the clock took `overhead` of each.
     pub fn add(&mut self, ticks: &[u64], overhead: u64, ns_per_tick: f64) {
         self.overheads_ns.push(overhead as f64 * ns_per_tick);
         let ps = ns_per_tick * 1e3 / f64::from(self.batch_hops);

@@ -1,4 +1,5 @@
 //! A number with its spread.
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;

@@ -1,4 +1,5 @@
 //! What is measured and where: the types that requests, plans and results share.
+
 use serde::{Deserialize, Serialize};
 
 use crate::traffic::Mix;

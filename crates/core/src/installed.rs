@@ -1,4 +1,5 @@
 //! The memory devices that firmware says are installed, and what they could transfer at most.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

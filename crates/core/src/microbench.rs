@@ -6,6 +6,7 @@
 //!
 //! **Chase.** A buffer holds one cycle of pointers ([`ChaseLayout`](crate::pattern::ChaseLayout)). A pass follows it some whole laps and one hop further, so after
 //! `p` passes the chase is at the line that is `p` hops from the start, which is computed without looking at the memory.
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{ChaseOrder, PageRequest};

@@ -5,6 +5,7 @@
 //! odd, each core resting once). Where cores have several hardware threads, a meeting takes a round for each two threads, because two
 //! threads of a core that worked for two pairs at a time would share its caches and its pipeline; and the threads of one core meet each other in
 //! rounds of their own, all cores at once.
+
 use crate::topology::Topology;
 use crate::units::IdSet;
 

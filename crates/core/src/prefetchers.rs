@@ -3,6 +3,7 @@
 //!
 //! The tables hold documented registers only. Nothing is written on a model that is not in them, because the same bit may mean something
 //! else there.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ pub enum NoControl {
     /// AMD before Zen 3.
     #[error("AMD family {0:#x} has no documented prefetch control register")]
     OldAmd(u32),
-    /// Efficiency cores: beside 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
+    /// Efficiency cores: in addition to 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
     #[error("prefetchers of efficiency cores are also steered by registers that Intel does not document")]
     Efficiency,
     /// An Intel model that the table lacks.

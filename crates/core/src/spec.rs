@@ -1,4 +1,5 @@
 //! The user's request, before any default is decided.
+
 use std::time::Duration;
 
 use crate::directory::MemoryDir;

@@ -2,6 +2,7 @@
 //!
 //! Timings are neither normal nor symmetric, so results are medians with intervals from order statistics (T. Hoefler, R. Belli,
 //! "Scientific Benchmarking of Parallel Computing Systems", SC'15, rules 5 to 7). Values that are not finite are left out everywhere.
+
 use std::ops::Range;
 
 use crate::estimate::{Estimate, Mode, NotMeasured};
@@ -198,13 +199,13 @@ const MIN_SAMPLES: usize = 10;
 
 /// The clusters that positive samples fall into, ascending; empty when there is one, or fewer than ten samples.
 ///
-/// Samples are divided where the sum of absolute deviations of logarithms from the two parts' medians is least, into parts of at least
-/// a tenth of all samples (and three) whose medians are at least 10 % apart; then each part likewise. There must be evidence: a gap
-/// wider than one and a half times what both parts span (few samples, far apart), or the dip test tells at the 1 % level that they do
-/// not come from one cluster (J. A. Hartigan, P. M. Hartigan, "The Dip Test of Unimodality", Annals of Statistics 13, 1985): of all
-/// shapes with one peak, however skewed or heavy-tailed, the uniform one, by which the test is calibrated, is the hardest to tell from
-/// two. What overlaps takes many samples to tell apart: 95 and 110 with 3 % noise 40 to 100 when both are as frequent, 1000 when one is
-/// three times as frequent.
+/// Samples are divided where the sum of absolute deviations of logarithms from the two parts' medians is least. Each part has at least a
+/// tenth of all samples (and at least three), and the medians are at least 10 % apart. Then each part is divided likewise. A division needs
+/// evidence: a gap wider than one and a half times the span of both parts (few samples, far apart), or a dip test that rejects a single
+/// cluster at the 1 % level (J. A. Hartigan, P. M. Hartigan, "The Dip Test of Unimodality", Annals of Statistics 13, 1985): The test is
+/// calibrated with the uniform distribution, which of all distributions with one peak is the hardest to tell from two clusters. Clusters
+/// that overlap need many samples: 95 and 110 with 3 % noise need 40 to 100 if both are equally frequent, and 1000 if one is three times as
+/// frequent.
 pub fn modes(samples: &[f64]) -> Vec<Mode> {
     let positive: Vec<f64> = samples.iter().copied().filter(|x| *x > 0.0).collect();
     let values = sorted(&positive);

@@ -1,4 +1,5 @@
 //! The machine as the operating system describes it, and the part of it that this process may use.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

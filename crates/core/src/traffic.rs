@@ -1,4 +1,5 @@
 //! Mixes of reads and writes, and how their bytes are counted.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,4 +1,5 @@
 //! Units as types: bytes, id sets and durations, with the spellings that people type.
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;

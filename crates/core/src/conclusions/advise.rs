@@ -1,4 +1,5 @@
 //! Notes on the results as a whole: what no single number shows.
+
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};

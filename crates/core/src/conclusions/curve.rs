@@ -2,6 +2,7 @@
 //!
 //! The terms are those of P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24:
 //! unloaded latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
+
 use crate::experiment::Coordinates;
 use crate::result::{CurvePoint, CurveSummary};
 

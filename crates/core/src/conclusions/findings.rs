@@ -6,12 +6,12 @@
 
 mod compare;
 mod machine;
+mod rounds;
 mod rules;
 mod suspicion;
-mod verdict;
 
+pub use rounds::{confirm, judge};
 pub use rules::{References, Rule, Rules};
-pub use verdict::{confirm, judge};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 //! Whether to trust a number: what was observed while it was measured.
+
 use crate::estimate::Estimate;
 use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 

@@ -14,6 +14,7 @@
 //!    the next plateau, and the size after it. A cyclic chase leaves a cache sharply under LRU, and gradually under any other replacement
 //!    policy.
 //! 4. Knees are matched with caches in order, so that the sum of the distances between their sizes is smallest.
+
 use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::result::{CacheSize, Knee, Level, LevelSummary, Measurement, Point};
 use crate::stats;

@@ -1,4 +1,5 @@
 //! The most that the machine's memory can transfer, who states it, and how bandwidths compare with it.
+
 use crate::conclusions::verdict::{self, Band, Limit, VerdictInput};
 use crate::experiment::{Method, Metric};
 use crate::installed::InstalledPeak;

@@ -1,4 +1,5 @@
 //! Whether prefetchers that were switched off are really off, as far as chases show.
+
 use crate::experiment::{ChaseOrder, Method};
 use crate::note::Note;
 use crate::result::Measurement;

@@ -1,4 +1,5 @@
 //! The results of a memory scan: the histogram of its regions, and which of them are weak.
+
 use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;

@@ -1,4 +1,5 @@
 //! The summary of a run: the numbers that most readers look for, and how far to trust them.
+
 use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;

@@ -1,4 +1,5 @@
 //! Whether samples show a trend over the measurement.
+
 use crate::estimate::Drift;
 use crate::stats;
 

@@ -1,4 +1,5 @@
 //! How a bandwidth compares with the limit of the memory.
+
 use crate::conclusions::judge::CLOCK_TOLERANCE;
 use crate::estimate::Estimate;
 use crate::experiment::Metric;

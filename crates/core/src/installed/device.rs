@@ -1,4 +1,5 @@
 //! A memory device as firmware lists it.
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
@@ -45,7 +46,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_ascii_uppercase).collect()
 }
 
-/// What follows the word channel.
+/// The channel that follows the word `channel`.
 fn named_channel(words: &[String]) -> Option<String> {
     ["CHANNEL", "CHAN", "CH"].into_iter().find_map(|word| after(words, word, is_channel)).map(|c| format!("CHANNEL {c}"))
 }
@@ -62,7 +63,7 @@ fn lettered(words: &[String]) -> Option<String> {
     rest.into_iter().chain(after).find_map(slot).map(|letter| format!("CHANNEL {letter}"))
 }
 
-/// Words that name a package, node or controller, with their numbers.
+/// Words that name a package, node or controller, followed by a number.
 const PLACES: [&str; 8] = ["CPU", "PROC", "SOCKET", "NODE", "CONTROLLER", "MC", "P", "S"];
 
 fn places(words: &[String]) -> Vec<String> {

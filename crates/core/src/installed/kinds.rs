@@ -7,9 +7,10 @@ use crate::installed::device::MemoryDevice;
 pub(super) enum Family {
     /// DIMMs: a channel has 64 data bits, whatever its devices state (JESD79).
     Ddr,
-    /// Low-power DRAM beside the processor: a device states its part of the bus, 16 to 128 bits.
+    /// Low-power DRAM next to the processor: a device states its part of the bus, 16 to 128 bits.
     LowPower,
-    /// Stacks in the processor's package: 1024 bits each (JESD235, JESD238), stated whole or by channels of 64 or 128.
+    /// Stacked memory in the processor's package: 1024 bits per stack (JESD235, JESD238), stated as a whole or as channels of 64 or 128
+    /// bits.
     Stacked,
 }
 
@@ -33,15 +34,15 @@ const KINDS: [Kind; 8] = [
     kind("LPDDR", Family::LowPower, 400, "JESD209"),
     kind("LPDDR2", Family::LowPower, 1066, "JESD209-2"),
     kind("LPDDR3", Family::LowPower, 2133, "JESD209-3"),
-    // With LPDDR4X, which SMBIOS does not tell apart.
+    // Includes LPDDR4X, which SMBIOS does not distinguish.
     kind("LPDDR4", Family::LowPower, 4267, "JESD209-4"),
-    // With LPDDR5X, up to 10,667 in its later grades.
+    // Includes LPDDR5X, up to 10,667 in its later grades.
     kind("LPDDR5", Family::LowPower, 10_667, "JESD209-5"),
     // 128 GB/s a stack.
     kind("HBM", Family::Stacked, 1000, "JESD235"),
-    // With HBM2E: 256 to 461 GB/s a stack.
+    // Includes HBM2E: 256 to 461 GB/s a stack.
     kind("HBM2", Family::Stacked, 3600, "JESD235D"),
-    // 819 GB/s a stack; with HBM3E, up to 1.2 TB/s.
+    // 819 GB/s a stack; HBM3E has up to 1.2 TB/s.
     kind("HBM3", Family::Stacked, 9800, "JESD238"),
 ];
 

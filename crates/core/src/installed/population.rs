@@ -1,4 +1,5 @@
 //! Whether devices are spread evenly over sockets and channels.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::installed::InstalledMemory;

@@ -1,4 +1,5 @@
 //! Probes and loaders: their CPUs, buffers and traffic.
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::PageRequest;

@@ -1,4 +1,5 @@
 //! A scan of memory: regions, passes and their order.
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};

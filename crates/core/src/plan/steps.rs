@@ -1,4 +1,5 @@
 //! Steps and cells: everything that will be done, in order.
+
 use serde::{Deserialize, Serialize};
 
 use crate::directory::MemoryDir;

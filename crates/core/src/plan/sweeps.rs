@@ -1,4 +1,5 @@
 //! Sweeps over working sets.
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::ChaseOrder;

@@ -1,8 +1,8 @@
 //! Cache-to-cache transfers: one pair, or every pair.
+
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::MemoryPlace;
-use crate::experiment::{ChaseOrder, Coordinates, LineState};
+use crate::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace};
 use crate::plan::loaders::BufferPlan;
 use crate::units::Bytes;
 

@@ -1,4 +1,5 @@
 //! Bandwidth: one CPU set, all mixes, all pairs of nodes, growing numbers of CPUs, or a search.
+
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;

@@ -1,4 +1,5 @@
 //! Chases: which CPU chases, where its buffer is, how far it goes.
+
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};

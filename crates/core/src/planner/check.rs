@@ -1,4 +1,5 @@
 //! Whether what the user names exists, may be used and fits together.
+
 use crate::directory::FileBacking;
 use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};

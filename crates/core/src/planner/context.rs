@@ -1,10 +1,10 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::directory::FileBacking;
-use crate::experiment::Experiment;
-use crate::experiment::MemoryPlace;
+use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, Step, StopRule};
 use crate::planner::check::{check_chase, check_cpus, check_directory, check_nodes};

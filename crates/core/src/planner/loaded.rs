@@ -1,5 +1,6 @@
 //! Latency under load: a chase alongside loaders. The loaders' memory may be on named nodes, to see how much load on one node or tier
 //! affects another.
+
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
@@ -22,7 +23,7 @@ impl Planner<'_> {
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
             return Err(PlanError::Unavailable(format!(
-                "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+                "latency under load needs a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
             )));
         }
         let loading = self.machine.topology.spread(&others);

@@ -1,4 +1,5 @@
 //! What loaders do: mixes, the kernels that can produce them, and buffers.
+
 use std::collections::BTreeSet;
 
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};

@@ -1,4 +1,5 @@
 //! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
+
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;

@@ -1,4 +1,5 @@
 //! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
+
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
 use crate::planner::context::Planner;

@@ -1,4 +1,5 @@
 //! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
+
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};

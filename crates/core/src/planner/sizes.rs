@@ -1,4 +1,5 @@
 //! Sizes of buffers: large enough that no cache can hold them, and within the limits on memory.
+
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;

@@ -1,4 +1,5 @@
 //! A sweep over working sets: which sizes, on which CPUs. Every smaller working set is a part of the same buffer.
+
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};

@@ -1,4 +1,5 @@
 //! The steps of each task, and how long they take.
+
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};

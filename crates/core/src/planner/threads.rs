@@ -1,4 +1,5 @@
 //! Threads whose work the user describes one by one.
+
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;

@@ -1,12 +1,11 @@
 //! Cache-to-cache transfers: which pairs of CPUs, and on which node the lines have their home.
+
 use std::collections::BTreeMap;
 
-use crate::experiment::MemoryPlace;
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace};
 use crate::note::Note;
 use crate::pairing::Rounds;
-use crate::plan::MIN_TRANSFER_S;
-use crate::plan::{BufferPlan, Cell, Handoff, Step, TransferEnd, Transfers, Work};
+use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;

@@ -1,4 +1,5 @@
 //! Summary of a loaded-latency curve.
+
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;

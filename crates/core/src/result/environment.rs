@@ -1,4 +1,5 @@
 //! The state of the machine, as far as it affects the numbers.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
 //! What was observed while a number was measured: kernels, pages, placement, disturbances.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
 //! The levels of the memory hierarchy in a curve over the working set.
+
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Coordinates, Metric};

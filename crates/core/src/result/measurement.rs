@@ -1,4 +1,5 @@
 //! One number with everything that makes it trustworthy.
+
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;

@@ -1,4 +1,5 @@
 //! One run: the data that every output format is made from.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -6,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
-use crate::result::Summary;
 use crate::result::curves::CurveSummary;
 use crate::result::environment::Environment;
 use crate::result::health::Health;
+use crate::result::levels::LevelSummary;
 use crate::result::measurement::Measurement;
+use crate::result::summary::Summary;
 use crate::topology::Machine;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
@@ -55,7 +57,7 @@ pub struct Report {
     pub curves: Vec<CurveSummary>,
     /// The levels found in curves over the working set, whose points are in `results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<crate::result::LevelSummary>,
+    pub levels: Vec<LevelSummary>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.

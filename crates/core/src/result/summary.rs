@@ -1,7 +1,8 @@
 //! The summary at the top of every result.
+
 use serde::{Deserialize, Serialize};
 
-use crate::result::measurement::QualityLevel;
+use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
 
 /// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
@@ -73,7 +74,7 @@ pub struct Trust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrustReason {
     /// The reason.
-    pub reason: crate::result::measurement::QualityReason,
+    pub reason: QualityReason,
     /// Number of results with this reason.
     pub results: u32,
 }

@@ -1,4 +1,5 @@
 //! Why something is as it is, in words.
+
 use crate::estimate::NotMeasured;
 use crate::result::{
     Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementSource, RfoReason, ShareMissed,

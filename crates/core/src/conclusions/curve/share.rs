@@ -1,4 +1,5 @@
 //! The latency at a share of the peak: which delay to measure next, and which point to report.
+
 use crate::conclusions::curve::delays::IDLE_DELAY_CYCLES;
 use crate::estimate::Estimate;
 use crate::result::{CurvePoint, CurveShare, ShareMissed};

@@ -1,9 +1,10 @@
 //! Compares numbers: siblings within one machine, and a machine with a baseline.
+
 use std::collections::BTreeMap;
 
 use crate::conclusions::findings::rules::{References, Rules};
 use crate::conclusions::findings::suspicion::{
-    FAIL_DIFFERENCE, MIN_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, first_round, format_value, name, worse_by,
+    FAIL_DIFFERENCE, MIN_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, format_value, name, worse_by,
 };
 use crate::conclusions::limit::disturbed;
 use crate::experiment::{ChaseOrder, Experiment, Metric};
@@ -178,19 +179,18 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
 /// What is wrong with the baseline or the rules themselves.
 pub(super) fn reference_problems(report: &Report, references: References<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let results = first_round(report);
     if let Some(baseline) = references.baseline {
         let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
         if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
             found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
-        } else if !results.iter().any(|m| counterpart(m, baseline).is_some()) {
+        } else if !report.results.iter().any(|m| counterpart(m, baseline).is_some()) {
             let message = "the baseline has none of the numbers that were measured here, or they were measured with other pages";
             found.push(Finding::new("baseline-without-cells", HealthStatus::Warning, message, advice));
         }
     }
     for rule in references.rules.iter().flat_map(|r| &r.rules) {
-        if !results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
+        if !report.results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
             let message = format!("no measured number matches this rule: {}", rule.describe());
             found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, "see memgauge quick --plan for what is measured"));
         }

@@ -1,4 +1,5 @@
 //! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
+
 use crate::conclusions::findings::suspicion::name;
 use crate::estimate::NotMeasured;
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};

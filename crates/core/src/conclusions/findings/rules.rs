@@ -1,10 +1,10 @@
 //! Rules: bands that the user sets for measured numbers.
+
 use serde::Deserialize;
 
 use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::disturbed;
-use crate::experiment::Method;
-use crate::experiment::{ChaseOrder, Experiment, Metric};
+use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 use crate::traffic::Mix;
 

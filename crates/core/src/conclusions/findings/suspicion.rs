@@ -1,4 +1,5 @@
 //! Suspicions: numbers that look wrong, and how to describe and compare them.
+
 use crate::conclusions::limit::blameless;
 use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
@@ -20,12 +21,8 @@ pub(super) const MIN_DIFFERENCE: f64 = 0.03;
 /// A difference between similar nodes or machines from which on it is a warning.
 pub(super) const WARN_DIFFERENCE: f64 = 0.05;
 
+/// The same for a failure: a difference this large is a defect.
 pub(super) const FAIL_DIFFERENCE: f64 = 0.10;
-
-/// Everything but repeats.
-pub(super) fn first_round(report: &Report) -> Vec<&Measurement> {
-    report.results.iter().collect()
-}
 
 /// Reduces a failure to a warning if something other than the machine may be the cause.
 pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -> HealthStatus {
@@ -53,7 +50,7 @@ pub(super) fn name(m: &Measurement) -> String {
             (Method::IdleLatency, _, Some(ChaseOrder::FullRandom)) => "full-random latency",
             (Method::IdleLatency, ..) => "idle latency",
             (Method::LoadedLatency, Metric::Latency, _) => "latency under load",
-            (Method::LoadedLatency, ..) => "bandwidth beside a chase",
+            (Method::LoadedLatency, ..) => "bandwidth alongside a chase",
             (Method::Bandwidth | Method::MemoryScan, ..) => "bandwidth",
             (Method::CacheToCache, ..) => "transfer",
         }

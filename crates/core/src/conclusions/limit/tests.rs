@@ -192,21 +192,21 @@ fn buffers_are_memorys_when_they_are_twice_the_caches() {
 
 #[test]
 fn a_note_says_where_the_limit_comes_from_or_why_there_is_none() {
-    let of = |machine: Machine| {
+    let note_for = |machine: Machine| {
         let mut report = report(machine, vec![bandwidth("0-1", Some(0), Mix::AllReads, 60.0, Some(60.0))]);
         attach(&mut report);
         note(&report)
     };
-    let known = of(machine()).unwrap();
+    let known = note_for(machine()).unwrap();
     assert_eq!(known.code, "limit");
     assert!(
-        known.message.contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s") && known.message.contains("even part"),
+        known.message.contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s") && known.message.contains("equal share"),
         "{}",
         known.message
     );
     let mut silent = machine();
     silent.identity.installed = InstalledMemory::unknown("only root may read the table");
-    let unknown = of(silent).unwrap();
+    let unknown = note_for(silent).unwrap();
     assert_eq!(unknown.code, "limit-unknown");
     assert!(unknown.message.contains("only root may read") && unknown.advice.unwrap().contains("--limit"));
     assert_eq!(note(&report(machine(), vec![])), None);

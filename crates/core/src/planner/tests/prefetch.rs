@@ -1,4 +1,5 @@
 //! Prefetchers on and off.
+
 use super::*;
 use crate::experiment::ChaseOrder;
 use crate::experiment::PrefetchRequest::{self, Off, On};

@@ -1,4 +1,5 @@
 //! Scans.
+
 use super::*;
 use crate::plan::Scan;
 

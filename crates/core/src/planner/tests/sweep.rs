@@ -1,4 +1,5 @@
 //! Sweeps over working sets.
+
 use super::*;
 use crate::experiment::{ChaseOrder, Metric};
 use crate::plan::{BandwidthSweep, LatencySweep};

@@ -1,4 +1,5 @@
 //! What plans say of their time.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,7 +1,8 @@
 //! Which cells are suspicious after the first round, and which suspicions two more rounds confirm.
+
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::References;
-use crate::conclusions::findings::suspicion::{Suspicion, first_round, name};
+use crate::conclusions::findings::suspicion::{Suspicion, name};
 use crate::conclusions::findings::{compare, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Plan, Step};
@@ -15,7 +16,7 @@ const MEASUREMENTS: usize = 3;
 /// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
 /// first.
 pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
-    let results = first_round(report);
+    let results: Vec<&Measurement> = report.results.iter().collect();
     let mut suspicions = examine(report, &results, references);
     suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);
     suspicions.sort_by_key(|a| std::cmp::Reverse(a.finding.severity));
@@ -50,7 +51,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
 
 /// The verdict on all measurements, including repeats.
 pub fn judge(report: &Report, references: References<'_>) -> Health {
-    let results = first_round(report);
+    let results: Vec<&Measurement> = report.results.iter().collect();
     let measurements: Vec<Vec<&Measurement>> = results.iter().map(|m| repeats(report, m)).collect();
     let rounds: Vec<Vec<Suspicion>> = (0..MEASUREMENTS)
         .map(|round| {
