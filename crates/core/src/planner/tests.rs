@@ -143,7 +143,7 @@ fn the_chaser_has_its_core_for_itself() {
     assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
     assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "each loads its own node");
     let error = planned(Task::Loaded, |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
-    assert!(error.to_string().contains("second core beside CPU 0"), "{error}");
+    assert!(error.to_string().contains("second core besides CPU 0"), "{error}");
 }
 
 #[test]
