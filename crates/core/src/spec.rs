@@ -261,6 +261,44 @@ pub struct SweepSpec {
     pub metrics: Vec<Metric>,
 }
 
+impl ChaseSpec {
+    /// The requested orders, each once.
+    pub(crate) fn distinct_orders(&self) -> Vec<ChaseOrder> {
+        let mut orders: Vec<ChaseOrder> = Vec::new();
+        for order in &self.orders {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+        orders
+    }
+}
+
+impl TransferSpec {
+    /// The states to measure.
+    pub(crate) fn selected_states(&self) -> Vec<LineState> {
+        let selected = |state: &LineState| self.states.is_empty() || self.states.contains(state);
+        [LineState::Hit, LineState::Hitm].into_iter().filter(selected).collect()
+    }
+}
+
+impl TrafficSpec {
+    /// The directories that hold buffers of threads, each once.
+    pub(crate) fn thread_directories(&self) -> Vec<MemoryDir> {
+        let mut all: Vec<MemoryDir> = Vec::new();
+        for thread in &self.threads {
+            for place in [Some(&thread.place), thread.second.as_ref().map(|s| &s.place)].into_iter().flatten() {
+                if let BufferPlace::Directory(dir) = place
+                    && all.iter().all(|other| other.file.path != dir.file.path)
+                {
+                    all.push(dir.as_ref().clone());
+                }
+            }
+        }
+        all
+    }
+}
+
 impl Spec {
     /// A request for `task` with no options.
     pub fn new(task: Task) -> Self {

@@ -3,7 +3,6 @@
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
-use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
 use crate::spec::{LatencyShape, Task};
@@ -33,7 +32,7 @@ pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
 
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let (orders, hops, histogram) = (self.orders(), self.spec.chase.hops, self.spec.chase.histogram);
+        let (orders, hops, histogram) = (self.spec.chase.distinct_orders(), self.spec.chase.hops, self.spec.chase.histogram);
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let cpus: Vec<u32> = match shape {
             LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
@@ -89,17 +88,6 @@ impl Planner<'_> {
         Ok(Probe { cpu, buffer, stride, window })
     }
 
-    /// The requested orders, each once.
-    pub(super) fn orders(&self) -> Vec<ChaseOrder> {
-        let mut orders: Vec<ChaseOrder> = Vec::new();
-        for order in &self.spec.chase.orders {
-            if !orders.contains(order) {
-                orders.push(*order);
-            }
-        }
-        orders
-    }
-
     /// The node of the chase's buffer when none is named: that of the CPU that touches it, otherwise that of the CPU that chases.
     pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
         match self.spec.chase.touch {
@@ -112,15 +100,6 @@ impl Planner<'_> {
     /// Fresh allocations for a chase with a given number of hops: as many as fit into the budget, so that long chases are not multiplied.
     pub(super) fn allocations_for(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
         ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
-    }
-
-    /// CPUs to keep busy: those named, or one of each package where there are several.
-    pub(super) fn keep_awake(&self) -> Result<IdSet, PlanError> {
-        match &self.spec.keep_awake {
-            Some(requested) => check_cpus(requested, self.machine).map_err(|e| named("--keep-awake", e)),
-            None if self.machine.topology.packages().len() > 1 => Ok(self.first_cpu_of_each_package()),
-            None => Ok(IdSet::new()),
-        }
     }
 }
 

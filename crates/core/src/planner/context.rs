@@ -106,15 +106,6 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn first_cpu_of_each_package(&self) -> IdSet {
-        let topology = &self.machine.topology;
-        topology
-            .packages()
-            .iter()
-            .filter_map(|p| self.machine.allowed.cpus.iter().find(|&c| topology.cpu(c).is_some_and(|c| c.package == p)))
-            .collect()
-    }
-
     /// Nodes of the CPUs measured from: the rows of a matrix.
     pub(super) fn cpu_nodes(&self) -> IdSet {
         self.cpus.iter().map(|c| self.cpu_node(c)).collect()

@@ -33,7 +33,7 @@ impl Planner<'_> {
             (None, None, Some(node)) => node,
             _ => self.chase_home(chaser),
         };
-        let order = self.orders().first().copied();
+        let order = self.spec.chase.distinct_orders().first().copied();
         let mut cells = Vec::new();
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };

@@ -3,13 +3,14 @@
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
-use crate::planner::check::check_traffic;
+use crate::planner::check::{check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
 use crate::planner::error::PlanError;
 use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
+use crate::units::IdSet;
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
 const WITHIN: f64 = 0.95;
@@ -35,8 +36,8 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     };
     let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
-    let keep_awake = planner.keep_awake()?;
-    let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
+    let keep_awake = keep_awake(spec, machine)?;
+    let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
     let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
     let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
     if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
@@ -60,6 +61,19 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         counters: spec.counters,
         notes,
     })
+}
+
+/// CPUs to keep busy: those named, or one of each package if there are several packages.
+fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
+    if let Some(cpus) = &spec.keep_awake {
+        return check_cpus(cpus, machine).map_err(|e| named("--keep-awake", e));
+    }
+    let packages = machine.topology.packages();
+    if packages.len() < 2 {
+        return Ok(IdSet::new());
+    }
+    let package = |cpu: u32| machine.topology.cpu(cpu).map(|c| c.package);
+    Ok(packages.iter().filter_map(|p| machine.allowed.cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
 }
 
 /// Warns if more CPUs work at once than this process's control group may use.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::directory::MemoryDir;
 use crate::experiment::Coordinates;
 use crate::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
 use crate::planner::check::{check_cpus, check_nodes};
@@ -90,27 +89,12 @@ impl Planner<'_> {
             let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
             check(*taken, room, &format!(" on node {node}"), "free memory there")?;
         }
-        for dir in self.thread_directories() {
+        for dir in self.spec.traffic.thread_directories() {
             let taken = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
             check(taken, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }
         let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
         let room = allowed.memory.0.saturating_sub(reserved).saturating_add(pools);
         check(on_node.values().sum(), room, "", &allowed.memory_limited_by)
-    }
-
-    /// The directories that hold buffers of threads.
-    pub(super) fn thread_directories(&self) -> Vec<MemoryDir> {
-        let mut all: Vec<MemoryDir> = Vec::new();
-        for thread in &self.spec.traffic.threads {
-            for place in [Some(&thread.place), thread.second.as_ref().map(|s| &s.place)].into_iter().flatten() {
-                if let BufferPlace::Directory(dir) = place
-                    && all.iter().all(|known| known.file.path != dir.file.path)
-                {
-                    all.push(dir.as_ref().clone());
-                }
-            }
-        }
-        all
     }
 }

@@ -88,15 +88,10 @@ impl Planner<'_> {
         Ok(Some(sharer))
     }
 
-    fn states(&self) -> Vec<LineState> {
-        let requested = &self.spec.transfer.states;
-        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| requested.is_empty() || requested.contains(s)).collect()
-    }
-
     /// Every ordered pair in every state: one cell, which names each CPU once.
     fn all_pairs(&mut self) -> Result<Step, PlanError> {
         let requested = self.spec.transfer.clone();
-        let states = self.states();
+        let states = self.spec.transfer.selected_states();
         let stride = self.sizes.stride()?;
         let ends = self.transfer_ends(stride)?;
         let rounds = Rounds::new(&self.cpus, &self.machine.topology);
@@ -154,7 +149,7 @@ impl Planner<'_> {
             ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers: buffers.by_ref().take(homes_per_cpu).collect(), window });
         }
         if let Some(first) = cpus.first().copied() {
-            let clean = self.states().contains(&LineState::Hit);
+            let clean = self.spec.transfer.selected_states().contains(&LineState::Hit);
             self.warn_of_own_cache(first, smallest, stride, clean);
         }
         Ok(ends)
@@ -173,7 +168,13 @@ impl Planner<'_> {
                 homes = self.nodes.iter().collect();
             }
             for home in homes {
-                transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: false }));
+                transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
+                    reader,
+                    holder,
+                    home,
+                    state,
+                    by_node: false,
+                }));
             }
         }
         transfers
@@ -188,9 +189,15 @@ impl Planner<'_> {
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
             let home = self.local_node(reader);
-            transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: true }));
+            transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
+                reader,
+                holder,
+                home,
+                state,
+                by_node: true,
+            }));
         }
-        if !self.states().contains(&LineState::Hitm) {
+        if !self.spec.transfer.selected_states().contains(&LineState::Hitm) {
             return Ok(transfers);
         }
         let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_on(node).first()).collect();
