@@ -42,7 +42,7 @@ const FAR: f64 = 3.0;
 /// instead of its median. Other programs on the CPU replace the contents of its caches. Refilling a large cache takes longer than a
 /// scheduler's time slice, so the median sample would show memory. Samples are means over a millisecond, so the fastest of them is not an
 /// accident.
-pub const SHARED: f64 = 0.1;
+pub const SHARED_CPU: f64 = 0.1;
 
 /// Finds the levels in every curve over the working set in `results`.
 pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
@@ -58,7 +58,7 @@ pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary
         .into_iter()
         .map(|(at, metric, ms)| {
             let waited: Vec<f64> = ms.iter().filter_map(|m| m.evidence.noise.waited).collect();
-            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED);
+            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED_CPU);
             let latency = metric == Metric::Latency;
             let value = |m: &Measurement| match by_fastest {
                 true if latency => m.estimate.min,
@@ -217,8 +217,8 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
         knees += 1;
     }
     // A sweep that ends inside a cache cannot show the step of that cache.
-    let most = steps.last().copied().unwrap_or_default();
-    left.retain(|c| c.size < most);
+    let largest_swept = steps.last().copied().unwrap_or_default();
+    left.retain(|c| c.size < largest_swept);
     left
 }
 

@@ -49,7 +49,7 @@ fn sign(x: f64) -> i64 {
 
 /// Whether a Kendall's S this far from 0 among `n` values is unlikely to be chance.
 fn significant(n: usize, s: usize) -> bool {
-    let most = n * (n - 1) / 2;
+    let pairs_in_all = n * (n - 1) / 2;
     if n > EXACT {
         let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
         return (s as f64 - 1.0) / variance.sqrt() > Z;
@@ -67,7 +67,7 @@ fn significant(n: usize, s: usize) -> bool {
         shares = next;
     }
     // S is the number of pairs less twice the inversions.
-    let tail: f64 = shares.iter().take((most - s.min(most)) / 2 + 1).sum();
+    let tail: f64 = shares.iter().take((pairs_in_all - s.min(pairs_in_all)) / 2 + 1).sum();
     2.0 * tail <= LEVEL
 }
 

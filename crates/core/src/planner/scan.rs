@@ -233,8 +233,8 @@ fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Not
 /// How much memory of a node stays free, and whether that is less than usual because the node is small.
 fn margin(memory: u64) -> (u64, bool) {
     let share = memory / 100 * MARGIN_PERCENT;
-    let least = MIN_MARGIN.min(memory / SMALL_NODE);
-    (share.max(least), least < MIN_MARGIN)
+    let min_margin = MIN_MARGIN.min(memory / SMALL_NODE);
+    (share.max(min_margin), min_margin < MIN_MARGIN)
 }
 
 #[cfg(test)]

@@ -108,13 +108,13 @@ impl<'a> Sizes<'a> {
         }
         let half = self.caches(holder).l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
         let window = half.max(64 * stride.0).next_multiple_of(stride.0);
-        let most = buffer.0 / 2 / stride.0 * stride.0;
-        if most < 2 * stride.0 {
+        let largest = buffer.0 / 2 / stride.0 * stride.0;
+        if largest < 2 * stride.0 {
             return Err(PlanError::Request(format!(
                 "a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"
             )));
         }
-        Ok(Bytes(window.min(most)))
+        Ok(Bytes(window.min(largest)))
     }
 
     /// Whether lines that a CPU has read may still be in its own caches one lap over the buffer later.
@@ -161,8 +161,8 @@ impl<'a> Sizes<'a> {
         // Pages of a pool are not part of the free memory.
         let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
         let Some(dir) = &self.spec.memory_dir else { return memory };
-        let most = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
-        let bytes = most.saturating_sub(reserved) / in_all;
+        let free = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
+        let bytes = free.saturating_sub(reserved) / in_all;
         if dir.is_dax() || bytes < memory.bytes {
             Room { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by() }
         } else {
@@ -232,9 +232,9 @@ impl<'a> Sizes<'a> {
         if wanted <= room.bytes {
             return Ok(wanted);
         }
-        let least = 1 << 20;
-        if room.bytes < least {
-            return Err(self.too_much(least, "even a buffer", room));
+        let smallest = 1 << 20;
+        if room.bytes < smallest {
+            return Err(self.too_much(smallest, "even a buffer", room));
         }
         notes.push(
             Note::warning(
@@ -269,10 +269,10 @@ impl<'a> Sizes<'a> {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
                 if let Some(requested) = self.spec.size {
-                    if requested.0 < self.least_loader() {
+                    if requested.0 < self.min_loader_bytes() {
                         return Err(PlanError::Request(format!(
                             "a loader's buffer of {requested} is less than {}",
-                            Bytes(self.least_loader())
+                            Bytes(self.min_loader_bytes())
                         )));
                     }
                     if requested.0 > room.bytes {
@@ -311,8 +311,12 @@ impl<'a> Sizes<'a> {
         if bytes > room.bytes {
             return Err(self.too_much(bytes, "a thread's buffer", &room));
         }
-        if bytes < self.least_loader() {
-            return Err(PlanError::Request(format!("a thread's buffer of {} is less than {}", Bytes(bytes), Bytes(self.least_loader()))));
+        if bytes < self.min_loader_bytes() {
+            return Err(PlanError::Request(format!(
+                "a thread's buffer of {} is less than {}",
+                Bytes(bytes),
+                Bytes(self.min_loader_bytes())
+            )));
         }
         let directory = directory.map(|dir| dir.file.path.clone());
         Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })
@@ -325,7 +329,7 @@ impl<'a> Sizes<'a> {
     }
 
     /// The smallest buffer in which every stream of every kernel has whole steps.
-    fn least_loader(&self) -> u64 {
+    fn min_loader_bytes(&self) -> u64 {
         16 << 10
     }
 }

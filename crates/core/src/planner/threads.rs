@@ -74,24 +74,24 @@ impl Planner<'_> {
                 None => *on_node.entry(buffer.node).or_default() += buffer.bytes.0,
             }
         }
-        let check = |taken: u64, room: u64, place: &str, limited_by: &str| {
-            if taken <= room {
+        let check = |needed: u64, room: u64, place: &str, limited_by: &str| {
+            if needed <= room {
                 return Ok(());
             }
             Err(PlanError::Unavailable(format!(
                 "the threads' buffers take {}{place} together, more than the {} that may be taken (limited by {limited_by}); give smaller sizes",
-                Bytes(taken),
+                Bytes(needed),
                 approximately(room),
             )))
         };
-        for (node, taken) in &on_node {
+        for (node, needed) in &on_node {
             // Pages of a pool are not part of the free memory.
             let room = allowed.node_memory.get(node).map_or(u64::MAX, |b| b.0.saturating_add(self.sizes.in_pool(*node)));
-            check(*taken, room, &format!(" on node {node}"), "free memory there")?;
+            check(*needed, room, &format!(" on node {node}"), "free memory there")?;
         }
         for dir in self.spec.traffic.thread_directories() {
-            let taken = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
-            check(taken, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
+            let needed = in_directory.get(dir.file.path.as_str()).copied().unwrap_or(0);
+            check(needed, dir.capacity(), &format!(" in {}", dir.file.path), &dir.limited_by())?;
         }
         let pools: u64 = on_node.keys().map(|node| self.sizes.in_pool(*node)).sum();
         let room = allowed.memory.0.saturating_sub(reserved).saturating_add(pools);

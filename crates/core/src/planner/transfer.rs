@@ -280,7 +280,7 @@ impl Planner<'_> {
             alone.push(buffer);
         }
         let fits =
-            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|most| bytes.saturating_mul(PART) <= most.0))
+            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|limit| bytes.saturating_mul(PART) <= limit.0))
                 && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.memory.0;
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);

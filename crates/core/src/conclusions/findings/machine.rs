@@ -80,8 +80,8 @@ pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
     if busy == 0 {
         return None;
     }
-    let most = 2 * busy > measured.len();
-    let severity = if most { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
+    let mostly_busy = 2 * busy > measured.len();
+    let severity = if mostly_busy { HealthStatus::CouldNotMeasure } else { HealthStatus::Warning };
     let message = format!("other programs used the CPUs while {busy} of {} numbers were measured", measured.len());
     Some(Finding::new("busy-machine", severity, message, "stop other programs, or let them finish, and check again"))
 }
@@ -89,12 +89,12 @@ pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot.
 pub(super) fn small_nodes(report: &Report) -> Vec<Finding> {
     let nodes: Vec<_> = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).collect();
-    let most = nodes.iter().map(|n| n.memory.0).max().unwrap_or(0);
-    let small = nodes.iter().filter(|n| (n.memory.0 as f64) < most as f64 * (1.0 - MEMORY_DIFFERENCE));
+    let largest = nodes.iter().map(|n| n.memory.0).max().unwrap_or(0);
+    let small = nodes.iter().filter(|n| (n.memory.0 as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));
     let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
     small
         .map(|n| {
-            let message = format!("node {} has {:.1} GiB, but others have up to {:.1} GiB", n.id, gib(n.memory.0), gib(most));
+            let message = format!("node {} has {:.1} GiB, but others have up to {:.1} GiB", n.id, gib(n.memory.0), gib(largest));
             Finding::new("node-memory-differs", HealthStatus::Warning, message, "look for a missing or disabled memory device")
         })
         .collect()
