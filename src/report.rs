@@ -8,31 +8,32 @@ use memgauge_core::topology::Machine;
 use memgauge_engine::Outcome;
 use memgauge_os::{clock, environment};
 
-use crate::host::{Host, HostIdentity};
+use crate::host::{self, HostIdentity};
 
 /// Code of the note that says that prefetchers could not be put back.
 pub(crate) const NOT_RESTORED: &str = "prefetch-not-restored";
 
 /// A report that holds nothing but its circumstances.
 pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> Report {
-    // The report has no field for it yet.
-    let _host = Host::read(root, identity);
     Report {
         schema_version: SCHEMA_VERSION,
+        summary: None,
         tool: Tool {
             name: "memgauge".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("MEMGAUGE_COMMIT").map(Into::into),
         },
+        run: host::describe_run(root, identity),
         argv: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         started: clock::moment(),
         ended: Moment::default(),
         complete: true,
-        incomplete_reason: None,
+        incomplete: None,
         environment: environment::read_environment(root, &machine),
         machine,
         plan: None,
         results: Vec::new(),
+        repeats: Vec::new(),
         program: None,
         curves: Vec::new(),
         levels: Vec::new(),
@@ -44,8 +45,9 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, curves, rfo, notes, timing, core_ghz, complete } = outcome;
+    let Outcome { results, repeats, curves, rfo, notes, timing, core_ghz, complete } = outcome;
     report.results.extend(results);
+    report.repeats.extend(repeats);
     report.curves.extend(curves);
     report.environment.rfo = report.environment.rfo.take().or(rfo);
     add_notes(report, notes);
@@ -61,6 +63,11 @@ pub(crate) fn add_notes(report: &mut Report, notes: impl IntoIterator<Item = Not
             report.notes.push(note);
         }
     }
+}
+
+/// Removes what only explains how a number was measured.
+pub(crate) fn remove_details(report: &mut Report) {
+    report.results.iter_mut().chain(&mut report.repeats).for_each(|m| m.evidence.kernels_tried.clear());
 }
 
 /// Adds the parts. The total is set by [`end`].
