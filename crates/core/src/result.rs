@@ -13,7 +13,7 @@ pub use curves::{CurvePoint, CurveShare, CurveSummary, ShareMissed};
 pub use environment::{ClockReport, Environment, RfoEvidence, RfoReason};
 pub use evidence::{
     Checksums, DisturbanceCause, Evidence, Integrity, Mismatch, Noise, PageEvidence, PageKind, PhysicalRange, Placement, PlacementMethod,
-    PlacementSource, PlacementStatus, Plateau, PrefetchEvidence, Pushes, TrafficRates, Trial,
+    PlacementProblem, PlacementSource, PlacementStatus, Plateau, PrefetchEvidence, Pushes, TrafficRates, Trial,
 };
 pub use health::{Finding, Health, HealthStatus};
 pub use levels::{CacheSize, Knee, Level, LevelSummary, Point};

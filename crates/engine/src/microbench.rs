@@ -23,13 +23,13 @@ use crate::context::RunContext;
 use crate::error::ChainError;
 use crate::recorder::NewResult;
 
-/// What a stream is summed up in; less cannot be read.
+/// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
 
 /// Why a loop could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// The memory could not be had as asked.
+    /// The memory could not be allocated as requested.
     #[error("{0}")]
     Memory(String),
     /// The CPU is not there, the order does not fit the buffer, or the size is too small.
@@ -56,7 +56,7 @@ impl From<ChainError> for LoopError {
 /// events were asked for.
 ///
 /// # Errors
-/// When the CPU may not be used, the memory cannot be had, or the order does not fit the buffer.
+/// When the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
 pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
@@ -87,7 +87,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     evidence.pages = buffer.pages().clone();
     evidence.placement = buffer.placement().clone();
     evidence.proof = Some(proof);
-    // As many passes as were asked for: no interval is too wide.
+    // As many passes as were asked for, so no interval is too wide.
     let estimate = stats::estimate(&[samples], f64::INFINITY);
     let (experiment, metric, work) = match spec.kind {
         LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, WorkUnit::Line),
@@ -143,7 +143,7 @@ fn stream(
     for index in 0..bytes / 8 {
         let word = memgauge_core::microbench::word(spec.seed, index as u64);
         expected ^= word;
-        // SAFETY: within the buffer, whose begin is aligned to a page; no other thread uses it.
+        // SAFETY: within the buffer, whose beginning is aligned to a page; no other thread uses it.
         unsafe { words.add(index).write(word) };
     }
     let widest = kernels::available().filter(|k| k.form.line == LineUse::Checked).max_by_key(|k| k.width);
@@ -183,14 +183,14 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
     for _ in 0..laps {
         if let Some(kernel) = kernel.filter(|_| steps > 0) {
             walk.streams[0] = start;
-            // SAFETY: `steps` whole steps lie in the buffer, which was written and which nobody writes to now; the kernel has one stream,
+            // SAFETY: `steps` whole steps are inside the buffer, which was written and which nobody writes to now; the kernel has one stream,
             // only reads it, and is one of those available on this CPU.
             unsafe { kernel.walk(&mut walk, steps, None) };
         }
         // Less than a step, word by word: looking for a kernel anew would take longer than reading it.
         for at in (done..bytes).step_by(8) {
-            // SAFETY: a word of the rest of the buffer, likewise; the buffer begins at a page, and a step is whole lines. Volatile, because
-            // every lap is to read it.
+            // SAFETY: an aligned word of the rest of the buffer, which nobody writes to now: the buffer begins at a page, and a step is whole
+            // lines. Volatile, because every lap must read it.
             rest ^= unsafe { start.add(at).cast::<u64>().read_volatile() };
         }
     }

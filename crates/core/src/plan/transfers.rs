@@ -1,7 +1,6 @@
 //! Cache-to-cache transfers: one pair, or every pair.
 
-use crate::experiment::MemoryPlace;
-use crate::experiment::{ChaseOrder, Coordinates, LineState};
+use crate::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace};
 use crate::plan::loaders::BufferPlan;
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};

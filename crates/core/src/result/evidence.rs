@@ -153,8 +153,8 @@ pub struct Placement {
     /// Pages checked, by node.
     pub pages_by_node: BTreeMap<u32, u64>,
     /// Why it is not verified.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<PlacementProblem>,
 }
 
 impl Placement {
@@ -176,7 +176,7 @@ impl Placement {
             };
             if rank(placement.status) > rank(sum.status) {
                 sum.status = placement.status;
-                sum.reason = placement.reason;
+                sum.problems = placement.problems;
             }
         }
         all.unwrap_or_default()
@@ -212,6 +212,40 @@ pub enum PlacementSource {
     /// The node of the device as the kernel states it, with DAX: neither of the others shows such pages.
     #[serde(rename = "device")]
     Device,
+}
+
+/// Why it is not proven that pages were where they should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+pub enum PlacementProblem {
+    /// Some pages were on other nodes.
+    Elsewhere {
+        /// How many.
+        pages: u64,
+        /// Of how many that were checked.
+        of: u64,
+        /// The node that they should be on.
+        node: u32,
+    },
+    /// The places of pages could not be read back.
+    NotReadBack {
+        /// What each of the ways said.
+        detail: String,
+    },
+    /// Memory policies are refused here, so the pages are where they were touched first.
+    PolicyRefused {
+        /// What the kernel said.
+        detail: String,
+    },
+    /// The device is on another node than planned.
+    DeviceElsewhere {
+        /// The device's node.
+        device: u32,
+        /// The node that was planned.
+        planned: u32,
+    },
+    /// The kernel does not state the device's node.
+    DeviceNodeUnknown,
 }
 
 /// Whether pages were where they should be.

@@ -10,7 +10,7 @@ use crate::result::measurement::Measurement;
 use crate::topology::Machine;
 use std::collections::BTreeMap;
 
-use crate::result::Summary;
+use crate::result::summary::Summary;
 use serde::{Deserialize, Serialize};
 
 /// The version of the contract; raised when a field changes its meaning or goes away.

@@ -2,7 +2,8 @@
 
 use crate::estimate::NotMeasured;
 use crate::result::{
-    Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementSource, RfoReason, ShareMissed,
+    Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementProblem, PlacementSource, RfoReason,
+    ShareMissed,
 };
 
 /// Why a number was not measured.
@@ -107,6 +108,18 @@ pub const fn placement_method(method: PlacementMethod) -> &'static str {
         PlacementMethod::Device => "device",
         PlacementMethod::AsGiven => "as-given",
     }
+}
+
+/// Why it is not proven that pages were where they should be.
+pub fn placement_problems(problems: &[PlacementProblem]) -> String {
+    let one = |problem: &PlacementProblem| match problem {
+        PlacementProblem::Elsewhere { pages, of, node } => format!("{pages} of {of} pages are not on node {node}"),
+        PlacementProblem::NotReadBack { detail } => format!("the placement of pages cannot be read back ({detail})"),
+        PlacementProblem::PolicyRefused { detail } => detail.clone(),
+        PlacementProblem::DeviceElsewhere { device, planned } => format!("the device is at node {device}, and node {planned} was planned"),
+        PlacementProblem::DeviceNodeUnknown => "the kernel does not state the node of the device".into(),
+    };
+    problems.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// How their place was read back.

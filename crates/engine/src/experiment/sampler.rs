@@ -66,3 +66,80 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use memgauge_core::plan::{Cell, Step, StopRule};
+    use memgauge_core::spec::{LatencyShape, Spec, Task};
+    use memgauge_linux::clock::Clock;
+
+    use super::super::samples::{BurstConditions, GroupBy};
+    use super::*;
+    use crate::context::{Observer, RunContext};
+
+    const ROUND: Duration = Duration::from_millis(100);
+    const MIN_ROUNDS: u32 = 6;
+
+    /// Gives the sample of each round, where there is one.
+    struct Scripted {
+        samples: BurstSamples,
+        sample: fn(u32) -> Option<f64>,
+        hops: HopCount,
+    }
+
+    impl Sampler for Scripted {
+        fn sample_round(&mut self, _: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+            self.samples.add(0, vec![(self.sample)(round).into_iter().collect()], BurstConditions::default());
+            Ok(ROUND)
+        }
+
+        fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
+            std::iter::once(&self.samples)
+        }
+
+        fn hops(&self) -> HopCount {
+            self.hops
+        }
+    }
+
+    /// The rounds that a sampler takes with a budget of ten; `budget` replaces the cell's.
+    fn rounds(sample: fn(u32) -> Option<f64>, hops: HopCount, fixed_time: bool, budget: Option<Duration>) -> u32 {
+        struct Silent;
+        impl Observer for Silent {
+            fn cell(&mut self, _: &Step, _: &Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = Path::new("/");
+        let machine = memgauge_linux::sysfs::read_machine(root).unwrap();
+        let mut plan = memgauge_core::plan::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
+        let stop = AtomicBool::new(false);
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline: None };
+        let mut silent = Silent;
+        let mut session = Session::new(&plan, &context, &mut silent);
+        let mut sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops };
+        measure_until_sure(&mut session, StopAfter { min_rounds: MIN_ROUNDS, budget, want_undisturbed: true }, &mut sampler).unwrap()
+    }
+
+    #[test]
+    fn sampling_ends_when_it_is_sure_or_its_time_is_over() {
+        let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
+        let noisy: fn(u32) -> Option<f64> = |round| Some(if round.is_multiple_of(2) { 50.0 } else { 150.0 });
+        let starved: fn(u32) -> Option<f64> = |_| None;
+        assert_eq!(rounds(steady, HopCount::Unlimited, false, None), MIN_ROUNDS);
+        assert_eq!(rounds(steady, HopCount::Unlimited, true, None), 10, "a fixed time is used up");
+        assert_eq!(rounds(noisy, HopCount::Unlimited, false, None), 10);
+        assert_eq!(rounds(noisy, HopCount::Unlimited, false, Some(8 * ROUND)), 8);
+        assert_eq!(rounds(starved, HopCount::Unlimited, false, None), 80, "without any sample there is more time");
+    }
+
+    #[test]
+    fn a_number_of_hops_counts_instead_of_time() {
+        let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
+        assert_eq!(rounds(steady, HopCount::All, false, None), 1);
+        assert_eq!(rounds(steady, HopCount::None, false, None), 10, "a chase that gets no time is given up");
+    }
+}

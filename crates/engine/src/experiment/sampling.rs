@@ -116,6 +116,7 @@ impl Experiment<'_> {
     pub(crate) fn series(&self, chase: Option<Chase>, loads: Vec<(u32, Load)>, batch_hops: Option<u32>) -> Series {
         Series {
             cpu: self.watched_cpu(),
+            probed: self.probe.is_some(),
             chase,
             loads,
             vary: self.vary,
@@ -141,6 +142,8 @@ impl Experiment<'_> {
 pub(crate) struct Series {
     /// The chase's CPU, or the first loader's.
     pub(crate) cpu: u32,
+    /// There is a probe, whose chase goes on from burst to burst.
+    probed: bool,
     pub(crate) chase: Option<Chase>,
     loads: Vec<(u32, Load)>,
     pub(crate) vary: Vary,
@@ -165,14 +168,12 @@ impl Series {
         1 + u32::from(self.histogram.is_some())
     }
 
-    fn take_chase(&mut self) -> Option<(u32, Chase)> {
-        self.chase.take().map(|chase| (self.cpu, chase))
-    }
-
     /// Runs a burst and takes its samples, for this allocation.
     pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result<(), CellError> {
-        let with_chase = self.chase.is_some();
-        let chase = self.take_chase();
+        let chase = self.chase.take().map(|chase| (self.cpu, chase));
+        if self.probed && chase.is_none() {
+            return Err(CellError::ChaseLost { cpu: self.cpu });
+        }
         let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
         let short = matches!(self.vary, Vary::WorkingSet(_));
         let conditions = match short {
@@ -187,7 +188,7 @@ impl Series {
             samples.push(window_gbs(&burst, |t| clock.ns(t), shape));
         }
         self.loads = burst.take_loads();
-        if with_chase {
+        if self.probed {
             let Some((trace, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
             session.runner.add_chase_counts(&mut self.chase_counters, self.cpu, &trace);
             self.chase = Some(chase);
@@ -207,7 +208,8 @@ impl Series {
 
     /// Runs a burst whose batches of hops go into the histogram, where there is one.
     pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result<(), CellError> {
-        let Some((mut histogram, chase)) = self.histogram.take().zip(self.chase.take()) else { return Ok(()) };
+        let Some(mut histogram) = self.histogram.take() else { return Ok(()) };
+        let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
         let chase = chase.timing(histogram.batch_hops());
         let mut burst = session.run_burst(Some((self.cpu, chase)), std::mem::take(&mut self.loads), shape)?;
         self.loads = burst.take_loads();

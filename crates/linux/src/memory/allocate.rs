@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, PlacementStatus};
+use memgauge_core::result::{PageEvidence, PageKind, PlacementMethod, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::backing::Backing;
@@ -62,10 +62,10 @@ impl Buffer {
         touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
         let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
         let mut placement = place::read_back(&mapping, backing, plan.node, state.only_node, &place::PROCESS);
-        placement.method = "as-given".to_owned();
+        placement.method = Some(PlacementMethod::AsGiven);
         if !placement.pages_by_node.is_empty() {
             // No node was asked for, so none is wrong.
-            (placement.status, placement.reason) = (PlacementStatus::Verified, None);
+            (placement.status, placement.problems) = (PlacementStatus::Verified, Vec::new());
         }
         Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
     }

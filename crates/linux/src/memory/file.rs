@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementStatus};
+use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
 use super::backing::Backing;
@@ -167,15 +167,16 @@ fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> 
 /// The placement of a file with DAX. `move_pages` and `numa_maps` do not show pages of a device, so the node is the one that the kernel states
 /// for the device.
 fn on_device(node: u32, file: &FileEvidence, only_node: bool) -> Placement {
-    let (status, source, reason) = match file.device_node {
-        Some(of_device) if of_device == node => (PlacementStatus::Verified, Some("device"), None),
-        Some(of_device) => {
-            (PlacementStatus::Wrong, Some("device"), Some(format!("the device is at node {of_device}, and node {node} was planned")))
+    let (status, source, problem) = match file.device_node {
+        Some(device) if device == node => (PlacementStatus::Verified, Some(PlacementSource::Device), None),
+        Some(device) => {
+            (PlacementStatus::Wrong, Some(PlacementSource::Device), Some(PlacementProblem::DeviceElsewhere { device, planned: node }))
         }
-        None if only_node => (PlacementStatus::Verified, Some("only-node"), None),
-        None => (PlacementStatus::Unverified, None, Some("the kernel does not state the node of the device".to_owned())),
+        None if only_node => (PlacementStatus::Verified, Some(PlacementSource::OnlyNode), None),
+        None => (PlacementStatus::Unverified, None, Some(PlacementProblem::DeviceNodeUnknown)),
     };
-    Placement { status, method: "device".to_owned(), source: source.map(str::to_owned), reason, ..Placement::default() }
+    let problems = problem.into_iter().collect();
+    Placement { status, method: Some(PlacementMethod::Device), source, problems, ..Placement::default() }
 }
 
 #[cfg(test)]

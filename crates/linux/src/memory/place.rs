@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::plan::BufferPlan;
-use memgauge_core::result::{Placement, PlacementStatus};
+use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 
 use super::backing::Backing;
 use super::error::{self, MemoryError};
@@ -109,15 +109,14 @@ pub(super) fn read_back_bound(
     bound: Result<(), String>,
 ) -> Result<Placement, MemoryError> {
     let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy);
-    placement.method = if bound.is_ok() { "mbind" } else { "first-touch" }.to_owned();
+    placement.method = Some(if bound.is_ok() { PlacementMethod::Mbind } else { PlacementMethod::FirstTouch });
     if let Err(refusal) = bound
         && placement.status != PlacementStatus::Verified
     {
         if plan.touch.intersection(&state.node_cpus).is_empty() {
             return Err(error::cannot_place(plan, &refusal));
         }
-        let seen = placement.reason.take().unwrap_or_else(|| "some pages are on other nodes".to_owned());
-        placement.reason = Some(format!("{seen}; {refusal}"));
+        placement.problems.push(PlacementProblem::PolicyRefused { detail: refusal });
     }
     Ok(placement)
 }
@@ -128,31 +127,30 @@ pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_nod
     let page = if let Backing::Pool(page) = backing { page } else { base_page() };
     let mut failures = Vec::new();
     match by_move_pages(mapping, page, policy) {
-        Ok(pages) => return conclude(node, "move_pages", pages),
+        Ok(pages) => return conclude(node, PlacementSource::MovePages, pages),
         Err(why) => failures.push(format!("move_pages: {why}")),
     }
     match by_numa_maps(mapping) {
-        Ok(pages) => return conclude(node, "numa_maps", pages),
+        Ok(pages) => return conclude(node, PlacementSource::NumaMaps, pages),
         Err(why) => failures.push(format!("numa_maps: {why}")),
     }
     if only_node {
         // Not read back, but certain: no other node has memory.
-        let source = Some("only-node".to_owned());
+        let source = Some(PlacementSource::OnlyNode);
         return Placement { status: PlacementStatus::Verified, source, ..Placement::default() };
     }
-    let reason = Some(format!("the placement of pages cannot be read back ({})", failures.join("; ")));
-    Placement { status: PlacementStatus::Unverified, reason, ..Placement::default() }
+    let problems = vec![PlacementProblem::NotReadBack { detail: failures.join("; ") }];
+    Placement { status: PlacementStatus::Unverified, problems, ..Placement::default() }
 }
 
-fn conclude(node: u32, source: &str, pages_by_node: BTreeMap<u32, u64>) -> Placement {
+fn conclude(node: u32, source: PlacementSource, pages_by_node: BTreeMap<u32, u64>) -> Placement {
     let elsewhere: u64 = pages_by_node.iter().filter(|(n, _)| **n != node).map(|(_, count)| count).sum();
     let all: u64 = pages_by_node.values().sum();
-    let (status, reason) = if elsewhere == 0 {
-        (PlacementStatus::Verified, None)
-    } else {
-        (PlacementStatus::Wrong, Some(format!("{elsewhere} of {all} pages are not on node {node}")))
+    let (status, problems) = match elsewhere {
+        0 => (PlacementStatus::Verified, Vec::new()),
+        pages => (PlacementStatus::Wrong, vec![PlacementProblem::Elsewhere { pages, of: all, node }]),
     };
-    Placement { status, method: String::new(), source: Some(source.to_owned()), pages_by_node, reason }
+    Placement { status, method: None, source: Some(source), pages_by_node, problems }
 }
 
 fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTreeMap<u32, u64>, String> {
@@ -211,9 +209,9 @@ mod tests {
 
     #[test]
     fn one_page_elsewhere_is_wrong() {
-        assert_eq!(conclude(1, "numa_maps", BTreeMap::from([(1, 5)])).status, PlacementStatus::Verified);
-        let wrong = conclude(1, "numa_maps", BTreeMap::from([(1, 5), (0, 1)]));
+        assert_eq!(conclude(1, PlacementSource::NumaMaps, BTreeMap::from([(1, 5)])).status, PlacementStatus::Verified);
+        let wrong = conclude(1, PlacementSource::NumaMaps, BTreeMap::from([(1, 5), (0, 1)]));
         assert_eq!(wrong.status, PlacementStatus::Wrong);
-        assert_eq!(wrong.reason.as_deref(), Some("1 of 6 pages are not on node 1"));
+        assert_eq!(wrong.problems, [PlacementProblem::Elsewhere { pages: 1, of: 6, node: 1 }]);
     }
 }

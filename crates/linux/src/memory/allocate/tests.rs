@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use memgauge_core::result::PlacementSource;
 use memgauge_core::units::IdSet;
 
 use super::*;
@@ -71,7 +72,7 @@ fn base_pages_are_base_pages_on_the_node() {
     assert_eq!(buffer.len(), 64 << 20);
     let placement = buffer.placement();
     assert_eq!(placement.status, PlacementStatus::Verified, "{placement:?}");
-    if placement.source.as_deref() == Some("move_pages") {
+    if placement.source == Some(PlacementSource::MovePages) {
         assert_eq!(placement.pages_by_node.values().sum::<u64>(), ((64 << 20) / map::base_page() as u64).min(8192));
     }
 }
@@ -345,15 +346,15 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
     .unwrap();
     for buffer in buffers {
         let placement = buffer.placement();
-        assert_eq!((placement.status, placement.method.as_str()), (PlacementStatus::Verified, "first-touch"), "{placement:?}");
-        assert_eq!(placement.source.as_deref(), Some("numa_maps"));
+        assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::FirstTouch)), "{placement:?}");
+        assert_eq!(placement.source, Some(PlacementSource::NumaMaps));
         // A transparent huge page counts as its base pages, and a pool page counts once.
         let page = if buffer.pages().obtained == Some(PageKind::Pool) { 2 << 20 } else { map::base_page() as u64 };
         assert_eq!(placement.pages_by_node.get(&first_node()), Some(&((64 << 20) / page)));
     }
     // The refusal is remembered: the call is not tried again even where it would be allowed.
     let again = Buffer::allocate_under(&plan(Bytes::mib(1), PageRequest::Base), root(), &policy).unwrap();
-    assert_eq!(again.placement().method, "first-touch");
+    assert_eq!(again.placement().method, Some(PlacementMethod::FirstTouch));
 }
 
 #[test]

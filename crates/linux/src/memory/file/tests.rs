@@ -76,7 +76,10 @@ fn check(folder: &Folder, backing: FileBacking) {
     assert!(pages.share.is_some_and(|s| s > 0.5 && s <= 1.0) && pages.page.is_some(), "{pages:?}");
     for placement in [buffer.placement(), &buffer.placement_now()] {
         assert_eq!(placement.status, PlacementStatus::Verified, "{placement:?}");
-        assert_eq!(placement.method, if backing == FileBacking::Tmpfs { "mbind" } else { "first-touch" });
+        assert_eq!(
+            placement.method,
+            Some(if backing == FileBacking::Tmpfs { PlacementMethod::Mbind } else { PlacementMethod::FirstTouch })
+        );
     }
     // SAFETY: the bytes are inside the test's own buffer.
     let all = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), buffer.len()) };
@@ -136,7 +139,7 @@ fn where_policies_are_refused_a_tmpfs_is_placed_by_first_touch() {
     })
     .join()
     .unwrap();
-    assert_eq!((placement.status, placement.method.as_str()), (PlacementStatus::Verified, "first-touch"), "{placement:?}");
+    assert_eq!((placement.status, placement.method), (PlacementStatus::Verified, Some(PlacementMethod::FirstTouch)), "{placement:?}");
 }
 
 #[test]
@@ -249,14 +252,14 @@ fn the_node_of_dax_is_that_of_its_device() {
     };
     let placement = |node, device, only| {
         let placement = on_device(node, &at(device), only);
-        assert_eq!(placement.method, "device");
-        assert_eq!(placement.reason.is_some(), placement.status != PlacementStatus::Verified);
+        assert_eq!(placement.method, Some(PlacementMethod::Device));
+        assert_eq!(!placement.problems.is_empty(), placement.status != PlacementStatus::Verified);
         (placement.status, placement.source)
     };
-    assert_eq!(placement(1, Some(1), false), (PlacementStatus::Verified, Some("device".into())));
-    assert_eq!(placement(0, Some(1), false), (PlacementStatus::Wrong, Some("device".into())));
+    assert_eq!(placement(1, Some(1), false), (PlacementStatus::Verified, Some(PlacementSource::Device)));
+    assert_eq!(placement(0, Some(1), false), (PlacementStatus::Wrong, Some(PlacementSource::Device)));
     assert_eq!(placement(0, None, false), (PlacementStatus::Unverified, None));
-    assert_eq!(placement(0, None, true), (PlacementStatus::Verified, Some("only-node".into())));
+    assert_eq!(placement(0, None, true), (PlacementStatus::Verified, Some(PlacementSource::OnlyNode)));
 }
 
 #[test]
