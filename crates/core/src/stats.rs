@@ -7,6 +7,11 @@ use std::ops::Range;
 
 use crate::estimate::{Estimate, Mode, NotMeasured};
 
+/// A sample rounded to six significant digits: a millionth of it is less than any clock resolves, and files stay small.
+pub fn significant(sample: f64) -> f64 {
+    format!("{sample:.5e}").parse().unwrap_or(sample)
+}
+
 /// The finite values, ascending.
 pub fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut values: Vec<f64> = samples.iter().copied().filter(|x| x.is_finite()).collect();

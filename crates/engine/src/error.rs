@@ -1,5 +1,6 @@
 //! Why something was not measured, as data; the words are here and nowhere else.
 
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,6 +17,14 @@ pub(crate) enum WorkerError {
     TimedOut { cpu: u32 },
     #[error("the thread on CPU {cpu} ended unexpectedly")]
     Lost { cpu: u32 },
+}
+
+impl WorkerError {
+    const fn cpu(&self) -> u32 {
+        match self {
+            Self::Pin { cpu, .. } | Self::Start { cpu, .. } | Self::TimedOut { cpu } | Self::Lost { cpu } => *cpu,
+        }
+    }
 }
 
 /// Why a chain of pointers cannot be written.
@@ -45,7 +54,7 @@ pub(crate) enum LoadError {
 pub(crate) enum CellError {
     #[error("interrupted before it was measured")]
     Interrupted,
-    #[error("{}", memgauge_core::conclusions::findings::LEFT_OUT)]
+    #[error("the time for the whole run was over before it was measured")]
     OutOfTime,
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -73,4 +82,26 @@ pub(crate) enum CellError {
     NoBuffer { cpu: u32 },
     #[error("no region of {bytes} could be taken on node {node}: {why}")]
     NoRegion { bytes: Bytes, node: u32, why: String },
+}
+
+impl From<&CellError> for NotMeasured {
+    fn from(error: &CellError) -> Self {
+        let detail = error.to_string();
+        match error {
+            CellError::Interrupted => Self::Interrupted,
+            CellError::OutOfTime => Self::OutOfTime,
+            CellError::Memory(MemoryError { advice, .. }) => Self::NoMemory { detail: format!("{detail}; {advice}") },
+            CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), detail },
+            CellError::CpusLost { cpus } => Self::CpusLost { cpus: cpus.clone() },
+            CellError::NodesLost { nodes } => Self::NodesLost { nodes: nodes.clone() },
+            CellError::StartSignal { .. } => Self::NoStartSignal { detail },
+            CellError::ChaseStarved { cpu, .. } => Self::NoCpuTime { cpu: *cpu },
+            CellError::NeverTogether { cpus } => Self::NeverTogether { cpus: cpus.clone() },
+            CellError::NoKernel { mix } => Self::NoKernel { mix: *mix },
+            CellError::NoRegion { node, why, .. } => Self::NoRegion { node: *node, detail: why.clone() },
+            CellError::ChaseLost { .. } | CellError::Chain(_) | CellError::Load { .. } | CellError::NoBuffer { .. } => {
+                Self::Internal { detail }
+            }
+        }
+    }
 }

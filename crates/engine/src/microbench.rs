@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use memgauge_core::counters::WorkUnit;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Table};
+use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
@@ -90,8 +90,8 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     // As many passes as were asked for, so no interval is too wide.
     let estimate = stats::estimate(&[samples], f64::INFINITY);
     let (experiment, metric, work) = match spec.kind {
-        LoopKind::Stream => (Experiment::Bandwidth, Metric::Bandwidth, WorkUnit::Line),
-        LoopKind::Chase { .. } => (Experiment::IdleLatency, Metric::Latency, WorkUnit::Hop),
+        LoopKind::Stream => (Experiment::Stream, Metric::Bandwidth, WorkUnit::Line),
+        LoopKind::Chase { .. } => (Experiment::Chase, Metric::Latency, WorkUnit::Hop),
     };
     let certain = certain(context.machine, here, spec.bytes, true);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
@@ -103,9 +103,8 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
 /// Where a loop's result stands.
 fn coordinates(spec: &LoopSpec) -> Coordinates {
     Coordinates {
-        table: Some(Table::Loop),
         cpu: spec.cpu,
-        memory_node: spec.node,
+        memory: spec.node.map(MemoryPlace::Node),
         working_set: Some(spec.bytes),
         order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
         mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),

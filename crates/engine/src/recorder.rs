@@ -6,12 +6,13 @@ use memgauge_core::conclusions::judge;
 use memgauge_core::counters::Counters;
 use memgauge_core::distribution::Distribution;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, Unit};
+use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Samples, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
+use memgauge_core::wording;
 use memgauge_os::memory::MemoryError;
 
 use crate::error::CellError;
@@ -20,6 +21,8 @@ use crate::error::CellError;
 pub struct Outcome {
     /// One or more results a cell; cells that could not be measured have a result without value and with the reason.
     pub results: Vec<Measurement>,
+    /// Those of cells that were measured again.
+    pub repeats: Vec<Measurement>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
     /// Whether plain stores read the line first, where that was measured.
@@ -43,17 +46,18 @@ pub(crate) struct NewResult {
     pub(crate) distribution: Option<Distribution>,
     pub(crate) counters: Option<Counters>,
     pub(crate) lines_in_flight: Option<f64>,
+    pub(crate) samples: Option<Samples>,
 }
 
 impl NewResult {
-    /// A number without distribution and counters.
+    /// A number without distribution, counters and samples.
     pub(crate) const fn new(at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) -> Self {
-        Self { at, metric, estimate, evidence, distribution: None, counters: None, lines_in_flight: None }
+        Self { at, metric, estimate, evidence, distribution: None, counters: None, lines_in_flight: None, samples: None }
     }
 
     /// The measurement, with its judgement and what firmware claims.
     pub(crate) fn judge(self, topology: &Topology, experiment: Experiment) -> Measurement {
-        let Self { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight } = self;
+        let Self { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight, samples } = self;
         if metric == Metric::Bandwidth {
             evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
         }
@@ -64,7 +68,7 @@ impl NewResult {
                 Metric::Latency => Unit::Nanoseconds,
                 Metric::Bandwidth => Unit::GigabytesPerSecond,
             },
-            firmware: firmware_claim(topology, experiment, &at),
+            firmware: firmware_claim(topology, experiment.method(metric), &at),
             at,
             distribution,
             quality: judge::quality(&estimate, &evidence),
@@ -73,6 +77,7 @@ impl NewResult {
             evidence,
             counters: counters.map(Box::new),
             lines_in_flight,
+            samples: samples.map(Box::new),
         }
     }
 }
@@ -81,6 +86,9 @@ impl NewResult {
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) results: Vec<Measurement>,
+    pub(crate) repeats: Vec<Measurement>,
+    /// What is recorded now was measured before.
+    pub(crate) repeating: bool,
     pub(crate) curves: Vec<CurveSummary>,
     pub(crate) notes: Vec<Note>,
     /// A cell was cut short, and has results nevertheless.
@@ -91,7 +99,8 @@ impl Recorder {
     /// Records a measurement.
     pub(crate) fn record(&mut self, topology: &Topology, experiment: Experiment, result: NewResult) {
         self.note_corruption(&result.evidence, &result.at);
-        self.results.push(result.judge(topology, experiment));
+        let measurement = result.judge(topology, experiment);
+        if self.repeating { &mut self.repeats } else { &mut self.results }.push(measurement);
     }
 
     /// Records a result without value for a cell that failed, so that no cell goes missing silently.
@@ -100,17 +109,15 @@ impl Recorder {
             Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
-        let mut reason = error.to_string();
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            let note = Note::error("cell-not-measured", format!("{}: {error}", describe(&cell.at)));
-            if let CellError::Memory(MemoryError { advice, .. }) = error {
-                self.note(note.advise(advice));
-                reason = format!("{reason}; {advice}");
-            } else {
-                self.note(note);
-            }
+            let note = Note::error("cell-not-measured", format!("{}: {error}", wording::coordinates(&cell.at)));
+            let advice = if let CellError::Memory(MemoryError { advice, .. }) = error { Some(advice) } else { None };
+            self.note(match advice {
+                Some(advice) => note.advise(advice),
+                None => note,
+            });
         }
-        let estimate = Estimate { reason: Some(reason), ..Estimate::default() };
+        let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
         self.record(topology, experiment, NewResult::new(cell.at.clone(), metric, estimate, Evidence::default()));
     }
 
@@ -127,7 +134,7 @@ impl Recorder {
         self.note(
             Note::error(
                 memgauge_core::conclusions::scan::CORRUPTED,
-                format!("{}: {mismatches} of {passes} passes read other data than was written", describe(at)),
+                format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(at)),
             )
             .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
         );
@@ -135,30 +142,15 @@ impl Recorder {
 }
 
 /// What firmware claims of a cell that is one node's CPUs and one node's memory. Its bandwidth is that of reads.
-fn firmware_claim(topology: &Topology, experiment: Experiment, at: &Coordinates) -> Option<f64> {
+fn firmware_claim(topology: &Topology, method: Method, at: &Coordinates) -> Option<f64> {
     if at.memory_dir.is_some() {
         // Firmware describes the node's memory, not a device there.
         return None;
     }
-    let claim = topology.claim(at.cpu_node?, at.memory_node?)?;
-    match experiment {
-        Experiment::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
-        Experiment::Bandwidth | Experiment::MemoryScan if at.mix == Some(Mix::AllReads) => {
-            claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3)
-        }
+    let claim = topology.claim(at.cpu_node?, at.memory_node()?)?;
+    match method {
+        Method::IdleLatency => claim.read_latency_ns.map(|ns| ns as f64),
+        Method::Bandwidth | Method::MemoryScan if at.mix == Some(Mix::AllReads) => claim.read_bandwidth_mbs.map(|mbs| mbs as f64 / 1e3),
         _ => None,
     }
-}
-
-/// A cell, for a message.
-fn describe(at: &Coordinates) -> String {
-    let mut parts = Vec::new();
-    let mut add = |name: &str, value: Option<String>| parts.extend(value.map(|v| format!("{name} {v}")));
-    add("mix", at.mix.map(|m| m.to_string()));
-    add("CPU", at.cpu.map(|c| c.to_string()));
-    add("CPUs", at.cpus.as_ref().map(ToString::to_string));
-    add("holder CPU", at.holder_cpu.map(|c| c.to_string()));
-    add("memory node", at.memory_node.map(|n| n.to_string()));
-    add("files in", at.memory_dir.clone());
-    parts.join(", ")
 }

@@ -29,6 +29,7 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
+            session.recorder.repeating = cell.repeat;
             if let Err(error) = measure_cell(&mut session, &signal, step.experiment, cell) {
                 complete = false;
                 session.recorder.record_failure(&context.machine.topology, step.experiment, cell, &error);
@@ -44,8 +45,8 @@ fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Ou
     session.progress.finish();
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
     // Threads that got no time leave a cell, or a point of it, without a value.
-    complete &= !recorder.cut_short && recorder.results.iter().all(|m| m.estimate.value.is_some());
-    judge::mark_drift(&mut recorder.results);
+    complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
+    judge::mark_drift(&mut recorder.results, &mut recorder.repeats);
     Outcome {
         timing: Timing {
             setup_s: started.elapsed().saturating_sub(runner.measuring).as_secs_f64(),
@@ -59,6 +60,7 @@ fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Ou
             }),
         },
         results: recorder.results,
+        repeats: recorder.repeats,
         curves: recorder.curves,
         rfo: calibration.rfo,
         notes: recorder.notes,
@@ -164,7 +166,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use memgauge_core::conclusions::findings::LEFT_OUT;
+    use memgauge_core::estimate::NotMeasured;
     use memgauge_core::plan::Step;
     use memgauge_core::spec::{LatencyShape, Spec, Task};
     use memgauge_os::clock::Clock;
@@ -189,10 +191,14 @@ mod tests {
         let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(!outcome.complete && !outcome.results.is_empty());
-        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref() == Some(LEFT_OUT)), "{:?}", outcome.results[0].estimate);
+        assert!(
+            outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime)),
+            "{:?}",
+            outcome.results[0].estimate
+        );
         stop.store(true, Ordering::Relaxed);
         let context = RunContext { deadline: None, ..context };
         let outcome = run(&plan, &context, &mut Silent);
-        assert!(outcome.results.iter().all(|m| m.estimate.reason.as_deref().is_some_and(|why| why.starts_with("interrupted"))));
+        assert!(outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)));
     }
 }

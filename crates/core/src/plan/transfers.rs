@@ -2,6 +2,7 @@
 
 use crate::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace};
 use crate::plan::loaders::BufferPlan;
+use crate::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub struct Handoff {
 }
 
 /// Seconds of the three runs that a transfer takes at least.
-pub(crate) const LEAST_S: f64 = 0.15;
+pub(crate) const LEAST_S: f64 = MIN_PAIR_RUNS as f64 * PAIR_RUN.as_millis() as f64 / 1e3;
 
 /// Seconds to start them and to look at the machine.
 const START_S: f64 = 0.01;

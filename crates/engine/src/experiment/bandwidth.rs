@@ -37,6 +37,7 @@ pub(crate) fn measure(
     series.unwatch(session, &mut evidence);
     let certain = group.certain(session.context.machine, &chosen);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
-    session.record(kind, NewResult { counters, ..NewResult::new(at.clone(), Metric::Bandwidth, estimate, evidence) });
+    let samples = Some(series.samples.keep(0));
+    session.record(kind, NewResult { counters, samples, ..NewResult::new(at.clone(), Metric::Bandwidth, estimate, evidence) });
     Ok(())
 }

@@ -209,8 +209,9 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sam
             ..common.clone()
         };
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
+        let samples = Some(series.samples.keep(0));
         let result = NewResult::new(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
-        session.record(kind, NewResult { distribution: series.histogram.and_then(Recorder::finish), counters, ..result });
+        session.record(kind, NewResult { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
     }
 }
 

@@ -192,12 +192,14 @@ fn record_point(
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = NewResult::new(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
-    session.record(kind, NewResult { distribution, counters, ..result });
+    let samples = Some(series.samples.keep(LATENCY));
+    session.record(kind, NewResult { distribution, counters, samples, ..result });
     let load_certain = setup.group.certain(machine, &setup.chosen);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
     let result = NewResult::new(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
-    session.record(kind, NewResult { counters, lines_in_flight, ..result });
+    let samples = Some(series.samples.keep(BANDWIDTH));
+    session.record(kind, NewResult { counters, lines_in_flight, samples, ..result });
 }
 
 #[cfg(test)]

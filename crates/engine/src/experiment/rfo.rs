@@ -7,7 +7,7 @@
 
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::protocol::{RFO_KINDS, RFO_ROUNDS, RFO_WINDOWS};
-use memgauge_core::result::RfoEvidence;
+use memgauge_core::result::{RfoEvidence, RfoReason};
 use memgauge_core::stats;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Rfo, Width};
 use memgauge_kernels::{self as kernels, Kernel};
@@ -41,11 +41,7 @@ pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders:
         return Ok(());
     }
     let Some(stores) = Stores::of_this_cpu() else {
-        session.calibration.rfo = Some(RfoEvidence {
-            rfo: Rfo::Unknown,
-            reason: "this CPU lacks one of the kinds of stores that would tell".into(),
-            ..RfoEvidence::default()
-        });
+        session.calibration.rfo = Some(RfoEvidence { rfo: Rfo::Unknown, reason: RfoReason::NoKernels, ..RfoEvidence::default() });
         return Ok(());
     };
     let rounds = session.as_trial(|session| measure_rounds(session, group, &stores))?;
@@ -108,7 +104,7 @@ impl Stores {
 /// What the bandwidths of whole lines, parts and non-temporal stores say, in GB/s of lines, round by round.
 fn conclude(stores: &Stores, rounds: &[Round]) -> RfoEvidence {
     let median = |kind: usize| stats::median(&rounds.iter().filter_map(|r| r[kind]).collect::<Vec<_>>());
-    let found: Vec<(Rfo, &str)> = rounds
+    let found: Vec<(Rfo, RfoReason)> = rounds
         .iter()
         .filter_map(|r| match *r {
             [Some(whole), Some(part), Some(nt)] if whole > 0.0 && part > 0.0 && nt > 0.0 => Some(decide(whole, part, nt)),
@@ -117,13 +113,13 @@ fn conclude(stores: &Stores, rounds: &[Round]) -> RfoEvidence {
         .collect();
     let agreed = found.iter().find(|one| found.iter().filter(|other| other.0 == one.0).count() >= AGREEING);
     let (rfo, reason) = match agreed {
-        _ if found.len() < AGREEING => (Rfo::Unknown, "the CPUs got too little time to tell"),
+        _ if found.len() < AGREEING => (Rfo::Unknown, RfoReason::TooLittleTime),
         Some(agreed) => *agreed,
-        None => (Rfo::Unknown, "its rounds disagree, as on a busy machine"),
+        None => (Rfo::Unknown, RfoReason::RoundsDisagree),
     };
     RfoEvidence {
         rfo,
-        reason: reason.to_owned(),
+        reason,
         kernels: stores.kernels().map(|k| k.name.to_owned()).to_vec(),
         whole_gbs: median(0),
         part_gbs: median(1),
@@ -132,18 +128,15 @@ fn conclude(stores: &Stores, rounds: &[Round]) -> RfoEvidence {
     }
 }
 
-fn decide(whole: f64, part: f64, nt: f64) -> (Rfo, &'static str) {
+fn decide(whole: f64, part: f64, nt: f64) -> (Rfo, RfoReason) {
     let same = |a: f64, b: f64| a / b < SAME && b / a < SAME;
     if nt / part < DIFFERENT {
-        return (
-            Rfo::Unknown,
-            "non-temporal stores are hardly faster than stores of parts of lines, so something else than memory limits them",
-        );
+        return (Rfo::Unknown, RfoReason::NotMemoryBound);
     }
     match () {
-        () if same(whole, part) => (Rfo::Yes, "stores of whole lines are as slow as those of parts, which must read"),
-        () if same(whole, nt) => (Rfo::No, "stores of whole lines are as fast as non-temporal ones, which do not read"),
-        () => (Rfo::Unknown, "stores of whole lines are neither as slow as those of parts nor as fast as non-temporal ones"),
+        () if same(whole, part) => (Rfo::Yes, RfoReason::AsSlowAsParts),
+        () if same(whole, nt) => (Rfo::No, RfoReason::AsFastAsNonTemporal),
+        () => (Rfo::Unknown, RfoReason::Between),
     }
 }
 

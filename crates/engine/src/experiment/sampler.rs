@@ -74,7 +74,7 @@ mod tests {
 
     use memgauge_core::plan::{Cell, Step, StopRule};
     use memgauge_core::spec::{LatencyShape, Spec, Task};
-    use memgauge_linux::clock::Clock;
+    use memgauge_os::clock::Clock;
 
     use super::super::samples::{BurstConditions, GroupBy};
     use super::*;
@@ -113,8 +113,8 @@ mod tests {
             fn progress(&mut self, _: f64) {}
         }
         let root = Path::new("/");
-        let machine = memgauge_linux::sysfs::read_machine(root).unwrap();
-        let mut plan = memgauge_core::plan::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        let machine = memgauge_os::topology::read_machine(root).unwrap();
+        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
         let stop = AtomicBool::new(false);
         let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline: None };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use memgauge_core::conclusions::trend;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
-use memgauge_core::result::Noise;
+use memgauge_core::result::{DisturbanceCause, Noise, Samples};
 use memgauge_core::stats;
 
 use crate::burst::runner::BurstResult;
@@ -35,19 +35,6 @@ impl Conditions {
             (a, b) => a.or(b),
         };
     }
-}
-
-/// What disturbed a burst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum DisturbanceCause {
-    /// A thread was taken off its CPU.
-    Preempted,
-    /// A thread ran on another CPU.
-    Migrated,
-    /// The hypervisor gave a CPU to others.
-    Stolen,
-    /// The core's frequency was not that of most bursts.
-    Frequency,
 }
 
 /// A burst's conditions, and what disturbed it.
@@ -77,7 +64,7 @@ impl BurstConditions {
         let found = [
             (DisturbanceCause::Migrated, scheduler.migrations > 0),
             (DisturbanceCause::Stolen, steal.is_some_and(|share| share > MAX_STEAL)),
-            (DisturbanceCause::Preempted, preempted),
+            (DisturbanceCause::TakenOff, preempted),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
         Self { conditions, cause, ghz }
@@ -113,20 +100,7 @@ impl Disturbances {
         noise.bursts_disturbed = Some(disturbed);
         noise.bursts_repeated = Some(self.repeated);
         noise.bursts_left_out = Some(if self.left_out { disturbed } else { 0 });
-        noise.bursts_reason = (disturbed > 0).then(|| self.reason());
-    }
-
-    // schema 2 replaces this
-    fn reason(&self) -> String {
-        let words = |cause: &DisturbanceCause| match cause {
-            DisturbanceCause::Preempted => "a thread was taken off its CPU",
-            DisturbanceCause::Migrated => "a thread ran on another CPU",
-            DisturbanceCause::Stolen => "the hypervisor gave a CPU to others",
-            DisturbanceCause::Frequency => "the core's frequency was another",
-        };
-        let causes: Vec<String> = self.by_cause.iter().map(|(cause, n)| format!("in {n} {}", words(cause))).collect();
-        let consequence = if self.left_out { "they do not count" } else { "they count, because too few others were left" };
-        format!("{}; {consequence}", causes.join(", "))
+        noise.disturbed_by.clone_from(&self.by_cause);
     }
 }
 
@@ -136,6 +110,9 @@ struct Burst {
     samples: Vec<Vec<f64>>,
     conditions: BurstConditions,
 }
+
+/// Samples of a burst that a result keeps: a burst of ordinary length has twelve, one of a transfer thousands.
+const MAX_KEPT: usize = 32;
 
 /// What may shift samples together, so that they are one group in the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,6 +205,22 @@ impl BurstSamples {
         Estimate { drift: trend::drift(&self.groups(quantity)), ..self.estimate(quantity, relative_half_width) }
     }
 
+    /// A quantity's samples as results keep them: of each burst at most [`MAX_KEPT`], evenly spaced in time.
+    pub(crate) fn keep(&self, quantity: usize) -> Samples {
+        let kept = |burst: &Burst| {
+            let all = burst.samples.get(quantity).map_or(&[][..], Vec::as_slice);
+            all.iter().step_by(all.len().div_ceil(MAX_KEPT).max(1)).map(|s| stats::significant(*s)).collect()
+        };
+        let allocations: Vec<u32> = self.bursts.iter().map(|b| b.allocation).collect();
+        let (causes, leaves_out) = (self.causes(), self.leaves_out());
+        let left_out = causes.iter().enumerate().filter(|(_, cause)| leaves_out && cause.is_some());
+        Samples {
+            bursts: self.bursts.iter().map(kept).collect(),
+            left_out: left_out.map(|(index, _)| index as u32).collect(),
+            allocations: if allocations.iter().all(|a| *a == 0) { Vec::new() } else { allocations },
+        }
+    }
+
     /// The conditions of the bursts that count.
     pub(crate) fn conditions(&self) -> Conditions {
         let mut all = Conditions::default();
@@ -278,14 +271,15 @@ mod tests {
             (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
             (Some(6), Some(0), Some(0), Some(0))
         );
-        assert_eq!((noise.bursts_reason, samples.enough_undisturbed(), samples.groups(0).len()), (None, true, 6));
+        assert!(noise.disturbed_by.is_empty() && samples.enough_undisturbed() && samples.groups(0).len() == 6);
+        assert!(samples.keep(0).left_out.is_empty() && samples.keep(0).bursts == vec![vec![100.0; 12]; 6]);
     }
 
     #[test]
     fn a_disturbed_burst_is_repeated_and_stays_in_the_count() {
         let mut samples = BurstSamples::new(GroupBy::Burst, 6);
         (0..5).for_each(|_| samples.add(0, vec![vec![100.0; 12]], calm()));
-        samples.add(0, vec![vec![300.0; 12]], disturbed(DisturbanceCause::Preempted));
+        samples.add(0, vec![vec![300.0; 12]], disturbed(DisturbanceCause::TakenOff));
         assert!(samples.last_disturbed() && !samples.enough_undisturbed(), "one more is wanted");
         samples.add(0, vec![vec![100.0; 12]], calm());
         assert!(samples.enough_undisturbed());
@@ -294,7 +288,8 @@ mod tests {
             (noise.bursts, noise.bursts_disturbed, noise.bursts_repeated, noise.bursts_left_out),
             (Some(7), Some(1), Some(1), Some(1))
         );
-        assert_eq!(noise.bursts_reason.as_deref(), Some("in 1 a thread was taken off its CPU; they do not count"));
+        assert_eq!(noise.disturbed_by, BTreeMap::from([(DisturbanceCause::TakenOff, 1)]));
+        assert_eq!(samples.keep(0).left_out, [5], "kept, and marked as not counting");
         assert_eq!(samples.estimate_with_drift(0, 0.01).max, Some(100.0));
     }
 
@@ -308,7 +303,7 @@ mod tests {
         assert!(samples.enough_undisturbed(), "waiting for undisturbed ones is in vain");
         let noise = noise_of(&samples);
         assert_eq!((noise.bursts_disturbed, noise.bursts_left_out, samples.groups(0).len()), (Some(10), Some(0), 12));
-        assert!(noise.bursts_reason.is_some_and(|why| why.ends_with("they count, because too few others were left")));
+        assert_eq!(noise.disturbed_by, BTreeMap::from([(DisturbanceCause::Stolen, 10)]));
     }
 
     #[test]
@@ -318,7 +313,7 @@ mod tests {
             samples.add(0, vec![vec![ghz]], BurstConditions { ghz: Some(ghz), ..calm() });
         }
         assert_eq!(samples.groups(0), [[4.0], [4.01], [3.99], [4.0]]);
-        assert!(noise_of(&samples).bursts_reason.is_some_and(|why| why.starts_with("in 1 the core's frequency was another")));
+        assert_eq!(noise_of(&samples).disturbed_by, BTreeMap::from([(DisturbanceCause::Frequency, 1)]));
     }
 
     #[test]
@@ -331,6 +326,7 @@ mod tests {
         assert_eq!(samples.groups(0), [[1.0], [2.0], [3.0]]);
         samples.add(2, vec![vec![4.0]], calm());
         assert_eq!(samples.groups(0), [vec![1.0], vec![2.0], vec![3.0, 4.0]]);
+        assert_eq!(samples.keep(0).allocations, [0, 1, 1, 2, 2]);
     }
 
     #[test]
@@ -338,5 +334,14 @@ mod tests {
         let mut samples = BurstSamples::new(GroupBy::Burst, 6);
         (0..6).for_each(|_| samples.add(0, vec![vec![], vec![1.0]], calm()));
         assert!(!samples.any_samples() && !samples.enough_undisturbed());
+    }
+
+    #[test]
+    fn long_bursts_are_kept_thinned_and_rounded() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        samples.add(0, vec![(0..4000).map(|i| 100.0 + f64::from(i) / 3e6).collect()], calm());
+        let kept = samples.keep(0);
+        assert_eq!((kept.bursts[0].len(), kept.bursts[0][0]), (32, 100.0));
+        assert!(kept.bursts[0].iter().all(|s| *s == (s * 1000.0).round() / 1000.0 && *s < 100.002), "{kept:?}");
     }
 }

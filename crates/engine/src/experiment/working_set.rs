@@ -10,7 +10,7 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as Experimen
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Noise};
+use memgauge_core::result::{Evidence, Noise, Samples};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
@@ -41,6 +41,7 @@ const FILLED: f64 = 0.95;
 struct Point {
     vary: Vary,
     estimate: Estimate,
+    samples: Samples,
     evidence: Evidence,
     conditions: Conditions,
     counters: CounterTotals,
@@ -137,7 +138,15 @@ fn measure_sizes(
 
 fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: Certain) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point { vary: series.vary, estimate, evidence, conditions: series.samples.conditions(), counters, certain }
+    Point {
+        vary: series.vary,
+        estimate,
+        samples: series.samples.keep(0),
+        evidence,
+        conditions: series.samples.conditions(),
+        counters,
+        certain,
+    }
 }
 
 /// Ends watching the sweep.
@@ -161,12 +170,15 @@ fn record(
         return Err(CellError::Interrupted);
     }
     let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
-    for Point { vary, estimate, evidence, conditions, counters, certain } in points {
+    for Point { vary, estimate, samples, evidence, conditions, counters, certain } in points {
         let GroupMemory { pages, placement, file } = memory.clone();
         let noise = conditions.scheduler.replace_in(noise);
         let evidence = Evidence { pages, placement, file, noise, ..evidence };
         let counters = session.counted(&counters, unit, certain);
-        session.record(kind, NewResult { counters, ..NewResult::new(vary.coordinates(at), metric, estimate, evidence) });
+        session.record(
+            kind,
+            NewResult { counters, samples: Some(samples), ..NewResult::new(vary.coordinates(at), metric, estimate, evidence) },
+        );
     }
     Ok(())
 }

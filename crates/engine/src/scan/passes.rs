@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Scan, Traffic};
@@ -70,13 +70,14 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
     if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
         return outcome;
     }
-    let why = outcome.as_ref().err().map(ToString::to_string);
+    let why = outcome.as_ref().err().map(NotMeasured::from);
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
-        let estimate = estimate(session, region, why.as_deref());
+        let estimate = estimate(session, region, why.as_ref());
         let evidence = evidence(plan, kernel, &tried, region, &estimate, &noise);
-        session.record(kind, NewResult::new(at, Metric::Bandwidth, estimate, evidence));
+        let samples = Some(region.passes.keep(0));
+        session.record(kind, NewResult { samples, ..NewResult::new(at, Metric::Bandwidth, estimate, evidence) });
     }
     scan::judge(&mut session.recorder.results[from..]);
     match outcome {
@@ -248,9 +249,9 @@ fn check_region(
 }
 
 /// A region's passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
-fn estimate(session: &Session<'_>, region: &Region, why: Option<&str>) -> Estimate {
+fn estimate(session: &Session<'_>, region: &Region, why: Option<&NotMeasured>) -> Estimate {
     match (region.passes.any_samples(), why) {
-        (false, Some(why)) => Estimate { reason: Some(why.to_owned()), ..Estimate::default() },
+        (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
         _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
     }
 }

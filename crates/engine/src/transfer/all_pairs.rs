@@ -124,11 +124,8 @@ fn measure_rounds(
     for (nth, round) in rounds.iter().chain(&again).enumerate() {
         for home in 0..transfers.homes() {
             for &state in &transfers.states {
-                let mut pairs: Vec<PairTransfer> =
-                    round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
-                if nth == rounds.len() {
-                    pairs.iter_mut().for_each(|pair| pair.at.repeat = true);
-                }
+                let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
+                session.recorder.repeating = nth == rounds.len();
                 match measure_at_once(session, kind, transfers.each_s, pairs, memory) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
@@ -177,7 +174,7 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTr
         samples.disturbances().write_to(&mut noise);
         if estimate.value.is_none() {
             let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
-            estimate = Estimate { reason: Some(error.to_string()), ..Estimate::default() };
+            estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
         }
         let buffer = memory.get(&(plan.reader, home)).map(|(buffer, _)| buffer);
         let evidence = Evidence {
@@ -331,7 +328,7 @@ mod tests {
         let rounds: Vec<_> = PairRounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
         measure_rounds(&mut session, ExperimentKind::CacheToCache, transfers, &rounds, &mut memory).unwrap();
         let n = spec.cpus.as_ref().unwrap().len();
-        let once = session.recorder.results.iter().filter(|m| !m.at.repeat);
+        let once = session.recorder.results.iter();
         let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
         assert_eq!(once.count(), n * (n - 1), "each pair one way, in both states");
         // Other processes may keep two CPUs from ever running at the same time.

@@ -84,7 +84,8 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         noise,
         ..transfer_evidence(plan)
     };
-    session.record(kind, NewResult::new(at.clone(), Metric::Latency, estimate, evidence));
+    let samples = Some(sampler.samples.keep(0));
+    session.record(kind, NewResult { samples, ..NewResult::new(at.clone(), Metric::Latency, estimate, evidence) });
     Ok(())
 }
 
