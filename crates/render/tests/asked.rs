@@ -268,7 +268,7 @@ fn a_plan_says_where_the_load_is() {
     plan.steps.retain(|s| s.experiment == Experiment::LoadedLatency);
     for cell in plan.steps.iter_mut().flat_map(|s| &mut s.cells) {
         cell.at.load_nodes = Some("1".parse().unwrap());
-        cell.at.memory_node = None;
+        cell.at.memory_node() = None;
         if let Work::Curve { loaders, .. } = &mut cell.work {
             loaders.iter_mut().for_each(|l| l.buffer.node = 1);
         }

@@ -136,11 +136,11 @@ fn plans() {
 fn a_device_that_does_not_state_its_node_is_on_none() {
     let mut report = samples::pmem();
     for m in &mut report.results {
-        m.at.memory_node = None;
+        m.at.memory_node() = None;
     }
     let plan = report.plan.as_mut().unwrap();
     plan.directories[0].file.device_node = None;
-    plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory_node = None);
+    plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory_node() = None);
     for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
         assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");
     }

@@ -153,7 +153,7 @@ fn expected(report: &Report, experiment: Experiment, scale: f64) -> Vec<Vec<f64>
     rows.sort_unstable();
     rows.dedup();
     let of = |row, column| {
-        cells.iter().find(|m| m.at.cpu_node == Some(row) && m.at.memory_node == Some(column)).and_then(|m| m.estimate.value).unwrap()
+        cells.iter().find(|m| m.at.cpu_node == Some(row) && m.at.memory_node() == Some(column)).and_then(|m| m.estimate.value).unwrap()
             * scale
     };
     let columns = report.machine.allowed.nodes.clone();
@@ -236,7 +236,7 @@ fn transfers_read_back() {
             let home = if writers { writer } else { reader };
             let found = report.results.iter().find(|m| {
                 m.experiment == Experiment::CacheToCache
-                    && (m.at.holder_cpu, m.at.cpu, m.at.memory_node) == (Some(writer * 4), Some(reader * 4), Some(home))
+                    && (m.at.holder_cpu, m.at.cpu, m.at.memory_node()) == (Some(writer * 4), Some(reader * 4), Some(home))
                     && m.at.state == Some(LineState::Hitm)
             });
             assert!((found.unwrap().estimate.value.unwrap() - ns).abs() < 0.051);
@@ -283,7 +283,7 @@ fn rows_of_the_original_come_out_byte_for_byte() {
     report.results.clear();
     for (to, ns, mbs) in [(0, 82.1, 79670.3), (1, 141.0, 34393.4)] {
         for (mut m, value) in [(latency.clone(), ns), (bandwidth.clone(), mbs / 1e3)] {
-            (m.at.cpu_node, m.at.memory_node, m.at.table, m.estimate.value) = (Some(0), Some(to), Some(Table::NodeMatrix), Some(value));
+            (m.at.cpu_node, m.at.memory_node(), m.at.table, m.estimate.value) = (Some(0), Some(to), Some(Table::NodeMatrix), Some(value));
             m.evidence.traffic = None;
             report.results.push(m);
         }
@@ -295,14 +295,14 @@ fn rows_of_the_original_come_out_byte_for_byte() {
         }
     }
     let mut peak = bandwidth;
-    (peak.at.table, peak.at.cpu_node, peak.at.memory_node, peak.estimate.value) = (Some(Table::PerMix), None, None, Some(158.8445));
+    (peak.at.table, peak.at.cpu_node, peak.at.memory_node(), peak.estimate.value) = (Some(Table::PerMix), None, None, Some(158.8445));
     peak.evidence.traffic = None;
     report.results.push(peak);
     let transfer =
         samples::two_nodes().results.into_iter().find(|m| m.experiment == Experiment::CacheToCache && m.at.holder_cpu == Some(0)).unwrap();
     for (writer, reader, home, ns) in [(0, 1, 0, 115.2), (1, 0, 1, 115.5), (0, 1, 1, 184.8), (1, 0, 0, 185.9)] {
         let mut m = transfer.clone();
-        (m.at.holder_cpu, m.at.cpu, m.at.memory_node, m.at.state) =
+        (m.at.holder_cpu, m.at.cpu, m.at.memory_node(), m.at.state) =
             (Some(writer * 16), Some(reader * 16), Some(home), Some(LineState::Hitm));
         m.estimate.value = Some(ns);
         report.results.push(m);

@@ -120,7 +120,7 @@ fn empty_and_enormous_reports() {
     for from in 0..64 {
         for to in 0..64 {
             let mut m = one.clone();
-            (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(from), Some(from * 16), Some(to));
+            (m.at.cpu_node, m.at.cpu, m.at.memory_node()) = (Some(from), Some(from * 16), Some(to));
             let mut c = cell.clone();
             c.at = m.at.clone();
             report.results.push(m);
@@ -130,7 +130,7 @@ fn empty_and_enormous_reports() {
     for cpu in 0..1024 {
         let mut m = one.clone();
         m.at.table = Some(Table::PerCpu);
-        (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(cpu / 16), Some(cpu), Some(cpu / 16));
+        (m.at.cpu_node, m.at.cpu, m.at.memory_node()) = (Some(cpu / 16), Some(cpu), Some(cpu / 16));
         report.results.push(m);
     }
     show(&report);

@@ -123,7 +123,7 @@ impl Lab {
     fn measure(&self, experiment: Experiment, metric: Metric, at: Coordinates, value: f64) -> Measurement {
         let at = Coordinates { memory_dir: self.directory.as_ref().map(|d| d.file.path.clone()), ..at };
         let unit = if metric == Metric::Latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond };
-        let nodes: BTreeMap<u32, u64> = at.memory_node.map(|n| (n, 512)).into_iter().collect();
+        let nodes: BTreeMap<u32, u64> = at.memory_node().map(|n| (n, 512)).into_iter().collect();
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
@@ -411,13 +411,13 @@ impl Lab {
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
             shared: false,
         };
-        let home = m.at.memory_node.unwrap_or(0);
+        let home = m.at.memory_node().unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
         let loaders = || -> Vec<Loader> {
             let node_of = |id| self.cpus.iter().find(|c| c.id == id).map_or(0, |c| c.node);
             let cpus = m.at.cpus.clone().unwrap_or_default();
             cpus.iter()
-                .map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node.unwrap_or(node_of(cpu))), own: None })
+                .map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node().unwrap_or(node_of(cpu))), own: None })
                 .collect()
         };
         let kernel = m.evidence.kernel.trim_start_matches("chase + ").to_owned();
@@ -452,7 +452,7 @@ impl Lab {
             Experiment::MemoryScan => Work::Scan(Scan {
                 cpus: m.at.cpus.clone().unwrap_or_default(),
                 region: buffer(Bytes::gib(1), home),
-                regions: self.results.iter().filter(|r| r.experiment == m.experiment && r.at.memory_node == m.at.memory_node).count()
+                regions: self.results.iter().filter(|r| r.experiment == m.experiment && r.at.memory_node() == m.at.memory_node()).count()
                     as u32,
                 margin: Bytes::gib(2),
                 passes: 10,

@@ -82,7 +82,7 @@ pub fn pairs(cpus: u32) -> Report {
             m.at.cpu = Some(reader);
             m.at.holder_cpu = Some(holder);
             m.at.cpu_node = Some(u32::from(reader * 2 >= cpus));
-            m.at.memory_node = m.at.cpu_node;
+            m.at.memory_node() = m.at.cpu_node;
             m.estimate.value = Some(ns);
             report.results.push(m);
         }

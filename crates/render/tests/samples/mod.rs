@@ -331,7 +331,7 @@ pub fn interrupted() -> Report {
     report.results.retain(|m| !matches!(m.at.table, Some(Table::Ramp | Table::Curve)) && m.experiment != Experiment::CacheToCache);
     report.curves.clear();
     for (i, m) in report.results.iter_mut().enumerate() {
-        let why = if m.at.memory_node == Some(1) && m.at.cpu_node == Some(0) && m.experiment == Experiment::IdleLatency {
+        let why = if m.at.memory_node() == Some(1) && m.at.cpu_node == Some(0) && m.experiment == Experiment::IdleLatency {
             "node 1 has 12 MiB free and the chase needs 840 MiB"
         } else if i > 10 {
             "interrupted by SIGINT before it began"

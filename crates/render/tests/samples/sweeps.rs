@@ -186,7 +186,7 @@ pub fn node_pairs(nodes: u32) -> Report {
             let mut m = one.clone();
             m.at.cpu_node = Some(reader);
             m.at.holder_node = Some(holder);
-            m.at.memory_node = Some(holder);
+            m.at.memory_node() = Some(holder);
             (m.at.cpu, m.at.holder_cpu) = (Some(reader * 2), Some(holder * 2));
             m.at.state = Some(LineState::Hitm);
             m.estimate.value = Some(110.0 + f64::from(holder.abs_diff(reader)) * 9.0);
