@@ -93,7 +93,7 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::{Measurement, RfoEvidence};
+    use memgauge_core::result::{Measurement, RfoEvidence, Trial};
     use memgauge_os::topology;
 
     use super::*;
@@ -113,6 +113,7 @@ mod tests {
         let seconds = f64::from(cpu);
         Outcome {
             results: results.to_vec(),
+            repeats: results.iter().take(1).cloned().collect(),
             curves: saved().curves,
             rfo: (cpu == 2).then(RfoEvidence::default),
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
@@ -137,6 +138,7 @@ mod tests {
         assert!(report.complete);
         absorb(&mut report, outcome(2, second));
         assert_eq!(report.results, results);
+        assert_eq!(report.repeats, [first[0].clone(), second[0].clone()]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
@@ -148,6 +150,17 @@ mod tests {
         absorb(&mut report, outcome(3, &[]));
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert!(!report.complete);
+    }
+
+    #[test]
+    fn details_are_removed_from_results_and_repeats() {
+        let mut report = saved();
+        report.repeats = report.results[..1].to_vec();
+        for m in report.results.iter_mut().chain(&mut report.repeats) {
+            m.evidence.kernels_tried = vec![Trial { kernel: "load-avx2".into(), value: 1.0 }];
+        }
+        remove_details(&mut report);
+        assert!(report.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
     }
 
     #[test]
