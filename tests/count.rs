@@ -45,9 +45,9 @@ fn counted(name: &str, options: &[&str], command: &[&str]) -> (Report, ProgramCo
 fn median(count: &ProgramCount, name: &str) -> Option<f64> {
     let e = &count.events.iter().find(|e| e.event.name == name).unwrap().estimate;
     if e.value.is_none() {
-        let reason = e.reason.as_deref().unwrap();
-        assert!(reason.contains("refused") || reason.contains("does not have"), "{reason}");
-        eprintln!("not counted here: {name} {reason}");
+        let Some(NotMeasured::NotCounted { detail }) = &e.not_measured else { panic!("{e:?}") };
+        assert!(detail.contains("refused") || detail.contains("does not have"), "{detail}");
+        eprintln!("not counted here: {name} {detail}");
     }
     e.value
 }

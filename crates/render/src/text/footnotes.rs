@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityReason, Report};
-use memgauge_core::wording::reasons::not_measured;
+use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};
@@ -118,8 +118,11 @@ impl<'a> Footnotes<'a> {
             R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
             R::PlacementWrong => "some pages were not on the node asked for".into(),
             R::PlacementUnverified => {
-                let why = affected.measurements().find_map(|m| m.evidence.placement.reason.as_deref());
-                format!("the node of the pages could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
+                let why = affected.measurements().map(|m| &m.evidence.placement.problems).find(|p| !p.is_empty());
+                format!(
+                    "the node of the pages could not be read back{}",
+                    why.map(|w| format!(" ({})", placement_problems(w))).unwrap_or_default()
+                )
             }
             R::PlateauNotReached => "part of the buffer may be in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
