@@ -6,8 +6,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use hmac::{Hmac, KeyInit, Mac};
+use memgauge_core::result::{Host, Run};
 use memgauge_os::clock;
-use serde::Serialize;
 use sha2::Sha256;
 
 use crate::exit::UsageError;
@@ -70,43 +70,17 @@ impl FromStr for Label {
     }
 }
 
-/// The host of a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Host {
-    /// The kernel's name for it.
-    pub(crate) hostname: Option<String>,
-    /// 32 hexadecimal digits: the same for every run on one installation, and of no use to find its machine ID.
-    pub(crate) machine_id_hash: Option<String>,
-    /// Why one of the two is absent.
-    pub(crate) absent: Option<AbsentIdentity>,
-    /// A random UUID, new for every run.
-    pub(crate) run_id: String,
-    /// The user's labels.
-    pub(crate) labels: BTreeMap<String, String>,
+/// This run, and what `identity` allows of the host whose files are below `root`.
+pub(crate) fn describe_run(root: &Path, identity: &HostIdentity) -> Run {
+    let host = (!identity.withheld).then(|| read_host(root));
+    Run { id: new_run_id(), labels: identity.labels.clone(), host }
 }
 
-/// Why a report does not say which host it comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum AbsentIdentity {
-    /// `--no-host-identity` was given.
-    Withheld,
-    /// The host has no machine ID, or its files cannot be read.
-    NotReadable,
-}
-
-impl Host {
-    /// Reads what `identity` allows of the host whose files are below `root`.
-    pub(crate) fn read(root: &Path, identity: &HostIdentity) -> Self {
-        let read = |path: &str| fs::read_to_string(root.join(path)).ok().filter(|_| !identity.withheld);
-        let hostname = read("proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-        let machine_id_hash = read("etc/machine-id").and_then(|id| hash_machine_id(id.trim()));
-        let absent = match (&hostname, &machine_id_hash) {
-            (Some(_), Some(_)) => None,
-            _ if identity.withheld => Some(AbsentIdentity::Withheld),
-            _ => Some(AbsentIdentity::NotReadable),
-        };
-        Self { hostname, machine_id_hash, absent, run_id: new_run_id(), labels: identity.labels.clone() }
+fn read_host(root: &Path) -> Host {
+    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    Host {
+        hostname: read("proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()),
+        machine_id_hash: read("etc/machine-id").and_then(|id| hash_machine_id(id.trim())),
     }
 }
 
@@ -178,16 +152,15 @@ mod tests {
     #[test]
     fn a_host_is_read_unless_it_is_withheld() {
         let root = fake_root("read", "0123456789abcdef0123456789abcdef\n");
-        let host = Host::read(&root, &HostIdentity::new(false, labels(&["rack=12"])).unwrap());
-        assert_eq!((host.hostname.as_deref(), host.absent, host.labels["rack"].as_str()), (Some("node7"), None, "12"));
+        let run = describe_run(&root, &HostIdentity::new(false, labels(&["rack=12"])).unwrap());
+        let host = run.host.unwrap();
+        assert_eq!((host.hostname.as_deref(), run.labels["rack"].as_str()), (Some("node7"), "12"));
         assert_eq!(host.machine_id_hash.as_ref().map(String::len), Some(32));
-        let withheld = Host::read(&root, &HostIdentity::withheld());
-        assert_eq!((withheld.hostname, withheld.machine_id_hash), (None, None));
-        assert_eq!(withheld.absent, Some(AbsentIdentity::Withheld));
+        let withheld = describe_run(&root, &HostIdentity::new(true, labels(&["rack=12"])).unwrap());
+        assert_eq!((withheld.host, withheld.labels["rack"].as_str()), (None, "12"));
         fs::write(root.join("etc/machine-id"), "uninitialized\n").unwrap();
-        let fresh = Host::read(&root, &HostIdentity::default());
+        let fresh = describe_run(&root, &HostIdentity::default()).host.unwrap();
         assert_eq!((fresh.hostname.as_deref(), fresh.machine_id_hash), (Some("node7"), None));
-        assert_eq!(fresh.absent, Some(AbsentIdentity::NotReadable));
         fs::remove_dir_all(root).unwrap();
     }
 

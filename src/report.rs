@@ -8,31 +8,32 @@ use memgauge_core::topology::Machine;
 use memgauge_engine::Outcome;
 use memgauge_os::{clock, environment};
 
-use crate::host::{Host, HostIdentity};
+use crate::host::{self, HostIdentity};
 
 /// Code of the note that says that prefetchers could not be put back.
 pub(crate) const NOT_RESTORED: &str = "prefetch-not-restored";
 
 /// A report that holds nothing but its circumstances.
 pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> Report {
-    // The report has no field for it yet.
-    let _host = Host::read(root, identity);
     Report {
         schema_version: SCHEMA_VERSION,
+        summary: None,
         tool: Tool {
             name: "memgauge".into(),
             version: env!("CARGO_PKG_VERSION").into(),
             commit: option_env!("MEMGAUGE_COMMIT").map(Into::into),
         },
+        run: host::describe_run(root, identity),
         argv: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
         started: clock::moment(),
         ended: Moment::default(),
         complete: true,
-        incomplete_reason: None,
+        incomplete: None,
         environment: environment::read_environment(root, &machine),
         machine,
         plan: None,
         results: Vec::new(),
+        repeats: Vec::new(),
         program: None,
         curves: Vec::new(),
         levels: Vec::new(),
@@ -44,8 +45,9 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, curves, rfo, notes, timing, core_ghz, complete } = outcome;
+    let Outcome { results, repeats, curves, rfo, notes, timing, core_ghz, complete } = outcome;
     report.results.extend(results);
+    report.repeats.extend(repeats);
     report.curves.extend(curves);
     report.environment.rfo = report.environment.rfo.take().or(rfo);
     add_notes(report, notes);
@@ -61,6 +63,11 @@ pub(crate) fn add_notes(report: &mut Report, notes: impl IntoIterator<Item = Not
             report.notes.push(note);
         }
     }
+}
+
+/// Removes what only explains how a number was measured.
+pub(crate) fn remove_details(report: &mut Report) {
+    report.results.iter_mut().chain(&mut report.repeats).for_each(|m| m.evidence.kernels_tried.clear());
 }
 
 /// Adds the parts. The total is set by [`end`].
@@ -86,7 +93,7 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::{Measurement, RfoEvidence};
+    use memgauge_core::result::{Measurement, RfoEvidence, Trial};
     use memgauge_os::topology;
 
     use super::*;
@@ -106,6 +113,7 @@ mod tests {
         let seconds = f64::from(cpu);
         Outcome {
             results: results.to_vec(),
+            repeats: results.iter().take(1).cloned().collect(),
             curves: saved().curves,
             rfo: (cpu == 2).then(RfoEvidence::default),
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
@@ -130,6 +138,7 @@ mod tests {
         assert!(report.complete);
         absorb(&mut report, outcome(2, second));
         assert_eq!(report.results, results);
+        assert_eq!(report.repeats, [first[0].clone(), second[0].clone()]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
@@ -141,6 +150,17 @@ mod tests {
         absorb(&mut report, outcome(3, &[]));
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert!(!report.complete);
+    }
+
+    #[test]
+    fn details_are_removed_from_results_and_repeats() {
+        let mut report = saved();
+        report.repeats = report.results[..1].to_vec();
+        for m in report.results.iter_mut().chain(&mut report.repeats) {
+            m.evidence.kernels_tried = vec![Trial { kernel: "load-avx2".into(), value: 1.0 }];
+        }
+        remove_details(&mut report);
+        assert!(report.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
     }
 
     #[test]

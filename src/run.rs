@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::{advise, findings, levels, limit};
+use memgauge_core::conclusions::{advise, levels, limit, summary};
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
-use memgauge_core::result::Report;
+use memgauge_core::result::{Incomplete, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock;
 
@@ -57,22 +58,30 @@ impl<'a> Run<'a> {
                     .advise("measure again: the results from that time are distorted"),
             );
         }
-        self.set_completeness(report);
-        limit::attach(report);
+        self.judge(report);
         report::add_notes(report, limit::note(report));
+    }
+
+    /// Judges and sums up what there is, and ends the report.
+    pub(crate) fn judge(&self, report: &mut Report) {
+        report.incomplete = self.incompleteness(report);
+        report.complete = report.incomplete.is_none();
+        limit::attach(report);
+        report.summary = Some(summary::summarise(report));
         report::end(report);
     }
 
-    /// Says why a report is incomplete. A run that was interrupted always is.
-    pub(crate) fn set_completeness(&self, report: &mut Report) {
-        if let Some(reason) = self.stop.reason() {
-            report.complete = false;
-            report.incomplete_reason = Some(reason);
-        } else if !report.complete {
-            let over = self.context.deadline.is_some_and(|end| Instant::now() >= end);
-            let late = over || report.results.iter().any(|m| m.estimate.reason.as_deref() == Some(findings::LEFT_OUT));
-            let why = if late { "the time for the whole run was over" } else { "some cells could not be measured" };
-            report.incomplete_reason = Some(why.into());
+    /// Why a report is incomplete. A run that was interrupted always is.
+    fn incompleteness(&self, report: &Report) -> Option<Incomplete> {
+        let over = || {
+            self.context.deadline.is_some_and(|end| Instant::now() >= end)
+                || report.measurements().any(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime))
+        };
+        match self.stop.interruption() {
+            Some(interruption) => Some(interruption),
+            None if report.complete => None,
+            None if over() => Some(Incomplete::OutOfTime),
+            None => Some(Incomplete::CellsMissing),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use memgauge_core::result::Incomplete;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -28,16 +29,16 @@ impl Stop {
         Self { flag: Arc::new(AtomicBool::new(number != 0)), signal: Arc::new(AtomicUsize::new(number)) }
     }
 
-    /// Why the run was stopped, if it was.
-    pub(crate) fn reason(&self) -> Option<String> {
+    /// Which signal ended the run, if one did.
+    pub(crate) fn interruption(&self) -> Option<Incomplete> {
         let name = match self.signal.load(Ordering::SeqCst) as i32 {
             0 => return None,
-            SIGINT => "SIGINT",
-            SIGTERM => "SIGTERM",
-            SIGHUP => "SIGHUP (the terminal went away)",
-            _ => "a signal",
+            SIGINT => "SIGINT".to_owned(),
+            SIGTERM => "SIGTERM".to_owned(),
+            SIGHUP => "SIGHUP".to_owned(),
+            number => format!("signal {number}"),
         };
-        Some(format!("interrupted by {name}"))
+        Some(Incomplete::Signal { name })
     }
 }
 

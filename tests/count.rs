@@ -12,7 +12,8 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use memgauge_core::counters::{ProgramCount, ProgramRun};
-use memgauge_core::result::Report;
+use memgauge_core::estimate::NotMeasured;
+use memgauge_core::result::{Incomplete, Report};
 
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgauge"));
@@ -44,9 +45,9 @@ fn counted(name: &str, options: &[&str], command: &[&str]) -> (Report, ProgramCo
 fn median(count: &ProgramCount, name: &str) -> Option<f64> {
     let e = &count.events.iter().find(|e| e.event.name == name).unwrap().estimate;
     if e.value.is_none() {
-        let reason = e.reason.as_deref().unwrap();
-        assert!(reason.contains("refused") || reason.contains("does not have"), "{reason}");
-        eprintln!("not counted here: {name} {reason}");
+        let Some(NotMeasured::NotCounted { detail }) = &e.not_measured else { panic!("{e:?}") };
+        assert!(detail.contains("refused") || detail.contains("does not have"), "{detail}");
+        eprintln!("not counted here: {name} {detail}");
     }
     e.value
 }
@@ -126,7 +127,7 @@ fn runs_before_one_that_does_not_start_are_kept() {
     assert_eq!(output.status.code(), Some(127));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot run"));
     let report: Report = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
-    assert!(!report.complete && report.incomplete_reason.unwrap().contains("could not be started again"));
+    assert!(!report.complete && report.incomplete == Some(Incomplete::ProgramNotRestarted));
     assert_eq!(report.program.unwrap().runs, [ProgramRun::Exited(0)]);
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -182,7 +183,10 @@ fn what_cannot_be_counted_is_said_once() {
     let cycles = count.metrics.iter().any(|m| m.estimate.value.is_some());
     assert!(cycles || missing.len() == 1, "either metrics or the reason why there are none");
     for metric in &count.metrics {
-        assert!(metric.estimate.value.is_some() || metric.estimate.reason.is_some(), "{metric:?}");
+        assert!(
+            metric.estimate.value.is_some() || matches!(metric.estimate.not_measured, Some(NotMeasured::NotCounted { .. })),
+            "{metric:?}"
+        );
     }
 }
 

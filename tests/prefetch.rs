@@ -11,7 +11,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::prefetchers::{NOT_EFFECTIVE, PREFETCHING_RATIO};
-use memgauge_core::experiment::{Experiment, PrefetchRequest};
+use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest};
 use memgauge_core::prefetchers::PrefetchStatus;
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
@@ -138,9 +138,10 @@ fn compare_measures_both_states() {
     let report = report(&registers, "prefetch compare --node 0 --size 32M --time 150ms");
     assert!(report.complete, "{:?}", report.notes);
     for state in [PrefetchRequest::On, PrefetchRequest::Off] {
-        let of = |experiment| report.results.iter().filter(move |m| m.at.prefetch == Some(state) && m.experiment == experiment);
-        assert_eq!((of(Experiment::Bandwidth).count(), of(Experiment::IdleLatency).count()), (1, 2));
-        assert!(of(Experiment::Bandwidth).chain(of(Experiment::IdleLatency)).all(|m| m.estimate.value.is_some()));
+        let results: Vec<_> = report.results.iter().filter(|m| m.at.prefetch == Some(state)).collect();
+        assert!(results.iter().all(|m| m.experiment == Experiment::PrefetchComparison && m.estimate.value.is_some()), "{results:?}");
+        let count = |metric| results.iter().filter(|m| m.metric == metric).count();
+        assert_eq!((count(Metric::Bandwidth), count(Metric::Latency)), (1, 2));
     }
     assert_eq!(registers.values(), before);
     let written: Vec<u64> = registers.state().written.iter().filter(|w| w.0 == 0).map(|w| w.2).collect();

@@ -11,7 +11,6 @@ use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
-use memgauge_core::experiment::Table;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, FIRST_ROUND_SHARE};
 use memgauge_core::result::Report;
@@ -156,7 +155,7 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
     assert!(plan.keep_awake.is_subset(&allowed.cpus), "{what}: keeps CPUs {} awake", plan.keep_awake);
     for cell in cells(plan) {
         let at = &cell.at;
-        let what = format!("{what}: CPU {:?} of node {:?} to memory of node {:?}, {:?}", at.cpu, at.cpu_node, at.memory_node, at.mix);
+        let what = format!("{what}: CPU {:?} of node {:?} to memory {:?}, {:?}", at.cpu, at.cpu_node, at.memory, at.mix);
         assert!(cell.work.cpus().is_subset(&allowed.cpus), "{what}: runs on CPUs {}", cell.work.cpus());
         let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for buffer in cell.work.buffers() {
@@ -184,7 +183,7 @@ fn is_allowed(plan: &Plan, machine: &Machine, what: &str) {
             Work::Curve { probe, .. } => vec![&probe.buffer],
             work => work.buffers(),
         };
-        if let Some(node) = at.memory_node {
+        if let Some(node) = at.memory_node() {
             assert!(placed.iter().all(|b| b.node == node), "{what}: takes other nodes' memory");
         }
     }
@@ -197,8 +196,8 @@ fn has_the_machines_rows_and_columns(plan: &Plan, machine: &Machine, text: &str,
         let node_of = |cpu: u32| machine.topology.cpu(cpu).unwrap().node;
         let rows: BTreeSet<u32> = allowed.cpus.iter().map(node_of).collect();
         let expected: BTreeSet<_> = rows.iter().flat_map(|row| allowed.nodes.iter().map(move |column| (*row, column))).collect();
-        let once: Vec<_> = cells(plan).filter(|c| c.at.table == Some(Table::NodeMatrix) && !c.at.repeat).collect();
-        let found: BTreeSet<_> = once.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node.unwrap())).collect();
+        let once: Vec<_> = cells(plan).filter(|c| !c.repeat).collect();
+        let found: BTreeSet<_> = once.iter().map(|c| (c.at.cpu_node.unwrap(), c.at.memory_node().unwrap())).collect();
         assert_eq!((found, once.len()), (expected.clone(), expected.len()), "{name}: {text}");
     }
     if text == "c2c-matrix" {

@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{Experiment, Metric};
-use memgauge_core::result::{PlacementStatus, Report};
+use memgauge_core::result::{Incomplete, PlacementStatus, Report};
 
 use support::{MEASURING, program, refused, report, run, temporary, text};
 
@@ -22,7 +22,7 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
     assert_eq!(numbers, [0, 1, 2, 3]);
     let mut addresses = Vec::new();
     for m in &report.results {
-        assert_eq!((m.experiment, m.metric, m.at.memory_node), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
+        assert_eq!((m.experiment, m.metric, m.at.memory_node()), (Experiment::MemoryScan, Metric::Bandwidth, Some(0)));
         let gbs = m.estimate.value.unwrap();
         assert!(gbs > 0.05 && gbs < 5000.0, "{gbs} GB/s");
         // Passes that other work disturbed are repeated once, and left out if enough others remain.
@@ -68,7 +68,7 @@ fn an_interrupted_scan_keeps_what_it_measured_and_gives_the_memory_back() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(sent.elapsed() < Duration::from_secs(20), "it ends after the pass in progress");
     let report: Report = serde_json::from_slice(&out).unwrap();
-    assert!(!report.complete && report.incomplete_reason.as_ref().unwrap().contains("SIGINT"));
+    assert!(!report.complete && report.incomplete == Some(Incomplete::Signal { name: "SIGINT".into() }));
     let nodes = report.plan.as_ref().unwrap().steps[0].cells.len();
     let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
     assert!((4..=4 * nodes).contains(&measured), "{measured} regions measured");

@@ -13,6 +13,7 @@ use memgauge_core::experiment::{Coordinates, Experiment};
 use memgauge_core::plan::{Plan, Work};
 use memgauge_core::result::{Measurement, PlacementStatus, Report};
 use memgauge_core::units::IdSet;
+use memgauge_core::wording::reasons;
 
 use crate::contract::SHARE;
 use crate::guest;
@@ -223,16 +224,16 @@ impl Ran {
     }
 }
 
-/// Results that have a value; makes sure that all have.
+/// Results and repeats that have a value; makes sure that all have.
 ///
 /// # Errors
 /// If one has none.
 pub fn measured(report: &Report) -> Result<Vec<&Measurement>> {
-    for m in &report.results {
-        ensure!(m.estimate.value.is_some_and(|v| v > 0.0), "{:?} has no value: {:?}", m.at, m.estimate.reason);
+    for m in report.measurements() {
+        ensure!(m.estimate.value.is_some_and(|v| v > 0.0), "{:?} has no value: {:?}", m.at, m.estimate.not_measured);
     }
     ensure!(!report.results.is_empty(), "no results");
-    Ok(report.results.iter().collect())
+    Ok(report.measurements().collect())
 }
 
 /// Installs a filter that refuses these system calls with `EPERM`.
@@ -261,10 +262,11 @@ fn refuse(calls: &[libc::c_long]) -> std::io::Result<()> {
 pub fn lost_only(ran: &Ran, lost: impl Fn(&Coordinates) -> bool, words: &[&str]) -> Result<()> {
     let report = ran.report()?;
     ensure!(ran.status == Some(1), "exit status {:?} instead of 1: {}", ran.status, ran.stderr);
-    ensure!(!report.complete && report.incomplete_reason.is_some(), "complete, reason {:?}", report.incomplete_reason);
-    for m in &report.results {
-        ensure!(m.estimate.value.is_none() == lost(&m.at), "{:?}: {:?} {:?}", m.at, m.estimate.value, m.estimate.reason);
-        if let Some(reason) = &m.estimate.reason {
+    ensure!(!report.complete && report.incomplete.is_some(), "complete, reason {:?}", report.incomplete);
+    for m in report.measurements() {
+        let reason = m.estimate.not_measured.as_ref().map(reasons::not_measured);
+        ensure!(m.estimate.value.is_none() == lost(&m.at), "{:?}: {:?} {reason:?}", m.at, m.estimate.value);
+        if let Some(reason) = &reason {
             for word in words {
                 ensure!(reason.contains(word), "'{word}' is missing in the reason for {:?}: {reason}", m.at);
                 ensure!(ran.stderr.contains(word), "'{word}' is missing in: {}", ran.stderr);
@@ -306,7 +308,7 @@ pub fn works(report: &Report) -> Result<impl Iterator<Item = &Work>> {
 pub fn is_matrix(report: &Report, experiment: Experiment, rows: &IdSet, columns: &IdSet) -> Result<()> {
     let mut cells = BTreeSet::new();
     for m in measured(report)?.into_iter().filter(|m| m.experiment == experiment) {
-        let column = m.at.memory_node.context("a cell without memory node")?;
+        let column = m.at.memory_node().context("a cell without memory node")?;
         let placement = &m.evidence.placement;
         let nodes: IdSet = placement.pages_by_node.keys().copied().collect();
         ensure!(placement.status == PlacementStatus::Verified && nodes == IdSet::one(column), "{:?}: {placement:?}", m.at);

@@ -21,7 +21,7 @@ a saved result (--against) and rules of your own (--rules). A file of rules is T
   [[rule]]
   # or: idle-latency, loaded-latency
   experiment = \"bandwidth\"
-  # any mix if absent; also: order, cpu-node, memory-node, local, table
+  # any mix if absent; also: order, cpu-node, memory-node, local
   mix = \"all-reads\"
   # GB/s or ns; also: warn-above, fail-above
   warn-below = 300.0

@@ -19,6 +19,8 @@ pub(crate) struct Request {
     pub(crate) output: Output,
     pub(crate) identity: HostIdentity,
     pub(crate) planning: Planning,
+    /// Keep in the result what only explains how it was measured.
+    pub(crate) verbose: bool,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,
 }
@@ -35,15 +37,27 @@ pub(crate) struct ReferenceFiles {
 impl Request {
     /// # Errors
     /// When labels are wrong.
-    pub(super) fn new(spec: Spec, report: ReportOptions, planning: Planning) -> Result<Self, UsageError> {
-        let ReportOptions { output, host } = report;
-        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, quick: None })
+    pub(super) fn new(spec: Spec, options: RunOptions) -> Result<Self, UsageError> {
+        let RunOptions { report: ReportOptions { output, host }, verbose, planning } = options;
+        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, verbose, quick: None })
     }
 
     /// Takes the buffers from files, if that is requested.
     pub(super) fn with_files(self, files: Files) -> Self {
         Self { memory_dir: files.memory_dir, ..self }
     }
+}
+
+/// What every command takes that measures by a plan.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    #[command(flatten)]
+    report: ReportOptions,
+    /// Also write to JSON which kernels were tried, and how fast each was
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
+    #[command(flatten)]
+    planning: Planning,
 }
 
 /// What most measuring commands take.
@@ -58,9 +72,7 @@ pub(super) struct Common {
     #[command(flatten)]
     precision: Precision,
     #[command(flatten)]
-    report: ReportOptions,
-    #[command(flatten)]
-    planning: Planning,
+    run: RunOptions,
 }
 
 impl Common {
@@ -69,6 +81,6 @@ impl Common {
         self.size.apply(&mut spec);
         self.pages.apply(&mut spec);
         self.precision.apply(&mut spec);
-        Request::new(spec, self.report, self.planning)
+        Request::new(spec, self.run)
     }
 }

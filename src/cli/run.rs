@@ -10,9 +10,8 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::directory;
 use serde::Deserialize;
 
-use super::options::{Pages, Planning, Precision, Prefetch};
-use super::output::ReportOptions;
-use super::request::Request;
+use super::options::{Pages, Precision, Prefetch};
+use super::request::{Request, RunOptions};
 use super::values::MAX_DELAY_CYCLES;
 
 const AFTER_HELP: &str = "\
@@ -54,9 +53,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     precision: Precision,
     #[command(flatten)]
-    report: ReportOptions,
-    #[command(flatten)]
-    planning: Planning,
+    run: RunOptions,
 }
 
 impl RunArgs {
@@ -65,7 +62,7 @@ impl RunArgs {
         self.prefetch.apply(&mut spec);
         self.pages.apply(&mut spec);
         self.precision.apply(&mut spec);
-        Ok(Request::new(spec, self.report, self.planning)?)
+        Ok(Request::new(spec, self.run)?)
     }
 }
 

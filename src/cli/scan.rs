@@ -4,9 +4,8 @@ use clap::Args;
 use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::units::{Bytes, ParseError};
 
-use super::options::{Pages, Placement, Planning, Prefetch};
-use super::output::ReportOptions;
-use super::request::Request;
+use super::options::{Pages, Placement, Prefetch};
+use super::request::{Request, RunOptions};
 use super::values::{WIDTHS, one_of};
 use crate::exit::UsageError;
 
@@ -53,9 +52,7 @@ pub(super) struct ScanArgs {
     #[arg(long, default_value = "best", value_parser = one_of(&WIDTHS), help_heading = "Traffic")]
     width: WidthRequest,
     #[command(flatten)]
-    report: ReportOptions,
-    #[command(flatten)]
-    planning: Planning,
+    run: RunOptions,
 }
 
 impl ScanArgs {
@@ -68,7 +65,7 @@ impl ScanArgs {
         spec.width = self.width;
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
-        Request::new(spec, self.report, self.planning)
+        Request::new(spec, self.run)
     }
 }
 

@@ -5,9 +5,8 @@ use memgauge_core::experiment::Metric;
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
-use super::options::{ChaseLines, Counting, Load, Order, Pages, Placement, Planning, Precision, Prefetch, budget_help, confidence_help};
-use super::output::ReportOptions;
-use super::request::Request;
+use super::options::{ChaseLines, Counting, Load, Order, Pages, Placement, Precision, Prefetch, budget_help, confidence_help};
+use super::request::{Request, RunOptions};
 use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
@@ -68,9 +67,7 @@ pub(super) struct SweepArgs {
     #[command(flatten)]
     precision: Precision,
     #[command(flatten)]
-    report: ReportOptions,
-    #[command(flatten)]
-    planning: Planning,
+    run: RunOptions,
 }
 
 impl SweepArgs {
@@ -92,7 +89,7 @@ impl SweepArgs {
         let metrics = [(self.latency, Metric::Latency), (self.bandwidth, Metric::Bandwidth)];
         let metrics = metrics.into_iter().filter(|(requested, _)| *requested).map(|(_, metric)| metric).collect();
         spec.sweep = SweepSpec { min: self.min, max: self.max, points_per_octave: self.points_per_octave, metrics };
-        Request::new(spec, self.report, self.planning)
+        Request::new(spec, self.run)
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::Instant;
 use memgauge_core::counters::{
     Counters, CountingContext, EventEstimate, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount, ProgramRun, Scope,
 };
-use memgauge_core::estimate::Estimate;
+use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::note::Note;
-use memgauge_core::result::Report;
+use memgauge_core::result::{Incomplete, Report};
 use memgauge_core::stats;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{program, topology};
@@ -48,7 +48,7 @@ struct CountedRuns {
     /// The first exit status that is not 0.
     status: u8,
     /// Why there are fewer runs than requested.
-    cut_short: Option<&'static str>,
+    incomplete: Option<Incomplete>,
 }
 
 /// Runs the program as often as requested. Its exit status becomes that of memgauge.
@@ -79,7 +79,7 @@ impl CountedRuns {
                 Ok(run) => run,
                 Err(error) => {
                     runs.set_status(not_started(&args.command, &error));
-                    runs.cut_short = Some("the program could not be started again");
+                    runs.incomplete = Some(Incomplete::ProgramNotRestarted);
                     break;
                 }
             };
@@ -89,7 +89,7 @@ impl CountedRuns {
             let killed = matches!(run.ended, ProgramRun::Killed(_));
             runs.ended.push(run.ended);
             if killed {
-                runs.cut_short = (number < args.runs).then_some("the program was ended by a signal before its last run");
+                runs.incomplete = (number < args.runs).then_some(Incomplete::ProgramKilled);
                 break;
             }
         }
@@ -104,8 +104,8 @@ impl CountedRuns {
 }
 
 fn describe(report: &mut Report, command: &[OsString], events: &Events, runs: CountedRuns) {
-    report.complete = runs.cut_short.is_none();
-    report.incomplete_reason = runs.cut_short.map(Into::into);
+    report.complete = runs.incomplete.is_none();
+    report.incomplete.clone_from(&runs.incomplete);
     report.notes.extend(missing_note(events, &runs.counts));
     report.program = Some(Box::new(summarise(command, runs)));
 }
@@ -196,7 +196,10 @@ fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
 fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
     let CountedRuns { ended, counts, elapsed_s, .. } = runs;
     let estimate = |values: Vec<f64>, reason: Option<&String>| match values.is_empty() {
-        true => Estimate { reason: reason.cloned(), ..Estimate::default() },
+        true => {
+            let not_measured = reason.map(|why| NotMeasured::NotCounted { detail: why.clone() });
+            Estimate { not_measured, ..Estimate::default() }
+        }
         false => stats::estimate(&[values], NARROW),
     };
     let first = counts.first();

@@ -23,7 +23,7 @@ use crate::sinks::{self, Sinks};
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let begin = Instant::now();
-    let Request { mut spec, memory_dir, output, identity, planning, quick } = request;
+    let Request { mut spec, memory_dir, output, identity, planning, verbose, quick } = request;
     let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
@@ -53,6 +53,9 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
         quick::confirm(&mut report, references, &mut run, deadlines);
     }
+    if !verbose {
+        report::remove_details(&mut report);
+    }
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written = sinks.write(&report).err();
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_written).collect();
@@ -62,11 +65,11 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
 /// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
 fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatus {
     failures.iter().for_each(|error| Program::Memgauge.error(error));
-    let interrupted = stop.reason().is_some();
+    let interrupted = stop.interruption().is_some();
     if !interrupted && !report.complete {
         Program::Memgauge.not_measured(&report.notes);
     }
-    if report.results.iter().any(scan::corrupted) {
+    if report.measurements().any(scan::corrupted) {
         Program::Memgauge.corrupted(&report.notes);
         return ExitStatus::Incident;
     }

@@ -4,13 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::{self, Rules};
-use memgauge_core::conclusions::limit;
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
 
 use crate::cli::request::ReferenceFiles;
 use crate::exit::UsageError;
-use crate::report;
 use crate::run::Run;
 use crate::sinks::read_report;
 
@@ -72,25 +70,25 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, run: &mut Run<'_>, deadlines: Deadlines) {
     let references = references.for_findings();
     let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s()));
-    if let Some(plan) = plan.filter(|_| run.stop.reason().is_none()) {
+    if let Some(plan) = plan.filter(|_| run.stop.interruption().is_none()) {
         run.context.deadline = Some(deadlines.end(1));
         run.measure(&plan, None, report);
-        limit::attach(report);
-        report::end(report);
     }
     // The signal may have come in either round.
-    run.set_completeness(report);
+    run.judge(report);
     report.health = Some(findings::judge(report, references));
 }
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::result::Incomplete;
     use memgauge_engine::RunContext;
     use memgauge_os::clock::Clock;
     use memgauge_os::topology;
 
     use super::*;
     use crate::host::HostIdentity;
+    use crate::report;
     use crate::signals::Stop;
 
     #[test]
@@ -106,9 +104,9 @@ mod tests {
             report
         };
         let report = confirmed(&Stop::raised(None));
-        assert!(report.complete && report.incomplete_reason.is_none() && report.health.is_some());
+        assert!(report.complete && report.incomplete.is_none() && report.health.is_some());
         let report = confirmed(&Stop::raised(Some(signal_hook::consts::SIGTERM)));
         assert!(!report.complete && report.health.is_some());
-        assert_eq!(report.incomplete_reason.as_deref(), Some("interrupted by SIGTERM"));
+        assert_eq!(report.incomplete, Some(Incomplete::Signal { name: "SIGTERM".into() }));
     }
 }

@@ -13,6 +13,7 @@ use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::Spec;
 use memgauge_core::topology::Machine;
+use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::{directory, memory, topology};
@@ -90,7 +91,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
     }
     let mut measured = Measured::default();
     for section in &translation.sections {
-        if stop.reason().is_some() {
+        if stop.interruption().is_some() {
             break;
         }
         let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, translation, plans) };
@@ -104,7 +105,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             }
             Err(error) => return Err(error),
         };
-        if report.results.iter().any(scan::corrupted) {
+        if report.measurements().any(scan::corrupted) {
             Program::Mlc.corrupted(&report.notes);
             // A reader that went away changes neither the message above nor the status.
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
@@ -117,8 +118,8 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
         }
         runner.explain(&report);
     }
-    if let Some(reason) = stop.reason() {
-        message(reason);
+    if let Some(interruption) = stop.interruption() {
+        message(reasons::incomplete(&interruption));
         return Ok(ExitStatus::Interrupted);
     }
     Ok(ExitStatus::measured(measured.anything, measured.anything && !measured.missing))
@@ -150,10 +151,10 @@ impl SectionRunner<'_> {
         };
         print(header(&plans))?;
         let report = self.report(plans, &machine)?;
-        if has_values(&report) || specs.iter().all(|s| s.pages == PageRequest::Auto) || self.stop.reason().is_some() {
+        if has_values(&report) || specs.iter().all(|s| s.pages == PageRequest::Auto) || self.stop.interruption().is_some() {
             return Ok(report);
         }
-        let why = report.results.iter().find_map(|m| m.estimate.reason.clone()).unwrap_or_default();
+        let why = report.results.iter().find_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured).unwrap_or_default();
         let (plans, machine) = self.plans_without_pool(&mut specs, &why)?;
         self.report(plans, &machine)
     }
@@ -191,13 +192,13 @@ impl SectionRunner<'_> {
 
     /// Reports what could not be measured, and with `-v` how the rest was measured.
     fn explain(&self, report: &Report) {
-        if self.stop.reason().is_none() && !report.complete {
+        if self.stop.interruption().is_none() && !report.complete {
             Program::Mlc.not_measured(&report.notes);
         }
         if self.verbose {
             let notes = report.notes.iter().filter(|n| n.severity != Severity::Error || report.complete);
             notes.for_each(|note| message(with_advice(note)));
-            report.results.iter().for_each(|m| message(evidence(m)));
+            report.measurements().for_each(|m| message(evidence(m)));
         }
     }
 }

@@ -6,15 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::experiment::*;
-use memgauge_core::experiment::{ChaseOrder, LineState};
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner::plan;
 use memgauge_core::result::Report;
 use memgauge_core::spec::*;
 use memgauge_core::topology::Machine;
-use memgauge_core::traffic::*;
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::traffic::{Access, Form, LineContent, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
 

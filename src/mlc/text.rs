@@ -6,6 +6,7 @@ use memgauge_core::experiment::PageRequest;
 use memgauge_core::plan::{Plan, Work};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
+use memgauge_core::wording;
 use memgauge_render::mlc as tables;
 
 use super::sections::{Section, SectionKind, Translation};
@@ -108,18 +109,13 @@ fn histograms(report: &Report, log2: u32) -> String {
 /// How a number was measured, in one line.
 pub(super) fn evidence(m: &Measurement) -> String {
     let e = &m.evidence;
-    let mut line = format!("{:?}", m.experiment).to_lowercase();
+    let mut line = format!("{:?}, {}", m.experiment, wording::coordinates(&m.at)).to_lowercase();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             let _ = write!(line, ", {name} {value}");
         }
     };
     let number = |value: Option<f64>| value.map(|v| format!("{v:.2}"));
-    add("CPU", m.at.cpu.map(|c| c.to_string()));
-    add("holder", m.at.holder_cpu.map(|c| c.to_string()));
-    add("node", m.at.memory_node.map(|n| n.to_string()));
-    add("mix", m.at.mix.map(|x| x.to_string()));
-    add("delay", m.at.delay_cycles.map(|d| d.to_string()));
     add("median", number(m.estimate.value));
     add("from", number(m.estimate.ci95_low));
     add("to", number(m.estimate.ci95_high));

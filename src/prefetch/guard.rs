@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Coordinates, Experiment, Metric, PrefetchRequest, Unit};
+use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest, Unit};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Cell, Plan, Step};
+use memgauge_core::plan::{Cell, Plan, Step, Work};
 use memgauge_core::prefetchers::{self, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report, Verdict};
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
+use memgauge_core::wording::reasons;
 use memgauge_engine::{Observer, Outcome, RunContext};
 use memgauge_os::prefetch::Guardian;
 use memgauge_os::prefetch::MsrError;
@@ -93,10 +94,12 @@ impl PrefetchGuard {
             Err(_) => memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer),
         };
         let Err(error) = set.and_then(|()| self.change.verify().map(|_| ())) else { return outcome };
-        let reason = format!("prefetchers were not {}: {error}", state.name());
-        outcome.results = part.steps.iter().flat_map(|step| step.cells.iter().map(|c| unmeasured(step, &c.at, &reason))).collect();
+        let why = NotMeasured::PrefetchersNotSet { state, detail: error.to_string() };
+        let cells = part.steps.iter().flat_map(|step| step.cells.iter().map(|cell| unmeasured(step.experiment, cell, &why)));
+        outcome.results = cells.collect();
+        outcome.repeats.clear();
         outcome.complete = false;
-        outcome.notes.push(Note::error("prefetch-not-set", reason).advise(error.advice()));
+        outcome.notes.push(Note::error("prefetch-not-set", reasons::not_measured(&why)).advise(error.advice()));
         outcome
     }
 
@@ -120,7 +123,7 @@ impl PrefetchGuard {
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
-        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.results.iter().filter(off)) {
+        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.measurements().filter(off)) {
             if requested == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
                 state.reason = Some(note.message.clone());
@@ -145,16 +148,20 @@ fn all_read(values: BTreeMap<u32, u64>) -> BTreeMap<u32, Result<u64, MsrError>> 
 }
 
 /// A cell without a value, and why.
-fn unmeasured(step: &Step, at: &Coordinates, reason: &str) -> Measurement {
-    let latency = step.experiment == Experiment::IdleLatency;
+fn unmeasured(experiment: Experiment, cell: &Cell, why: &NotMeasured) -> Measurement {
+    let (metric, unit) = match cell.work {
+        Work::Latency { .. } => (Metric::Latency, Unit::Nanoseconds),
+        _ => (Metric::Bandwidth, Unit::GigabytesPerSecond),
+    };
     Measurement {
-        experiment: step.experiment,
-        at: at.clone(),
-        metric: if latency { Metric::Latency } else { Metric::Bandwidth },
-        unit: if latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond },
+        experiment,
+        at: cell.at.clone(),
+        metric,
+        unit,
         firmware: None,
-        estimate: Estimate { reason: Some(reason.to_owned()), ..Estimate::default() },
+        estimate: Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
         distribution: None,
+        samples: None,
         counters: None,
         lines_in_flight: None,
         evidence: Evidence::default(),

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Metric, Table};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Method, Metric};
 use memgauge_core::result::{Measurement, Report, TrafficRates};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
@@ -26,24 +26,24 @@ impl Format for Mlc {
     }
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let has = |experiment, table| report.results.iter().any(|m| m.experiment == experiment && m.at.table == Some(table));
+        let has = |experiment| report.results.iter().any(|m| m.experiment == experiment);
         let mut sections = Vec::new();
-        if has(Experiment::IdleLatency, Table::NodeMatrix) {
+        if has(Experiment::IdleLatency) {
             sections.push(latency_matrix(report));
         }
-        if has(Experiment::Bandwidth, Table::PerMix) {
+        if has(Experiment::Bandwidth) {
             sections.push(peak(report, Wording::default()));
         }
-        if has(Experiment::Bandwidth, Table::Search) {
+        if has(Experiment::BandwidthSearch) {
             sections.push(peak(report, Wording { searched: true, ..Wording::default() }));
         }
-        if has(Experiment::Bandwidth, Table::NodeMatrix) {
+        if has(Experiment::BandwidthMatrix) {
             sections.push(bandwidth_matrix(report, Wording::default()));
         }
-        if has(Experiment::LoadedLatency, Table::Curve) {
+        if has(Experiment::LoadedLatency) {
             sections.push(loaded(report, Wording::default()));
         }
-        if has(Experiment::CacheToCache, Table::NodeMatrix) {
+        if has(Experiment::CacheToCache) {
             sections.push(cache_to_cache(report));
         }
         Ok(sections.join("\n").into_bytes())
@@ -96,7 +96,7 @@ const RATIOS_ALWAYS: usize = 5;
 
 /// Idle latencies by node, in ns.
 pub fn latency_matrix(report: &Report) -> String {
-    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency, Table::NodeMatrix).collect();
+    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency).collect();
     let order = chase_order(&cells);
     let access = if order == Some(ChaseOrder::Sequential) { "sequential" } else { "random" };
     let mut text = format!("Measuring idle latencies for {access} access (in ns)...\n");
@@ -107,16 +107,16 @@ pub fn latency_matrix(report: &Report) -> String {
 
 /// Idle latencies by CPU and node, in ns: a row for each CPU.
 pub fn latency_per_cpu(report: &Report) -> String {
-    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatency, Table::PerCpu).collect();
+    let cells: Vec<&Measurement> = results(report, Experiment::IdleLatencyPerCpu).collect();
     let order = chase_order(&cells);
     let mut text = String::from("Measuring idle latencies from each CPU (in ns)...\n\t\tNuma node\nCPU\t");
-    let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node).collect();
+    let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node()).collect();
     header(&mut text, &columns);
     let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
     for cpu in cpus.iter() {
         let _ = write!(text, "{cpu:8}\t");
         for node in columns.iter() {
-            let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node == Some(node) && m.at.order == order);
+            let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node() == Some(node) && m.at.order == order);
             let _ = write!(text, "{}\t", number(cell.and_then(|m| m.estimate.value), 6, 1));
         }
         text.push('\n');
@@ -126,7 +126,7 @@ pub fn latency_per_cpu(report: &Report) -> String {
 
 /// One idle latency: base-frequency clocks and ns.
 pub fn idle_latency(report: &Report) -> String {
-    let cells: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat).collect();
+    let cells: Vec<&Measurement> = measured_by(report, Method::IdleLatency).collect();
     let order = chase_order(&cells);
     let ns = cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value);
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
@@ -167,7 +167,7 @@ pub fn peak(report: &Report, wording: Wording) -> String {
 
 /// Bandwidth by node of CPUs and node of memory.
 pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
-    let cells: Vec<&Measurement> = results(report, Experiment::Bandwidth, Table::NodeMatrix).collect();
+    let cells: Vec<&Measurement> = results(report, Experiment::BandwidthMatrix).collect();
     let traffic = traffic(cells.first().and_then(|m| m.at.mix));
     let threads = wording.threads();
     let mut text = format!("Measuring Memory Bandwidths between nodes within system \n{MEGABYTES}\n{threads}\n{traffic}\n");
@@ -178,7 +178,7 @@ pub fn bandwidth_matrix(report: &Report, wording: Wording) -> String {
 /// Latency under load by injection delay, heaviest load first.
 pub fn loaded(report: &Report, wording: Wording) -> String {
     // Without a chase (bandwidth only) there are loaders' results alone.
-    let mut cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency, Table::Curve).collect();
+    let mut cells: Vec<&Measurement> = results(report, Experiment::LoadedLatency).collect();
     if cells.is_empty() {
         cells = bandwidths(report).collect();
     }
@@ -234,7 +234,7 @@ fn per_thread(cells: &[&Measurement]) -> String {
 
 /// Cache-to-cache transfers: within a package, and between nodes.
 pub fn cache_to_cache(report: &Report) -> String {
-    let cells: Vec<&Measurement> = report.results.iter().filter(|m| m.experiment == Experiment::CacheToCache && !m.at.repeat).collect();
+    let cells: Vec<&Measurement> = measured_by(report, Method::CacheToCache).collect();
     let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
     for (state, name) in [(LineState::Hit, "HIT "), (LineState::Hitm, "HITM")] {
         let near = cells.iter().filter(|m| m.at.state == Some(state)).filter_map(|m| Some((nearness(report, &m.at)?, m.estimate.value)));
@@ -252,7 +252,7 @@ pub fn cache_to_cache(report: &Report) -> String {
         let mut ns: BTreeMap<(u32, u32), Option<f64>> = BTreeMap::new();
         for m in remote {
             let (Some(writer), Some(reader)) = (node(m.at.holder_cpu), node(m.at.cpu)) else { continue };
-            if m.at.memory_node == Some(if homed { writer } else { reader }) {
+            if m.at.memory_node() == Some(if homed { writer } else { reader }) {
                 ns.entry((writer, reader)).or_insert(m.estimate.value);
             }
         }
@@ -285,7 +285,7 @@ pub fn cache_to_cache(report: &Report) -> String {
 
 /// One transfer between two CPUs that were named.
 pub fn one_transfer(report: &Report) -> String {
-    let ns = report.results.iter().find(|m| m.experiment == Experiment::CacheToCache).and_then(|m| m.estimate.value);
+    let ns = measured_by(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
     // Number and bracket touch in the original.
     format!("Latency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
@@ -302,9 +302,14 @@ fn nearness(report: &Report, at: &Coordinates) -> Option<u32> {
     Some(if shares { 0 } else { 1 })
 }
 
-/// Results of a table, controls of drift left out.
-fn results(report: &Report, experiment: Experiment, table: Table) -> impl Iterator<Item = &Measurement> {
-    report.results.iter().filter(move |m| m.experiment == experiment && m.at.table == Some(table) && !m.at.repeat)
+/// Results of an experiment.
+fn results(report: &Report, experiment: Experiment) -> impl Iterator<Item = &Measurement> {
+    report.results.iter().filter(move |m| m.experiment == experiment)
+}
+
+/// Results of all experiments that measure in one way.
+fn measured_by(report: &Report, method: Method) -> impl Iterator<Item = &Measurement> + Clone {
+    report.results.iter().filter(move |m| m.method() == method)
 }
 
 /// The order whose latency is printed: sequential when that was asked for, else random within windows.
@@ -315,7 +320,7 @@ fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
 
 /// Results of loaders alone, but for those between nodes.
 fn bandwidths(report: &Report) -> impl Iterator<Item = &Measurement> + Clone {
-    report.results.iter().filter(|m| m.experiment == Experiment::Bandwidth && m.at.table != Some(Table::NodeMatrix) && !m.at.repeat)
+    measured_by(report, Method::Bandwidth).filter(|m| m.experiment != Experiment::BandwidthMatrix)
 }
 
 /// MB/s at the memory, plain stores counted as a read and a write. A chase's share, which the value has and the loaders' rates have not, are reads.
@@ -356,7 +361,7 @@ fn traffic(mix: Option<Mix>) -> String {
 
 /// Every node with memory that was measured or could be.
 fn columns(report: &Report) -> IdSet {
-    let measured = report.results.iter().filter_map(|m| m.at.memory_node);
+    let measured = report.results.iter().filter_map(|m| m.at.memory_node());
     report.machine.allowed.nodes.iter().chain(measured).collect()
 }
 
@@ -366,7 +371,7 @@ fn by_nodes<'a>(
 ) -> BTreeMap<(u32, u32), Option<f64>> {
     let mut map = BTreeMap::new();
     for m in cells {
-        if let (Some(row), Some(column)) = (m.at.cpu_node, m.at.memory_node) {
+        if let (Some(row), Some(column)) = (m.at.cpu_node, m.at.memory_node()) {
             map.entry((row, column)).or_insert_with(|| value(m));
         }
     }

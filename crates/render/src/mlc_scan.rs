@@ -22,7 +22,7 @@ const GIB: u64 = 1 << 30;
 pub fn mlc_scan(report: &Report) -> String {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
     for m in report.results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
-        nodes.entry(m.at.memory_node).or_default().push(m);
+        nodes.entry(m.at.memory_node()).or_default().push(m);
     }
     let mut text = String::new();
     for (node, regions) in &nodes {
@@ -107,7 +107,7 @@ fn size_name(size: Option<Bytes>) -> String {
 
 fn bucket_mbs(report: &Report, node: Option<u32>) -> f64 {
     let cells = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells);
-    let planned = cells.filter(|c| c.at.memory_node == node).find_map(|c| match &c.work {
+    let planned = cells.filter(|c| c.at.memory_node() == node).find_map(|c| match &c.work {
         Work::Scan(scan) => Some(scan.bucket_gbs * 1000.0),
         _ => None,
     });

@@ -16,7 +16,6 @@ mod machine;
 mod matrix;
 mod nodes;
 mod notes;
-mod other;
 mod page;
 mod plan;
 mod prefetch;

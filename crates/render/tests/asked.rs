@@ -38,7 +38,7 @@ fn distribution(batch: u32, median_ns: f64) -> Option<Distribution> {
 /// The results of one experiment of a machine with two nodes.
 fn only(experiment: Experiment) -> Report {
     let mut report = samples::two_nodes();
-    report.results.retain(|m| m.experiment == experiment && !m.at.repeat);
+    report.results.retain(|m| m.experiment == experiment);
     report.curves.retain(|_| experiment == Experiment::LoadedLatency);
     report.plan.as_mut().unwrap().steps.retain(|s| s.experiment == experiment);
     report
@@ -96,7 +96,7 @@ fn transfer(
         cpu_node: Some(reader_node),
         holder_cpu: Some(holder),
         holder_node: Some(holder_node),
-        memory_node: Some(home),
+        memory: Some(MemoryPlace::Node(home)),
         state: Some(state),
         ..like.at.clone()
     };
@@ -173,7 +173,7 @@ fn a_plan_says_how_it_chases() {
 fn bandwidth_plan(change: impl Fn(&Cell) -> Vec<Cell>) -> (Plan, Report) {
     let report = samples::two_nodes();
     let mut plan = report.plan.clone().unwrap();
-    plan.steps.retain(|s| s.cells.iter().all(|c| c.at.table == Some(Table::PerMix)));
+    plan.steps.retain(|s| s.experiment == Experiment::Bandwidth);
     let step = &mut plan.steps[0];
     step.cells = step.cells.iter().take(1).flat_map(change).collect();
     (plan, report)
@@ -268,7 +268,7 @@ fn a_plan_says_where_the_load_is() {
     plan.steps.retain(|s| s.experiment == Experiment::LoadedLatency);
     for cell in plan.steps.iter_mut().flat_map(|s| &mut s.cells) {
         cell.at.load_nodes = Some("1".parse().unwrap());
-        cell.at.memory_node = None;
+        cell.at.memory = None;
         if let Work::Curve { loaders, .. } = &mut cell.work {
             loaders.iter_mut().for_each(|l| l.buffer.node = 1);
         }

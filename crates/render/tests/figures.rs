@@ -12,7 +12,7 @@ mod samples;
 use std::path::PathBuf;
 
 use memgauge_core::experiment::LineState;
-use memgauge_core::result::{QualityLevel, Report};
+use memgauge_core::result::{LimitSource, QualityLevel, Report};
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::Bytes;
 use memgauge_render::figure::{Figure, Histogram, Scene, WorkingSet, WorkingSetLine, WorkingSetPoint};
@@ -149,11 +149,11 @@ fn curves_of_1_to_9_mixes() {
 
 #[test]
 fn a_limit_is_marked_and_one_far_away_is_said() {
-    for (limit, words) in [(300.0, "limit 300.0 GB/s (8 channels)"), (1200.0, "Limit: 1200 GB/s (8 channels).")] {
+    for (limit, words) in [(300.0, "limit 300.0 GB/s (smbios)"), (1200.0, "Limit: 1200 GB/s (smbios).")] {
         let mut report = machines::curves(&[Mix::AllReads]);
         for m in &mut report.results {
             m.verdict.limit = Some(limit);
-            m.verdict.limit_source = Some("8 channels".into());
+            m.verdict.limit_source = Some(LimitSource::Smbios);
         }
         let scene = lay_out(&format!("limit {limit}"), &one(&report));
         assert!(holds(&scene, words), "{:?}", scene.texts());

@@ -5,8 +5,8 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Experiment, Table};
+use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::{Finding, Health, HealthStatus, Report};
 use memgauge_render::{Format, Json, Text, mlc_scan, plan_text};
 use snapbox::Data;
@@ -72,7 +72,7 @@ fn a_scan_as_that_tool_prints_it() {
 fn a_scan_that_was_interrupted_says_what_is_missing() {
     let mut report = samples::scan();
     for m in report.results.iter_mut().take(20) {
-        m.estimate = Estimate { reason: Some("interrupted before it was measured".into()), ..Estimate::default() };
+        m.estimate = Estimate { not_measured: Some(NotMeasured::Interrupted), ..Estimate::default() };
     }
     let shown = text(&report, 100);
     assert!(shown.contains("not measured: interrupted before it was measured"), "{shown}");
@@ -82,7 +82,7 @@ fn a_scan_that_was_interrupted_says_what_is_missing() {
 #[test]
 fn a_health_check_begins_with_its_verdict() {
     let mut report = samples::two_nodes();
-    report.results.retain(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat);
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency);
     report.curves.clear();
     let finding = |code: &str, severity, message: &str, advice: Option<&str>| Finding {
         code: code.into(),
@@ -136,11 +136,11 @@ fn plans() {
 fn a_device_that_does_not_state_its_node_is_on_none() {
     let mut report = samples::pmem();
     for m in &mut report.results {
-        m.at.memory_node = None;
+        m.at.memory = Some(MemoryPlace::Device { node: None });
     }
     let plan = report.plan.as_mut().unwrap();
     plan.directories[0].file.device_node = None;
-    plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory_node = None);
+    plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory = Some(MemoryPlace::Device { node: None }));
     for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
         assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");
     }
@@ -149,7 +149,10 @@ fn a_device_that_does_not_state_its_node_is_on_none() {
 #[test]
 fn results_of_memory_and_of_files_are_tables_apart() {
     let mut report = samples::pmem();
-    let memory = samples::two_nodes().results.into_iter().filter(|m| m.at.table == Some(Table::NodeMatrix));
+    let memory = samples::two_nodes()
+        .results
+        .into_iter()
+        .filter(|m| matches!(m.experiment, Experiment::IdleLatency | Experiment::BandwidthMatrix | Experiment::CacheToCache));
     report.results.extend(memory);
     let shown = text(&report, 100);
     let of_files = shown.lines().filter(|l| l.contains(", files in /mnt/pmem")).count();

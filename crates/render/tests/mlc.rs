@@ -5,7 +5,7 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment, LineState, Metric, Table};
+use memgauge_core::experiment::{ChaseOrder, Experiment, LineState, MemoryPlace, Metric};
 use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
 use memgauge_render::Format;
@@ -47,7 +47,7 @@ fn golden_text_with_everything_that_is_asked_for() {
     let only_reads = mlc::peak(&report, Wording { only_reads: true, ..Wording::default() });
     assert_eq!(only_reads.lines().filter(|l| l.contains(":\t")).count(), 1, "{only_reads}");
     let mut per_cpu = samples::degraded();
-    per_cpu.results.retain(|m| m.at.table == Some(Table::PerCpu));
+    per_cpu.results.retain(|m| m.experiment == Experiment::IdleLatencyPerCpu);
     check("mlc-per-cpu.txt", &mlc::latency_per_cpu(&per_cpu));
 }
 
@@ -139,21 +139,13 @@ fn transfers(text: &str, homed: &str) -> Vec<(u32, u32, f64)> {
 
 /// What a matrix should hold, from the results themselves.
 fn expected(report: &Report, experiment: Experiment, scale: f64) -> Vec<Vec<f64>> {
-    let cells: Vec<_> = report
-        .results
-        .iter()
-        .filter(|m| {
-            m.experiment == experiment
-                && m.at.table == Some(Table::NodeMatrix)
-                && m.at.order != Some(ChaseOrder::FullRandom)
-                && !m.at.repeat
-        })
-        .collect();
+    let cells: Vec<_> =
+        report.results.iter().filter(|m| m.experiment == experiment && m.at.order != Some(ChaseOrder::FullRandom)).collect();
     let mut rows: Vec<u32> = cells.iter().filter_map(|m| m.at.cpu_node).collect();
     rows.sort_unstable();
     rows.dedup();
     let of = |row, column| {
-        cells.iter().find(|m| m.at.cpu_node == Some(row) && m.at.memory_node == Some(column)).and_then(|m| m.estimate.value).unwrap()
+        cells.iter().find(|m| m.at.cpu_node == Some(row) && m.at.memory_node() == Some(column)).and_then(|m| m.estimate.value).unwrap()
             * scale
     };
     let columns = report.machine.allowed.nodes.clone();
@@ -166,7 +158,7 @@ fn matrices_read_back() {
         let text = whole(&report);
         for (experiment, heading, scale) in [
             (Experiment::IdleLatency, "Measuring idle latencies for random access (in ns)...", 1.0),
-            (Experiment::Bandwidth, "Measuring Memory Bandwidths between nodes within system ", 1e3),
+            (Experiment::BandwidthMatrix, "Measuring Memory Bandwidths between nodes within system ", 1e3),
         ] {
             let table = expected(&report, experiment, scale);
             let near = |got: &[Vec<f64>]| {
@@ -201,9 +193,7 @@ fn curves_read_back_with_the_bytes_counted_as_the_original_does() {
 #[test]
 fn bandwidth_alone_has_no_latency() {
     let mut report = samples::two_nodes();
-    report
-        .results
-        .retain(|m| m.experiment == Experiment::Bandwidth && m.at.table == Some(Table::PerMix) && m.at.mix == Some(Mix::AllReads));
+    report.results.retain(|m| m.experiment == Experiment::Bandwidth && m.at.mix == Some(Mix::AllReads));
     let text = mlc::loaded(&report, Wording::default());
     assert!(text.ends_with("\n 00000\t  0.00\t 491800.0\n"), "{text}");
 }
@@ -236,7 +226,7 @@ fn transfers_read_back() {
             let home = if writers { writer } else { reader };
             let found = report.results.iter().find(|m| {
                 m.experiment == Experiment::CacheToCache
-                    && (m.at.holder_cpu, m.at.cpu, m.at.memory_node) == (Some(writer * 4), Some(reader * 4), Some(home))
+                    && (m.at.holder_cpu, m.at.cpu, m.at.memory_node()) == (Some(writer * 4), Some(reader * 4), Some(home))
                     && m.at.state == Some(LineState::Hitm)
             });
             assert!((found.unwrap().estimate.value.unwrap() - ns).abs() < 0.051);
@@ -277,13 +267,13 @@ fn rows_of_the_original_come_out_byte_for_byte() {
     let cell = |report: &Report, experiment| {
         report.results.iter().find(|m| m.experiment == experiment && m.at.order != Some(ChaseOrder::FullRandom)).unwrap().clone()
     };
-    let (latency, bandwidth) = (cell(&report, Experiment::IdleLatency), cell(&report, Experiment::Bandwidth));
-    let point = |metric| report.results.iter().find(|m| m.at.table == Some(Table::Curve) && m.metric == metric).unwrap().clone();
+    let (latency, bandwidth) = (cell(&report, Experiment::IdleLatency), cell(&report, Experiment::BandwidthMatrix));
+    let point = |metric| report.results.iter().find(|m| m.experiment == Experiment::LoadedLatency && m.metric == metric).unwrap().clone();
     let (loaded_ns, loaded_gbs) = (point(Metric::Latency), point(Metric::Bandwidth));
     report.results.clear();
     for (to, ns, mbs) in [(0, 82.1, 79670.3), (1, 141.0, 34393.4)] {
         for (mut m, value) in [(latency.clone(), ns), (bandwidth.clone(), mbs / 1e3)] {
-            (m.at.cpu_node, m.at.memory_node, m.at.table, m.estimate.value) = (Some(0), Some(to), Some(Table::NodeMatrix), Some(value));
+            (m.at.cpu_node, m.at.memory, m.estimate.value) = (Some(0), Some(MemoryPlace::Node(to)), Some(value));
             m.evidence.traffic = None;
             report.results.push(m);
         }
@@ -295,15 +285,15 @@ fn rows_of_the_original_come_out_byte_for_byte() {
         }
     }
     let mut peak = bandwidth;
-    (peak.at.table, peak.at.cpu_node, peak.at.memory_node, peak.estimate.value) = (Some(Table::PerMix), None, None, Some(158.8445));
+    (peak.experiment, peak.at.cpu_node, peak.at.memory, peak.estimate.value) = (Experiment::Bandwidth, None, None, Some(158.8445));
     peak.evidence.traffic = None;
     report.results.push(peak);
     let transfer =
         samples::two_nodes().results.into_iter().find(|m| m.experiment == Experiment::CacheToCache && m.at.holder_cpu == Some(0)).unwrap();
     for (writer, reader, home, ns) in [(0, 1, 0, 115.2), (1, 0, 1, 115.5), (0, 1, 1, 184.8), (1, 0, 0, 185.9)] {
         let mut m = transfer.clone();
-        (m.at.holder_cpu, m.at.cpu, m.at.memory_node, m.at.state) =
-            (Some(writer * 16), Some(reader * 16), Some(home), Some(LineState::Hitm));
+        (m.at.holder_cpu, m.at.cpu, m.at.memory, m.at.state) =
+            (Some(writer * 16), Some(reader * 16), Some(MemoryPlace::Node(home)), Some(LineState::Hitm));
         m.estimate.value = Some(ns);
         report.results.push(m);
     }

@@ -23,7 +23,7 @@ fn has(shown: &str, words: &[&str]) {
 /// The results of one experiment of a machine with two nodes.
 fn only(experiment: Experiment) -> Report {
     let mut report = samples::two_nodes();
-    report.results.retain(|m| m.experiment == experiment && !m.at.repeat);
+    report.results.retain(|m| m.experiment == experiment);
     report.curves.retain(|_| experiment == Experiment::LoadedLatency);
     report
 }
@@ -63,9 +63,15 @@ fn shares_of_the_peak_have_a_table_with_intervals() {
             delay_cycles: Some(137),
             latency: estimate(123.0),
             bandwidth: estimate(234.0),
-            reason: None,
+            missed: None,
         },
-        CurveShare { percent: 2, reached: Some(0.06), delay_cycles: Some(20_000), reason: Some("why".into()), ..CurveShare::default() },
+        CurveShare {
+            percent: 2,
+            reached: Some(0.06),
+            delay_cycles: Some(20_000),
+            missed: Some(ShareMissed::NotCloser),
+            ..CurveShare::default()
+        },
     ];
     let at = report.curves[0].at.clone();
     let load_nodes = Some("1,3".parse().unwrap());
@@ -107,7 +113,7 @@ fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
 #[test]
 fn base_pages_show_memory_and_translation_apart() {
     let mut report = samples::vm();
-    report.results.retain(|m| m.experiment == Experiment::IdleLatency && !m.at.repeat);
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency);
     let full = |m: &&mut Measurement| m.at.order == Some(ChaseOrder::FullRandom);
     for m in report.results.iter_mut().filter(full) {
         m.evidence.translation_ns = m.estimate.value.map(|v| v / 4.0);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest, Table};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, MemoryPlace, Method, PrefetchRequest};
 use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{PrefetchStatus, Processor, Read, control, state};
 use memgauge_core::result::{Measurement, Report};
@@ -51,22 +51,22 @@ fn status_that_cannot_be_read() {
 
 fn comparison() -> Report {
     let mut report = samples::two_nodes();
-    let chase = |m: &&Measurement| m.experiment == Experiment::IdleLatency && !m.at.repeat;
+    let chase = |m: &&Measurement| m.experiment == Experiment::IdleLatency;
     let latency = report.results.iter().find(chase).unwrap().clone();
-    let bandwidth = report.results.iter().find(|m| m.experiment == Experiment::Bandwidth).unwrap().clone();
+    let bandwidth = report.results.iter().find(|m| m.method() == Method::Bandwidth).unwrap().clone();
     let mut results = Vec::new();
     for (state, speed) in [(PrefetchRequest::On, 1.0), (PrefetchRequest::Off, 0.5)] {
         for (node, far) in [(0, 1.0), (1, 1.6)] {
             let at = Coordinates {
-                table: Some(Table::Prefetch),
                 cpu_node: Some(0),
-                memory_node: Some(node),
+                memory: Some(MemoryPlace::Node(node)),
                 cpu: Some(0),
                 cpus: Some(IdSet::one(0)),
                 prefetch: Some(state),
                 ..Coordinates::default()
             };
             let number = |m: &Measurement, order, value: f64| Measurement {
+                experiment: Experiment::PrefetchComparison,
                 at: Coordinates { order, ..at.clone() },
                 estimate: Estimate {
                     value: Some(value),

@@ -3,7 +3,7 @@
 
 mod samples;
 
-use memgauge_core::experiment::Table;
+use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
 use memgauge_render::{FILE_WIDTH, Format, Json, Picture, Text, for_path, plan_text};
@@ -120,7 +120,7 @@ fn empty_and_enormous_reports() {
     for from in 0..64 {
         for to in 0..64 {
             let mut m = one.clone();
-            (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(from), Some(from * 16), Some(to));
+            (m.at.cpu_node, m.at.cpu, m.at.memory) = (Some(from), Some(from * 16), Some(MemoryPlace::Node(to)));
             let mut c = cell.clone();
             c.at = m.at.clone();
             report.results.push(m);
@@ -129,8 +129,8 @@ fn empty_and_enormous_reports() {
     }
     for cpu in 0..1024 {
         let mut m = one.clone();
-        m.at.table = Some(Table::PerCpu);
-        (m.at.cpu_node, m.at.cpu, m.at.memory_node) = (Some(cpu / 16), Some(cpu), Some(cpu / 16));
+        m.experiment = Experiment::IdleLatencyPerCpu;
+        (m.at.cpu_node, m.at.cpu, m.at.memory) = (Some(cpu / 16), Some(cpu), Some(MemoryPlace::Node(cpu / 16)));
         report.results.push(m);
     }
     show(&report);

@@ -58,5 +58,10 @@ fn latency_matrix() -> Result<()> {
 }
 
 fn bandwidth_matrix() -> Result<()> {
-    is_matrix(&memgauge("bandwidth --matrix --size 4M --time 40ms").measure()?, Experiment::Bandwidth, &"0-1".parse()?, &"0-2".parse()?)
+    is_matrix(
+        &memgauge("bandwidth --matrix --size 4M --time 40ms").measure()?,
+        Experiment::BandwidthMatrix,
+        &"0-1".parse()?,
+        &"0-2".parse()?,
+    )
 }

@@ -8,6 +8,7 @@ use memgauge_core::note::Note;
 use memgauge_core::plan::Plan;
 use memgauge_core::result::{PlacementStatus, Report};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::wording::reasons;
 
 use crate::guest::{self, control_group};
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -109,7 +110,7 @@ fn latency_matrix_inside() -> Result<()> {
 
 fn bandwidth_matrix_inside() -> Result<()> {
     let report = memgauge("bandwidth --matrix --size 2M --time 200ms").in_group(&group(&[])?).measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"0-1".parse()?, &NODES.parse()?)?;
+    is_matrix(&report, Experiment::BandwidthMatrix, &"0-1".parse()?, &NODES.parse()?)?;
     for m in measured(&report)? {
         let row: IdSet = if m.at.cpu_node == Some(0) { "1-2".parse()? } else { "5".parse()? };
         ensure!(m.at.cpus.as_ref() == Some(&row), "{:?}", m.at);
@@ -204,9 +205,9 @@ fn a_node_that_leaves_the_cpuset_loses_its_cells_only() -> Result<()> {
     ensure!(ran.status == Some(1) && !report.complete, "{:?}: {}", ran.status, ran.stderr);
     for m in &report.results {
         // The one that was being measured may have been lost or finished; all others of node 2 are lost, all of node 0 are there.
-        ensure!(m.at.memory_node != Some(0) || m.estimate.value.is_some(), "{:?}: {:?}", m.at, m.estimate.reason);
+        ensure!(m.at.memory_node() != Some(0) || m.estimate.value.is_some(), "{:?}: {:?}", m.at, m.estimate.not_measured);
     }
-    let lost: Vec<&str> = report.results.iter().filter_map(|m| m.estimate.reason.as_deref()).collect();
+    let lost: Vec<String> = report.results.iter().filter_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured).collect();
     ensure!(!lost.is_empty() && lost.iter().all(|why| why.contains("node 2")), "{lost:?}");
     Ok(())
 }

@@ -98,7 +98,7 @@ fn pools_are_used_where_they_are() -> Result<()> {
     let report = memgauge("latency --matrix --cpu 0 --size 4M --time 40ms").measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0".parse()?, &"0-2".parse()?)?;
     for m in measured(&report)? {
-        let kind = if m.at.memory_node == Some(2) { PageKind::Thp } else { PageKind::Pool };
+        let kind = if m.at.memory_node() == Some(2) { PageKind::Thp } else { PageKind::Pool };
         is_all(&m.evidence.pages, kind).with_context(|| format!("{:?}", m.at))?;
     }
     pools_are([4, 3, 0])
@@ -107,7 +107,7 @@ fn pools_are_used_where_they_are() -> Result<()> {
 fn the_pool_by_name() -> Result<()> {
     set_pools([4, 4, 2])?;
     let report = memgauge("bandwidth --matrix --pages 2m --size 4M --time 120ms --cpu 2").measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"1".parse()?, &"0-2".parse()?)?;
+    is_matrix(&report, Experiment::BandwidthMatrix, &"1".parse()?, &"0-2".parse()?)?;
     for m in measured(&report)? {
         is_all(&m.evidence.pages, PageKind::Pool)?;
         // Two pages of 2 MiB: each was looked up once, and no other page was.

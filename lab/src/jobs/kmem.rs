@@ -123,7 +123,7 @@ pub(crate) fn latency_matrix() -> Result<()> {
 }
 
 pub(crate) fn bandwidth_matrix() -> Result<()> {
-    matrix("bandwidth", Experiment::Bandwidth)
+    matrix("bandwidth", Experiment::BandwidthMatrix)
 }
 
 fn matrix(command: &str, experiment: Experiment) -> Result<()> {

@@ -147,7 +147,7 @@ fn latency_matrix() -> Result<()> {
 
 fn bandwidth_matrix() -> Result<()> {
     let report = memgauge("bandwidth --matrix --size 2M --time 250ms").measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"0-1".parse()?, &"0-3".parse()?)?;
+    is_matrix(&report, Experiment::BandwidthMatrix, &"0-1".parse()?, &"0-3".parse()?)?;
     for m in measured(&report)? {
         let row: IdSet = if m.at.cpu_node == Some(0) { "0-3".parse()? } else { "4-7".parse()? };
         ensure!(m.at.cpus.as_ref() == Some(&row) && m.evidence.threads == 4, "{:?}", m.at);
@@ -159,7 +159,7 @@ fn bandwidth_matrix() -> Result<()> {
 /// What firmware claims stands beside what was measured, where it claims something: from the best initiators only.
 fn firmware_beside(report: &Report, right: impl Fn(f64) -> bool) -> Result<()> {
     for m in measured(report)? {
-        let best = m.at.memory_node.map(|n| n % 2) == m.at.cpu_node;
+        let best = m.at.memory_node().map(|n| n % 2) == m.at.cpu_node;
         ensure!(m.firmware.is_some() == best && m.firmware.is_none_or(&right), "{:?}: firmware {:?}", m.at, m.firmware);
     }
     Ok(())
@@ -210,7 +210,7 @@ fn loaded_on_other_nodes() -> Result<()> {
             let on: IdSet = placement.pages_by_node.keys().copied().collect();
             let expected = IdSet::one(0).union(&nodes.parse()?);
             ensure!(placement.status == PlacementStatus::Verified && on == expected, "--load-node {nodes}: {placement:?}");
-            ensure!(m.at.memory_node == Some(0) && m.at.load_nodes == Some(nodes.parse()?), "{:?}", m.at);
+            ensure!(m.at.memory_node() == Some(0) && m.at.load_nodes == Some(nodes.parse()?), "{:?}", m.at);
             ensure!(m.at.cpu == Some(0) && m.at.cpus == Some(cpus.parse()?), "--load-node {nodes}: {:?}", m.at);
         }
         let shares = &report.curves.first().context("no curve")?.shares;
@@ -224,7 +224,7 @@ fn cache_to_cache() -> Result<()> {
     let pairs: IdSet = measured(&report)?.iter().filter_map(|m| m.at.holder_cpu).collect();
     // The sibling, another core of the package, a core of the other package.
     ensure!(pairs == [1, 2, 4].into_iter().collect(), "holders: {pairs}");
-    let homes: IdSet = measured(&report)?.iter().filter(|m| m.at.holder_cpu == Some(4)).filter_map(|m| m.at.memory_node).collect();
+    let homes: IdSet = measured(&report)?.iter().filter(|m| m.at.holder_cpu == Some(4)).filter_map(|m| m.at.memory_node()).collect();
     ensure!(homes == "0-1".parse()?, "homes of lines between packages: {homes}");
     Ok(())
 }
@@ -233,13 +233,13 @@ fn cache_to_cache() -> Result<()> {
 fn all_pairs() -> Result<()> {
     let report = memgauge("c2c --matrix --size 1M --time 150ms").measure()?;
     let results = measured(&report)?;
-    let once: Vec<_> = results.iter().filter(|m| !m.at.repeat).map(|m| (m.at.cpu, m.at.holder_cpu, m.at.state)).collect();
+    let once: Vec<_> = report.results.iter().map(|m| (m.at.cpu, m.at.holder_cpu, m.at.state)).collect();
     let pairs: BTreeSet<_> = once.iter().copied().collect();
     ensure!(once.len() == 8 * 7 * 2 && pairs.len() == once.len(), "{} results, {} different ones", once.len(), pairs.len());
     ensure!(pairs.iter().all(|(reader, holder, _)| reader != holder), "a CPU is its own partner");
     for m in &results {
         let home = m.at.cpu.and_then(|cpu| report.machine.topology.cpu(cpu)).map(|c| c.node);
-        ensure!(m.at.memory_node == home && m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.at);
+        ensure!(m.at.memory_node() == home && m.evidence.placement.status == PlacementStatus::Verified, "{:?}", m.at);
     }
     let told = |code: &str| report.notes.iter().any(|n| n.code == code);
     ensure!(told("pairs-at-once") || told("pairs-one-by-one"), "no note says how pairs were measured: {:?}", report.notes);
@@ -250,12 +250,13 @@ fn all_pairs() -> Result<()> {
 fn the_suite() -> Result<()> {
     let report = memgauge("--cpu 0,4 --node 0,3 --mix all-reads --size 1M --time 60ms").measure()?;
     let found: BTreeSet<Experiment> = measured(&report)?.iter().map(|m| m.experiment).collect();
-    let all = [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::LoadedLatency, Experiment::CacheToCache];
+    use Experiment as E;
+    let all = [E::IdleLatency, E::Bandwidth, E::BandwidthMatrix, E::LoadedLatency, E::CacheToCache];
     ensure!(found == all.into_iter().collect() && !report.curves.is_empty(), "{found:?}");
-    for m in &report.results {
+    for m in report.measurements() {
         ensure!(m.evidence.placement.status == PlacementStatus::Verified, "{:?}: {:?}", m.at, m.evidence.placement);
     }
-    ensure!(report.results.iter().any(|m| m.at.repeat), "no control of drift");
+    ensure!(!report.repeats.is_empty(), "no control of drift");
     Ok(())
 }
 

@@ -68,7 +68,7 @@ fn ids(list: &str) -> Result<IdSet> {
 /// A matrix has these rows, and columns 0, 1 and 3.
 fn a_matrix_has_rows(rows: &str) -> Result<()> {
     let bandwidth = memgauge("bandwidth --matrix --one-thread-per-core --size 1M --time 200ms").measure()?;
-    is_matrix(&bandwidth, Experiment::Bandwidth, &ids(rows)?, &ids("0-1,3")?)
+    is_matrix(&bandwidth, Experiment::BandwidthMatrix, &ids(rows)?, &ids("0-1,3")?)
 }
 
 fn node_numbers_with_a_hole() -> Result<()> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use memgauge_core::directory::FileBacking;
 use memgauge_core::note::{Note, Severity};
-use memgauge_core::result::{PageKind, PlacementStatus, Report};
+use memgauge_core::result::{PageKind, PlacementMethod, PlacementStatus, Report};
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -179,7 +179,11 @@ fn dax_with_map_sync() -> Result<()> {
         ensure!(notes(&report).iter().any(|note| note.code == "memory-dir-node-unknown") == node.is_none(), "{:?}", notes(&report));
         for m in &report.results {
             let stated = m.evidence.file.as_ref().and_then(|file| file.device_node);
-            ensure!(stated == node && m.evidence.placement.method == "device", "node {stated:?}: {:?}", m.evidence.placement);
+            ensure!(
+                stated == node && m.evidence.placement.method == Some(PlacementMethod::Device),
+                "node {stated:?}: {:?}",
+                m.evidence.placement
+            );
         }
     }
     Ok(())

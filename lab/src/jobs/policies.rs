@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{PlacementStatus, QualityReason, Report};
+use memgauge_core::result::{PlacementMethod, PlacementSource, PlacementStatus, QualityReason, Report};
+use memgauge_core::wording::reasons;
 
 use crate::guest;
 use crate::job::{Job, Machine, PLAIN, tests};
@@ -32,11 +33,11 @@ const ALL: &[libc::c_long] = &[libc::SYS_mbind, libc::SYS_set_mempolicy, libc::S
 const NUMA_MAPS: &str = "/proc/self/numa_maps";
 
 /// Every result was placed and read back like this, on the node that it was to be on.
-fn is_placed(report: &Report, method: &str, source: &str) -> Result<()> {
+fn is_placed(report: &Report, method: PlacementMethod, source: PlacementSource) -> Result<()> {
     for m in measured(report)? {
         let placement = &m.evidence.placement;
-        ensure!(placement.method == method && placement.source.as_deref() == Some(source), "{:?}: {placement:?}", m.at);
-        ensure!(placement.status == PlacementStatus::Verified && placement.reason.is_none(), "{:?}: {placement:?}", m.at);
+        ensure!(placement.method == Some(method) && placement.source == Some(source), "{:?}: {placement:?}", m.at);
+        ensure!(placement.status == PlacementStatus::Verified && placement.problems.is_empty(), "{:?}: {placement:?}", m.at);
         ensure!(!m.quality.reasons.contains(&QualityReason::PlacementUnverified), "{:?}", m.quality);
     }
     Ok(())
@@ -45,7 +46,7 @@ fn is_placed(report: &Report, method: &str, source: &str) -> Result<()> {
 fn all_refused_latency() -> Result<()> {
     let report = memgauge("latency --matrix --cpu 0 --node 0-1 --size 4M --time 40ms").without_calls(ALL).measure()?;
     is_matrix(&report, Experiment::IdleLatency, &"0".parse()?, &"0-1".parse()?)?;
-    is_placed(&report, "first-touch", "numa_maps")
+    is_placed(&report, PlacementMethod::FirstTouch, PlacementSource::NumaMaps)
 }
 
 fn all_refused_bandwidth() -> Result<()> {
@@ -53,15 +54,15 @@ fn all_refused_bandwidth() -> Result<()> {
         let report = memgauge(&format!("bandwidth --matrix --cpu 2 --node 0-1 --pages {pages} --size 4M --time 120ms"))
             .without_calls(ALL)
             .measure()?;
-        is_matrix(&report, Experiment::Bandwidth, &"1".parse()?, &"0-1".parse()?)?;
-        is_placed(&report, "first-touch", "numa_maps")?;
+        is_matrix(&report, Experiment::BandwidthMatrix, &"1".parse()?, &"0-1".parse()?)?;
+        is_placed(&report, PlacementMethod::FirstTouch, PlacementSource::NumaMaps)?;
     }
     Ok(())
 }
 
 fn all_refused_in_a_loaded_curve() -> Result<()> {
     let report = memgauge("loaded --cpu 0-1 --node 1 --delay 0 --size 2M --time 200ms").without_calls(ALL).measure()?;
-    is_placed(&report, "first-touch", "numa_maps")
+    is_placed(&report, PlacementMethod::FirstTouch, PlacementSource::NumaMaps)
 }
 
 /// A pool's page is taken from the pool of the node whose CPU touches it.
@@ -70,8 +71,8 @@ fn all_refused_in_a_pool() -> Result<()> {
         guest::write(guest::pool(node, 2048).join("nr_hugepages"), "4")?;
     }
     let report = memgauge("bandwidth --matrix --cpu 0 --node 0-1 --pages 2m --size 4M --time 120ms").without_calls(ALL).measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"0".parse()?, &"0-1".parse()?)?;
-    is_placed(&report, "first-touch", "numa_maps")?;
+    is_matrix(&report, Experiment::BandwidthMatrix, &"0".parse()?, &"0-1".parse()?)?;
+    is_placed(&report, PlacementMethod::FirstTouch, PlacementSource::NumaMaps)?;
     for node in 0..2 {
         ensure!(guest::pool_state(node, 2048)? == (4, 4), "{:?}", guest::pool_state(node, 2048)?);
         guest::write(guest::pool(node, 2048).join("nr_hugepages"), "0")?;
@@ -82,25 +83,29 @@ fn all_refused_in_a_pool() -> Result<()> {
 fn a_node_without_cpus_is_refused() -> Result<()> {
     let ran = memgauge("latency --cpu 0 --node 2 --size 4M --time 40ms").without_calls(ALL).run()?;
     ran.refused(4, &["node 2", "mbind", "no CPU of node 2", "SYS_NICE"])?;
-    ensure!(ran.report()?.results.iter().all(|m| m.estimate.value.is_none() && m.estimate.reason.is_some()), "{:?}", ran.report()?.results);
+    ensure!(
+        ran.report()?.results.iter().all(|m| m.estimate.value.is_none() && m.estimate.not_measured.is_some()),
+        "{:?}",
+        ran.report()?.results
+    );
     Ok(())
 }
 
 fn nodes_without_cpus_cost_their_cells_only() -> Result<()> {
     let ran = memgauge("bandwidth --matrix --cpu 0 --size 2M --time 120ms").without_calls(ALL).run()?;
-    lost_only(&ran, |at| at.memory_node == Some(2), &["no CPU of node 2", "mbind"])
+    lost_only(&ran, |at| at.memory_node() == Some(2), &["no CPU of node 2", "mbind"])
 }
 
 fn only_binding_refused() -> Result<()> {
     let report = memgauge("bandwidth --matrix --cpu 2 --node 0-1 --size 4M --time 120ms").without_calls(&[libc::SYS_mbind]).measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"1".parse()?, &"0-1".parse()?)?;
-    is_placed(&report, "first-touch", "move_pages")
+    is_matrix(&report, Experiment::BandwidthMatrix, &"1".parse()?, &"0-1".parse()?)?;
+    is_placed(&report, PlacementMethod::FirstTouch, PlacementSource::MovePages)
 }
 
 fn only_reading_back_refused() -> Result<()> {
     let report = memgauge("bandwidth --matrix --cpu 0 --size 4M --time 120ms").without_calls(&[libc::SYS_move_pages]).measure()?;
-    is_matrix(&report, Experiment::Bandwidth, &"0".parse()?, &"0-2".parse()?)?;
-    is_placed(&report, "mbind", "numa_maps")
+    is_matrix(&report, Experiment::BandwidthMatrix, &"0".parse()?, &"0-2".parse()?)?;
+    is_placed(&report, PlacementMethod::Mbind, PlacementSource::NumaMaps)
 }
 
 fn nothing_to_read_back_from() -> Result<()> {
@@ -108,8 +113,8 @@ fn nothing_to_read_back_from() -> Result<()> {
     let m = *measured(&report)?.first().context("no result")?;
     let placement = &m.evidence.placement;
     ensure!(placement.status == PlacementStatus::Unverified && placement.source.is_none(), "{placement:?}");
-    ensure!(placement.method == "first-touch" && placement.pages_by_node.is_empty(), "{placement:?}");
-    let why = placement.reason.as_deref().unwrap_or_default();
+    ensure!(placement.method == Some(PlacementMethod::FirstTouch) && placement.pages_by_node.is_empty(), "{placement:?}");
+    let why = reasons::placement_problems(&placement.problems);
     ensure!(["move_pages", "numa_maps"].iter().all(|word| why.contains(word)), "{placement:?}");
     ensure!(m.quality.reasons.contains(&QualityReason::PlacementUnverified), "{:?}", m.quality);
     Ok(())
@@ -137,5 +142,5 @@ fn balancing_that_moves_pages_is_noticed() -> Result<()> {
         ensure!(m.quality.reasons.contains(&reason), "{:?}", m.quality);
     }
     ensure!(moved.environment.limits.iter().any(|n| n.code == "numa-balancing"), "{:?}", moved.environment.limits);
-    is_placed(&bound, "mbind", "move_pages")
+    is_placed(&bound, PlacementMethod::Mbind, PlacementSource::MovePages)
 }

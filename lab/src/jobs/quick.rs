@@ -66,9 +66,9 @@ fn finding<'h>(health: &'h Health, code: &str) -> Option<&'h Finding> {
 /// A result of this machine, changed, as a file to compare with.
 fn baseline(name: &str, mut report: Report, change: impl Fn(&mut Estimate, Option<u32>, Metric)) -> Result<PathBuf> {
     report.health = None;
-    report.results.retain(|m| !m.at.repeat);
+    report.repeats.clear();
     for m in &mut report.results {
-        change(&mut m.estimate, m.at.memory_node, m.metric);
+        change(&mut m.estimate, m.at.memory_node(), m.metric);
     }
     let path = Path::new(SHARE).join(name);
     fs::write(&path, serde_json::to_string(&report)?)?;
@@ -87,7 +87,7 @@ fn a_small_node_is_found() -> Result<()> {
     let small = finding(&health, "node-memory-differs").with_context(|| format!("{health:?}"))?;
     ensure!(small.message.contains("node 1") && small.severity == HealthStatus::Warning && small.advice.is_some(), "{small:?}");
     let found: Vec<Experiment> = report.results.iter().map(|m| m.experiment).collect();
-    for experiment in [Experiment::IdleLatency, Experiment::Bandwidth, Experiment::LoadedLatency] {
+    for experiment in [Experiment::IdleLatency, Experiment::BandwidthMatrix, Experiment::LoadedLatency] {
         ensure!(found.contains(&experiment), "{experiment:?} is missing: {found:?}");
     }
     Ok(())
@@ -106,7 +106,7 @@ fn a_slow_node_is_found_and_is_no_failure() -> Result<()> {
     ensure!(!worse.is_empty() && worse.iter().all(|f| f.message.contains("node 1")), "{health:?}");
     ensure!(worse.iter().all(|f| f.severity == HealthStatus::Warning), "no failure on a virtual machine: {worse:?}");
     // What is suspicious is measured twice more before it counts.
-    let again = report.results.iter().filter(|m| m.at.repeat && m.at.memory_node == Some(1)).count();
+    let again = report.repeats.iter().filter(|m| m.at.memory_node() == Some(1)).count();
     ensure!(health.measured_again > 0 && again >= 2, "{} measured again, {again} results", health.measured_again);
     Ok(())
 }

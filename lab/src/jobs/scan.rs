@@ -30,7 +30,7 @@ const HUGE_KIB: u64 = 2048;
 
 /// Regions of a node, each measured, and with all pages found there.
 fn regions(report: &Report, node: u32) -> Result<Vec<&Measurement>> {
-    let regions: Vec<&Measurement> = measured(report)?.into_iter().filter(|m| m.at.memory_node == Some(node)).collect();
+    let regions: Vec<&Measurement> = measured(report)?.into_iter().filter(|m| m.at.memory_node() == Some(node)).collect();
     for (i, m) in regions.iter().enumerate() {
         ensure!(m.experiment == Experiment::MemoryScan && m.at.region == Some(i as u32), "{:?}", m.at);
         let placement = &m.evidence.placement;

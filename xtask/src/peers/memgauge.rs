@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
 use memgauge_core::units::Bytes;
+use memgauge_core::wording::reasons;
 
 use super::command::Call;
 use super::row::{Measure, Pages, Row, STRIDE, WINDOW};
@@ -46,7 +48,7 @@ struct Cell {
     experiment: Experiment,
     at: Coordinates,
     value: Option<f64>,
-    reason: Option<String>,
+    not_measured: Option<NotMeasured>,
     evidence: Kernel,
 }
 
@@ -75,8 +77,7 @@ fn cell(text: &str, row: &Row) -> Result<Cell> {
     };
     let state = (row.measure == Measure::HandOff).then_some(LineState::Hitm);
     let results = first_json::<Results>(text)?.results;
-    let mut cells: Vec<Cell> =
-        results.into_iter().filter(|c| c.experiment == experiment && !c.at.repeat && c.at.mix == row.measure.mix()).collect();
+    let mut cells: Vec<Cell> = results.into_iter().filter(|c| c.experiment == experiment && c.at.mix == row.measure.mix()).collect();
     // A buffer of no more than a window has one order.
     let wanted = |c: &Cell| (order.is_none() || c.at.order == order) && (state.is_none() || c.at.state == state);
     let at = cells.iter().position(wanted).unwrap_or(0);
@@ -86,7 +87,8 @@ fn cell(text: &str, row: &Row) -> Result<Cell> {
 
 fn read(text: &str, row: &Row) -> Result<f64> {
     let cell = cell(text, row)?;
-    cell.value.with_context(|| format!("not measured: {}", cell.reason.as_deref().unwrap_or("no reason given")))
+    let why = || cell.not_measured.as_ref().map_or_else(|| "no reason given".into(), reasons::not_measured);
+    cell.value.with_context(|| format!("not measured: {}", why()))
 }
 
 /// The kernel that the row's figure came from.
@@ -119,7 +121,7 @@ mod tests {
         { "experiment": "idle-latency", "at": { "cpu": 0, "order": "window-local" }, "value": 98.5, "evidence": { "kernel": "chase" } },
         { "experiment": "idle-latency", "at": { "cpu": 0, "order": "full-random" }, "value": 176.25, "evidence": { "kernel": "chase" } },
         { "experiment": "bandwidth", "at": { "mix": "all-reads" }, "value": 27.5, "evidence": { "kernel": "load-avx2" } },
-        { "experiment": "bandwidth", "at": { "mix": "copy" }, "value": null, "reason": "no memory", "evidence": { "kernel": "" } },
+        { "experiment": "bandwidth", "at": { "mix": "copy" }, "value": null, "not_measured": { "cause": "no-memory", "detail": "none left" }, "evidence": { "kernel": "" } },
         { "experiment": "cache-to-cache", "at": { "state": "hit" }, "value": 21.0, "evidence": { "kernel": "x" } },
         { "experiment": "cache-to-cache", "at": { "state": "hitm" }, "value": 22.0, "evidence": { "kernel": "x" } }
     ] }
@@ -137,7 +139,7 @@ warning: a note on standard error {"#;
     #[test]
     fn what_is_missing_is_reported() {
         let message = |text, measure| read(text, &row(measure)).unwrap_err().to_string();
-        assert!(message(RESULT, Measure::Copy).contains("no memory"));
+        assert!(message(RESULT, Measure::Copy).contains("none left"));
         assert!(message(RESULT, Measure::Fill).contains("no fill"));
         assert!(message("error: no such option", Measure::Reads).contains("no such option"));
     }

@@ -60,6 +60,6 @@ impl Buffer {
             return self.placement.clone();
         }
         let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
-        Placement { method: self.placement.method.clone(), ..now }
+        Placement { method: self.placement.method, ..now }
     }
 }

@@ -24,7 +24,7 @@ type Place = (Option<u32>, Option<u32>);
 
 /// The place of a measurement: everything but the mix, the number of CPUs and the delay.
 fn place(at: &Coordinates) -> Place {
-    (at.cpu_node, at.memory_node)
+    (at.cpu_node, at.memory_node())
 }
 
 /// The mixes of all results.
@@ -67,7 +67,7 @@ fn row(mix: Option<Mix>, detail: Option<String>, found: &[Option<&Measurement>])
 /// What distinguishes results of one mix.
 fn variant(at: &Coordinates) -> String {
     let parts =
-        [at.cpus.as_ref().map(wording::cpus), at.memory_node.map(|n| format!("node {n}")), at.delay_cycles.map(|d| format!("delay {d}"))];
+        [at.cpus.as_ref().map(wording::cpus), at.memory_node().map(|n| format!("node {n}")), at.delay_cycles.map(|d| format!("delay {d}"))];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 

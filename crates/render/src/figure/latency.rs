@@ -55,7 +55,7 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
 type Key = (Option<u32>, Option<u32>, Option<u32>);
 
 fn key(m: &Measurement) -> Key {
-    (m.at.cpu_node, m.at.cpu, m.at.memory_node)
+    (m.at.cpu_node, m.at.cpu, m.at.memory_node())
 }
 
 /// One or two pairs of node and memory as bars, a bar for each order.

@@ -2,6 +2,7 @@
 
 use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
+use memgauge_core::wording::reasons::limit_source;
 
 use super::source::measured;
 use crate::number::{number, value_of};
@@ -17,7 +18,7 @@ pub(crate) struct Limit {
 impl Limit {
     fn for_measurement(m: &Measurement) -> Option<Self> {
         let gbs = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0)?;
-        let source = m.verdict.limit_source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
+        let source = m.verdict.limit_source.map(|s| format!(" ({})", limit_source(s, m.verdict.limit_share))).unwrap_or_default();
         Some(Self { gbs, source })
     }
 

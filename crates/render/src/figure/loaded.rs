@@ -75,7 +75,7 @@ fn names(curves: &[Curve<'_>]) -> Vec<Option<String>> {
     };
     let coordinates: [fn(&Coordinates) -> String; 5] = [
         |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
-        |at| at.memory_node.map(|n| format!("memory of node {n}")).unwrap_or_default(),
+        |at| at.memory_node().map(|n| format!("memory of node {n}")).unwrap_or_default(),
         |at| at.load_nodes.as_ref().map(|n| format!("load on {}", wording::nodes(n))).unwrap_or_default(),
         |at| at.cpu.map(|c| format!("from CPU {c}")).unwrap_or_default(),
         |at| at.cpus.as_ref().map(wording::cpus).unwrap_or_default(),
@@ -144,7 +144,7 @@ fn curves_caption(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)
 /// Who chases where, and who loads what.
 fn measured_by(at: &Coordinates) -> String {
     let chase = at.cpu.map(|c| format!("CPU {c} chases"));
-    let home = at.memory_node.filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
+    let home = at.memory_node().filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
     let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
     let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", wording::cpus(c), if c.len() == 1 { "loads" } else { "load" }));
     let chase = chase.map(|c| c + &home);
@@ -172,7 +172,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
     }
     // What --at looked for.
     for share in curve.summary.iter().filter(|_| curve_count == 1).flat_map(|s| &s.shares) {
-        if let (Some(ns), Some(gbs), None) = (value_of(&share.latency), value_of(&share.bandwidth), &share.reason) {
+        if let (Some(ns), Some(gbs), None) = (value_of(&share.latency), value_of(&share.bandwidth), share.missed) {
             let name = format!("{} %: {} ns", share.percent, number(ns));
             mark((gbs, ns), name, true, false, &[UPPER_LEFT, ABOVE, LEFT, LOWER_RIGHT, BELOW, RIGHT]);
         }

@@ -20,10 +20,10 @@ pub(crate) fn node_label(id: Option<u32>) -> String {
 /// A matrix of nodes as a heat map, lines where another package begins.
 pub(crate) fn node_matrix(caption: Caption, unit: &'static str, set: &ResultSet<'_>) -> HeatMap {
     let rows: BTreeSet<Probe> = set.ms.iter().map(|m| (m.at.cpu_node, m.at.cpu)).collect();
-    let columns: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node).collect();
+    let columns: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
     let mut cells: BTreeMap<(Probe, Option<u32>), &Measurement> = BTreeMap::new();
     for m in &set.ms {
-        cells.entry(((m.at.cpu_node, m.at.cpu), m.at.memory_node)).or_insert(m);
+        cells.entry(((m.at.cpu_node, m.at.cpu), m.at.memory_node())).or_insert(m);
     }
     let nodes: BTreeSet<Option<u32>> = rows.iter().map(|r| r.0).collect();
     let several = rows.len() > nodes.len();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::Panel;
@@ -13,20 +13,20 @@ use memgauge_core::wording;
 
 /// Bandwidth and latency of one result.
 pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    [Experiment::Bandwidth, Experiment::IdleLatency]
+    [Metric::Bandwidth, Metric::Latency]
         .into_iter()
-        .filter_map(|experiment| bars(&set, experiment))
+        .filter_map(|metric| bars(&set, metric))
         .map(|b| Box::new(b) as Box<dyn Panel>)
         .collect()
 }
 
-fn bars(all: &ResultSet<'_>, experiment: Experiment) -> Option<Bars> {
-    let set = ResultSet { ms: all.ms.iter().copied().filter(|m| m.experiment == experiment).collect(), ..*all };
+fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
+    let set = ResultSet { ms: all.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*all };
     let first = *set.ms.first()?;
-    let latency = experiment == Experiment::IdleLatency;
+    let latency = metric == Metric::Latency;
     let states: Vec<Option<PrefetchRequest>> = set.ms.iter().map(|m| m.at.prefetch).collect::<BTreeSet<_>>().into_iter().collect();
-    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node).collect();
-    let find_cell = |node, order, state| find(&set.ms, PrefetchCell { node, state, experiment, order });
+    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
+    let find_cell = |node, order, state| find(&set.ms, PrefetchCell { node, state, metric, order });
     let orders: &[(Option<ChaseOrder>, &str)] =
         if latency { &[(Some(ChaseOrder::Sequential), "sequential"), (Some(ChaseOrder::WindowLocal), "random")] } else { &[(None, "")] };
     let rows =

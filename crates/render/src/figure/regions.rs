@@ -20,12 +20,12 @@ const NAMED: usize = 8;
 
 /// A panel for each node.
 pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
-    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node).collect();
+    let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
     nodes.into_iter().map(|node| Box::new(chart(&set, node)) as Box<dyn Panel>).collect()
 }
 
 fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
-    let mut ms: Vec<&Measurement> = all.ms.iter().copied().filter(|m| m.at.memory_node == node).collect();
+    let mut ms: Vec<&Measurement> = all.ms.iter().copied().filter(|m| m.at.memory_node() == node).collect();
     ms.sort_by_key(|m| m.at.region);
     let set = ResultSet { ms, ..*all };
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();

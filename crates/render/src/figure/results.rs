@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::experiment::Table;
 use memgauge_core::result::{Measurement, Report};
 
 use super::bars::Bars;
@@ -21,7 +20,7 @@ impl Figure {
         let mut sets: BTreeMap<(Section, Option<&str>), Vec<ResultSet<'_>>> = BTreeMap::new();
         for result in results {
             let mut own: BTreeMap<(Section, Option<&str>), Vec<&Measurement>> = BTreeMap::new();
-            for m in result.report.results.iter().filter(|m| !m.at.repeat) {
+            for m in &result.report.results {
                 own.entry((Section::for_measurement(m), m.at.memory_dir.as_deref())).or_default().push(m);
             }
             for ((section, directory), ms) in own {
@@ -61,21 +60,14 @@ fn section_panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<Box<dyn Pan
         Section::NodePairs => sets.into_iter().flat_map(node_pairs::panels).collect(),
         Section::Scan => sets.into_iter().flat_map(regions::panels).collect(),
         Section::Prefetch => sets.into_iter().flat_map(prefetch::panels).collect(),
-        Section::Other => sets.iter().map(other).collect(),
+        Section::Loop => sets.iter().map(no_loop).collect(),
     }
 }
 
-/// A loop is a single number. Other results are of a kind that this release does not know.
-fn other(set: &ResultSet<'_>) -> Box<dyn Panel> {
-    let is_loop = set.ms.iter().all(|m| m.at.table == Some(Table::Loop));
-    let (title, what) = match is_loop {
-        true => (
-            "No figure of one loop",
-            "'stream' and 'chase' measure one number each; 'memgauge sweep -o FILE.svg' draws them over the working set",
-        ),
-        false => ("No figure of other results", "these results are of a kind that figures do not show"),
-    };
-    Box::new(no_figure::panel(set.title(title), what))
+/// A loop is a single number.
+fn no_loop(set: &ResultSet<'_>) -> Box<dyn Panel> {
+    let what = "'stream' and 'chase' measure one number each; 'memgauge sweep -o FILE.svg' draws them over the working set";
+    Box::new(no_figure::panel(set.title("No figure of one loop"), what))
 }
 
 /// Bars of as many results at once as there are colours.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Metric;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::wording::reasons::not_measured;
 
 use super::chart::Sample;
 use super::frame::Caption;
@@ -85,9 +86,9 @@ pub(crate) fn caption(sets: &[ResultSet<'_>], title: &str, parts: &[&str], hollo
 pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool) {
     let all = || sets.iter().flat_map(|s| &s.ms);
     let missing: Vec<&Measurement> = all().copied().filter(|m| value_of(&m.estimate).is_none()).collect();
-    let why: BTreeSet<&str> = missing.iter().filter_map(|m| m.estimate.reason.as_deref()).collect();
+    let why: BTreeSet<String> = missing.iter().filter_map(|m| m.estimate.not_measured.as_ref()).map(not_measured).collect();
     if !missing.is_empty() {
-        let shown: Vec<&str> = why.iter().take(2).copied().collect();
+        let shown: Vec<&str> = why.iter().take(2).map(String::as_str).collect();
         let more = if why.len() > shown.len() { "; and other reasons" } else { "" };
         let shown = if shown.is_empty() { "the result does not say why".to_owned() } else { shown.join("; ") };
         caption.notes.push(format!("Not measured, {} of {}: {shown}{more}.", missing.len(), all().count()));

@@ -27,7 +27,7 @@ pub(crate) fn panels(sets: &[ResultSet<'_>]) -> Vec<Box<dyn Panel>> {
 /// Parts of a curve's coordinates, in words.
 const PARTS: [fn(&Coordinates) -> String; 4] = [
     |at| at.cpu.map(|c| format!("CPU {c}")).or_else(|| at.cpus.as_ref().map(wording::cpus)).unwrap_or_default(),
-    |at| at.memory_node.map(|n| format!("node {n}")).unwrap_or_default(),
+    |at| at.memory_node().map(|n| format!("node {n}")).unwrap_or_default(),
     |at| at.order.map(|o| wording::chase_order(o).to_owned()).unwrap_or_default(),
     |at| at.mix.map(|m| m.to_string()).unwrap_or_default(),
 ];

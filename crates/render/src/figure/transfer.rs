@@ -74,7 +74,7 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let map = |m: PairMap<'_>| {
         let home = match m.home {
             PairHome::Node(node) => format!("lines at home on node {node}"),
-            PairHome::Reader if m.ms.iter().any(|m| m.at.memory_node.is_some()) => "lines at home on the reader's node".to_owned(),
+            PairHome::Reader if m.ms.iter().any(|m| m.at.memory_node().is_some()) => "lines at home on the reader's node".to_owned(),
             PairHome::Reader => String::new(),
         };
         let (title, state) = match m.state {

@@ -56,7 +56,7 @@ pub(crate) type Pair = (Option<u32>, Option<u32>, Option<u32>);
 
 /// The pair that a transfer was measured between.
 pub(crate) fn pair(m: &Measurement) -> Pair {
-    (m.at.cpu, m.at.holder_cpu, m.at.memory_node)
+    (m.at.cpu, m.at.holder_cpu, m.at.memory_node())
 }
 
 /// The pairs, nearest first.
@@ -95,8 +95,8 @@ pub(crate) enum PairHome {
 
 /// Splits all pairs by state and home. Usually each reader's own node is the home, and one map for each state holds them all.
 pub(crate) fn pair_maps<'a>(ms: &[&'a Measurement]) -> Vec<PairMap<'a>> {
-    let own = ms.iter().all(|m| m.at.memory_node.is_none() || m.at.memory_node == m.at.cpu_node);
-    let home = |m: &Measurement| m.at.memory_node.filter(|_| !own).map_or(PairHome::Reader, PairHome::Node);
+    let own = ms.iter().all(|m| m.at.memory_node().is_none() || m.at.memory_node() == m.at.cpu_node);
+    let home = |m: &Measurement| m.at.memory_node().filter(|_| !own).map_or(PairHome::Reader, PairHome::Node);
     let mut maps: Vec<PairMap<'a>> = Vec::new();
     for (state, state_name) in STATES {
         let of_state = || ms.iter().copied().filter(move |m| m.at.state == state);
@@ -113,10 +113,10 @@ pub(crate) type Home = (&'static str, fn(&Measurement) -> bool);
 
 /// The homes of transfers by node.
 pub(crate) const HOMES: [Home; 3] = [
-    ("at home on the holder's node", |m| m.at.memory_node == m.at.holder_node),
-    ("at home on the reader's node", |m| m.at.memory_node != m.at.holder_node && m.at.memory_node == m.at.cpu_node),
+    ("at home on the holder's node", |m| m.at.memory_node() == m.at.holder_node),
+    ("at home on the reader's node", |m| m.at.memory_node() != m.at.holder_node && m.at.memory_node() == m.at.cpu_node),
     ("at home on a third node, the nearest that may be used", |m| {
-        m.at.memory_node != m.at.holder_node && m.at.memory_node != m.at.cpu_node
+        m.at.memory_node() != m.at.holder_node && m.at.memory_node() != m.at.cpu_node
     }),
 ];
 

@@ -6,7 +6,7 @@ use memgauge_core::directory::FileBacking;
 use memgauge_core::result::{Measurement, RfoEvidence, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
-use memgauge_core::wording;
+use memgauge_core::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
 use super::evidence::evidence;
@@ -24,7 +24,7 @@ const BAR: usize = 20;
 /// One line for each mix.
 pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node, m.at.mix, m.at.delay_cycles));
+    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node(), m.at.mix, m.at.delay_cycles));
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let title = match (ms.len(), mixes.len()) {
         (1, _) => "Bandwidth",
@@ -53,7 +53,7 @@ fn differ(ms: &[&Measurement], text: fn(&Measurement) -> String) -> bool {
 }
 
 fn memory(m: &Measurement) -> String {
-    wording::node(m.at.memory_node)
+    wording::node(m.at.memory_node())
 }
 
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -126,7 +126,7 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 /// Where the memory is that all measurements of a table used.
 fn memory_place(m: &Measurement) -> Option<String> {
     let on_device = m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
-    match m.at.memory_node {
+    match m.at.memory_node() {
         Some(node) if on_device => Some(format!("device at node {node}")),
         Some(node) => Some(format!("memory of node {node}")),
         None => (!on_device).then(|| "each CPU on its own node".into()),
@@ -147,7 +147,8 @@ fn read_for_ownership(e: &RfoEvidence) -> String {
     };
     let gbs = [("whole lines", e.whole_gbs), ("parts", e.part_gbs), ("non-temporal", e.non_temporal_gbs)];
     let gbs: Vec<String> = gbs.iter().filter_map(|(what, v)| Some(format!("{what} {}", number((*v)?)))).collect();
-    if gbs.is_empty() { format!("{found}: {}", e.reason) } else { format!("{found}: {} ({} GB/s)", e.reason, gbs.join(", ")) }
+    let why = reasons::rfo(e.reason);
+    if gbs.is_empty() { format!("{found}: {why}") } else { format!("{found}: {why} ({} GB/s)", gbs.join(", ")) }
 }
 
 fn loaders(m: &Measurement) -> String {
@@ -185,7 +186,8 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
     let mut limits: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for m in ms.iter().filter(|m| value_of(&m.estimate).is_some()) {
         if let Some(limit) = m.verdict.limit.filter(|l| l.is_finite() && *l > 0.0) {
-            let source = m.verdict.limit_source.as_deref().unwrap_or("source not stated");
+            let stated = m.verdict.limit_source.map(|s| reasons::limit_source(s, m.verdict.limit_share));
+            let source = stated.unwrap_or_else(|| "source not stated".to_owned());
             limits.entry(format!("{} GB/s ({source})", number(limit))).or_default().insert(m.at.mix.map(Mix::name).unwrap_or("all"));
         }
     }
@@ -245,14 +247,14 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     page.heading(&context.title(ms, "Bandwidth by node"), &about);
     let mut footnotes = Footnotes::new(context.report, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
-    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
+    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
     let detailed = nodes.len() <= DETAILED_COLUMNS;
     let columns: Vec<_> = nodes.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
     for mix in mixes {
         let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
         let mut cells: BTreeMap<(Row<'_>, Option<u32>), &Measurement> = BTreeMap::new();
         for &m in &of_mix {
-            cells.entry((row(m), m.at.memory_node)).or_insert(m);
+            cells.entry((row(m), m.at.memory_node())).or_insert(m);
         }
         let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
         let rows = row_names(&of_mix);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::Coordinates;
+use memgauge_core::plan::Cell;
 use memgauge_core::result::{Measurement, QualityReason, Report};
 use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
@@ -47,8 +47,8 @@ impl<'a> Context<'a> {
     pub(super) fn title(&self, ms: &[&Measurement], otherwise: &str) -> String {
         let Some(first) = ms.first() else { return otherwise.to_owned() };
         let steps = self.report.plan.iter().flat_map(|p| &p.steps);
-        let same = |at: &Coordinates| at.table == first.at.table && at.memory_dir == first.at.memory_dir && !at.repeat;
-        let mut of_these = steps.filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(|c| same(&c.at)));
+        let same = |cell: &Cell| cell.at.memory_dir == first.at.memory_dir && !cell.repeat;
+        let mut of_these = steps.filter(|s| s.experiment == first.experiment && s.cells.first().is_some_and(same));
         match (of_these.next(), of_these.next(), &self.directory) {
             (Some(step), None, _) => step.title.clone(),
             (.., Some(directory)) => format!("{otherwise}, files in {directory}"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{Coordinates, Metric, Table};
+use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::metrics::{CounterMetric, MetricUnit};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
@@ -37,7 +37,7 @@ pub(super) fn measurement_counters(page: &mut Page, report: &Report) {
     let all: Vec<Counted<'_>> = all.into_iter().filter(|(_, c)| c.events.iter().any(|e| e.value.is_some())).collect();
     let Some((_, first)) = all.first() else { return };
     page.heading("Counters", "of the measuring threads, during exactly the windows that were measured");
-    let is_sweep = |m: &Measurement| all.len() > MAX_COLUMNS && m.at.table == Some(Table::WorkingSet);
+    let is_sweep = |m: &Measurement| all.len() > MAX_COLUMNS && m.experiment == Experiment::Sweep;
     let (swept, single): (Vec<Counted<'_>>, Vec<Counted<'_>>) = all.iter().copied().partition(|(m, _)| is_sweep(m));
     let mut shown = BTreeSet::new();
     if !single.is_empty() {
@@ -278,7 +278,7 @@ fn head(m: &Measurement) -> String {
         None if at.delay_cycles.is_some() => "load",
         None => "",
     };
-    if at.order.is_some() && at.table.is_none() {
+    if at.order.is_some() && m.experiment == Experiment::Chase {
         return name.to_owned();
     }
     // Cells of a curve differ in their delay only.

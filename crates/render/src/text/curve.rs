@@ -3,7 +3,7 @@
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
-use memgauge_core::wording;
+use memgauge_core::wording::{self, reasons::share_missed};
 
 use super::context::Context;
 use super::distribution::distributions;
@@ -82,7 +82,7 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
     );
     page.table(&lines);
     for share in &summary.shares {
-        if let Some(why) = &share.reason {
+        if let Some(why) = share.missed.map(share_missed) {
             page.text(Style::Warning, "  ! ", "    ", &format!("{} % of the peak was not reached: {why}", share.percent));
         }
     }
@@ -93,7 +93,7 @@ fn about(at: &Coordinates) -> String {
     let who = at.cpu.map(|c| format!("CPU {c} chases"));
     let place = if at.memory_dir.is_some() { "a file at node" } else { "node" };
     let order = at.order.map(|o| format!(" {}", wording::chase_order(o))).unwrap_or_default();
-    let home = at.memory_node.map(|n| format!("{order} in {place} {n}"));
+    let home = at.memory_node().map(|n| format!("{order} in {place} {n}"));
     let load = at.cpus.as_ref().map(|c| {
         let verb = if c.len() == 1 { "loads" } else { "load" };
         let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();

@@ -7,6 +7,7 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
+use memgauge_core::wording::reasons::placement_source;
 
 use crate::number::{bounds, human, number, percent, range, value_of};
 use crate::pages::pages;
@@ -113,7 +114,7 @@ pub(super) fn file(file: &FileEvidence) -> String {
 fn placement(ms: &[&Measurement]) -> String {
     let verified = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Verified).count();
     let wrong = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Wrong).count();
-    let sources: BTreeSet<&str> = ms.iter().filter_map(|m| m.evidence.placement.source.as_deref()).collect();
+    let sources: BTreeSet<&str> = ms.iter().filter_map(|m| m.evidence.placement.source).map(placement_source).collect();
     let by = sources.into_iter().collect::<Vec<_>>().join(", ");
     let by = if by.is_empty() { by } else { format!(" ({by})") };
     match (verified, wrong) {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityReason, Report};
+use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};
@@ -52,7 +53,7 @@ impl<'a> Footnotes<'a> {
     fn marks(&mut self, m: &Measurement) -> String {
         let mut numbers = Vec::new();
         if value_of(&m.estimate).is_none() {
-            let why = m.estimate.reason.as_deref().unwrap_or("the result does not say why");
+            let why = m.estimate.not_measured.as_ref().map_or_else(|| "the result does not say why".to_owned(), not_measured);
             numbers.push(self.note(format!("not measured: {why}"), None));
         } else {
             let mut reasons: BTreeSet<QualityReason> = m.quality.reasons.iter().copied().collect();
@@ -117,8 +118,11 @@ impl<'a> Footnotes<'a> {
             R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
             R::PlacementWrong => "some pages were not on the node asked for".into(),
             R::PlacementUnverified => {
-                let why = affected.measurements().find_map(|m| m.evidence.placement.reason.as_deref());
-                format!("the node of the pages could not be read back{}", why.map(|w| format!(" ({w})")).unwrap_or_default())
+                let why = affected.measurements().map(|m| &m.evidence.placement.problems).find(|p| !p.is_empty());
+                format!(
+                    "the node of the pages could not be read back{}",
+                    why.map(|w| format!(" ({})", placement_problems(w))).unwrap_or_default()
+                )
             }
             R::PlateauNotReached => "part of the buffer may be in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
@@ -145,16 +149,11 @@ impl<'a> Footnotes<'a> {
     }
 
     fn drift(&self, m: &Measurement) -> String {
-        let same = |o: &&Measurement| {
-            let mut at = o.at.clone();
-            at.repeat = false;
-            o.at.repeat && o.experiment == m.experiment && o.metric == m.metric && at == m.at
-        };
         let within = m.estimate.drift.map(|d| {
             let verb = if d.change > 0.0 { "rose" } else { "fell" };
             format!("{verb} by {} while it was measured", percent(d.change.abs()))
         });
-        let again = self.report.results.iter().find(same).and_then(|o| value_of(&o.estimate));
+        let again = self.report.repeats.iter().find(|o| o.is_of_same_cell(m)).and_then(|o| value_of(&o.estimate));
         if let (Some(within), None) = (&within, again) {
             return within.clone();
         }

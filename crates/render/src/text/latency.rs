@@ -33,7 +33,7 @@ impl<'a> Cells<'a> {
     fn new(ms: &[&'a Measurement]) -> Self {
         let mut by_place = BTreeMap::new();
         for m in ms {
-            let place = ((m.at.cpu_node, m.at.cpu), m.at.memory_node, m.at.order.unwrap_or(ChaseOrder::WindowLocal));
+            let place = ((m.at.cpu_node, m.at.cpu), m.at.memory_node(), m.at.order.unwrap_or(ChaseOrder::WindowLocal));
             by_place.entry(place).or_insert(*m);
         }
         let rows: BTreeSet<Row> = by_place.keys().map(|k| k.0).collect();
@@ -220,7 +220,7 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     let pairs = cells.pairs();
     distributions(page, ms, "order", |m| {
         let order = wording::chase_order(m.at.order.unwrap_or(ChaseOrder::WindowLocal)).to_owned();
-        let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), context.memory_name(m.at.memory_node)));
+        let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), context.memory_name(m.at.memory_node())));
         if pairs.len() > 1 { order + &place().unwrap_or_default() } else { order }
     });
     let costs: Vec<f64> = pairs.iter().filter_map(|(row, memory)| cells.translation(*row, *memory)).collect();

@@ -1,20 +1,29 @@
 //! `memgauge stream` and `memgauge chase`: one line each.
 
-use memgauge_core::experiment::{Metric, Table};
+use memgauge_core::experiment::{Experiment, Metric};
 use memgauge_core::microbench::LoopProof;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
+use super::page::{INDENT, Page, Style};
 use crate::number::{count, half_width, human, maybe, range, unit, value_of};
 use crate::pages::pages;
 
 /// One line for each loop; `None` when the report has other results.
 pub(super) fn lines(report: &Report) -> Option<String> {
-    let is_loop = |m: &Measurement| m.at.table == Some(Table::Loop);
+    let is_loop = |m: &Measurement| matches!(m.experiment, Experiment::Stream | Experiment::Chase);
     if report.results.is_empty() || !report.results.iter().all(is_loop) {
         return None;
     }
     Some(report.results.iter().map(|m| line(m) + "\n").collect())
+}
+
+/// The same lines among the results of something else.
+pub(super) fn section(page: &mut Page, ms: &[&Measurement]) {
+    page.heading("Loops", "");
+    for m in ms {
+        page.text(Style::Plain, INDENT, "    ", &line(m));
+    }
 }
 
 fn line(m: &Measurement) -> String {
@@ -30,7 +39,7 @@ fn line(m: &Measurement) -> String {
     parts.push(proof_text(&proof));
     parts.extend(m.at.order.map(|o| wording::chase_order(o).to_owned()));
     parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
-    parts.extend(m.at.memory_node.map(|n| format!("node {n}")));
+    parts.extend(m.at.memory_node().map(|n| format!("node {n}")));
     parts.push(pages(&[m]));
     parts.retain(|p| !p.is_empty());
     parts.join(", ")

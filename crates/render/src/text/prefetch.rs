@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use memgauge_core::experiment::{ChaseOrder, Metric, PrefetchRequest};
 use memgauge_core::prefetchers::{PrefetchGroup, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
@@ -74,16 +74,16 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let about = context.about("GB/s: 10⁹ bytes a second, ns per dependent load");
     page.heading("Prefetchers on and off", &about);
     let mut footnotes = Footnotes::new(context.report, ms);
-    let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node, m.at.prefetch)).collect();
-    let mut cells = |experiment, order| -> Vec<Cell> {
-        rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, experiment, order }))).collect()
+    let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node(), m.at.prefetch)).collect();
+    let mut cells = |metric, order| -> Vec<Cell> {
+        rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, metric, order }))).collect()
     };
     let columns = vec![
         Column::text("memory").cells(rows.iter().map(|r| Cell::text(wording::node(r.0)))),
         Column::text("prefetchers").cells(rows.iter().map(|r| Cell::text(r.1.map_or("?", PrefetchRequest::name)))),
-        Column::numbers("read GB/s").cells(cells(Experiment::Bandwidth, None)),
-        Column::numbers("sequential ns").cells(cells(Experiment::IdleLatency, SEQUENTIAL)),
-        Column::numbers("random ns").cells(cells(Experiment::IdleLatency, RANDOM)),
+        Column::numbers("read GB/s").cells(cells(Metric::Bandwidth, None)),
+        Column::numbers("sequential ns").cells(cells(Metric::Latency, SEQUENTIAL)),
+        Column::numbers("random ns").cells(cells(Metric::Latency, RANDOM)),
     ];
     page.table(&grid(columns, page.width));
     footnotes.print(page, &mut context.advised);
@@ -92,7 +92,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
         page.text(Style::Warning, "  ! ", "    ", text);
     }
     let mut items: Vec<String> = rows.iter().map(|r| r.0).collect::<BTreeSet<_>>().into_iter().flat_map(|node| ratios(ms, node)).collect();
-    let cpus = ms.iter().find_map(|m| m.at.cpus.as_ref().filter(|_| m.experiment == Experiment::Bandwidth));
+    let cpus = ms.iter().find_map(|m| m.at.cpus.as_ref().filter(|_| m.metric == Metric::Bandwidth));
     items.extend(cpus.map(|c| format!("{} read", wording::cpus(c))));
     items.extend(ms.iter().find_map(|m| m.at.cpu).map(|c| format!("{} chases", context.cpu_name(c))));
     items.extend(evidence_without_prefetch(ms));
@@ -104,18 +104,18 @@ const RANDOM: Option<ChaseOrder> = Some(ChaseOrder::WindowLocal);
 
 /// What prefetchers are worth for the memory of a node, and how random order compares with sequential order in each state.
 fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
-    let cell = |state, experiment, order| find(ms, PrefetchCell { node, state: Some(state), experiment, order });
-    let value = |state, experiment, order| cell(state, experiment, order).and_then(|m| value_of(&m.estimate));
-    let on_over_off = |experiment, order| {
-        let (on, off) = (value(PrefetchRequest::On, experiment, order)?, value(PrefetchRequest::Off, experiment, order)?);
+    let cell = |state, metric, order| find(ms, PrefetchCell { node, state: Some(state), metric, order });
+    let value = |state, metric, order| cell(state, metric, order).and_then(|m| value_of(&m.estimate));
+    let on_over_off = |metric, order| {
+        let (on, off) = (value(PrefetchRequest::On, metric, order)?, value(PrefetchRequest::Off, metric, order)?);
         (off > 0.0).then_some(on / off)
     };
     let mut items = Vec::new();
-    if let (Some(bandwidth), Some(chase)) = (on_over_off(Experiment::Bandwidth, None), on_over_off(Experiment::IdleLatency, SEQUENTIAL)) {
+    if let (Some(bandwidth), Some(chase)) = (on_over_off(Metric::Bandwidth, None), on_over_off(Metric::Latency, SEQUENTIAL)) {
         items.push(format!("{}: on : off {bandwidth:.2} in bandwidth, {chase:.2} in sequential latency", wording::node(node)));
     }
     let random_over_sequential = |state: PrefetchRequest| {
-        let evidence = cell(state, Experiment::IdleLatency, RANDOM)?.evidence.prefetch?;
+        let evidence = cell(state, Metric::Latency, RANDOM)?.evidence.prefetch?;
         Some(format!("{:.2} {}", evidence.random_over_sequential, state.name()))
     };
     let states: Vec<String> = [PrefetchRequest::On, PrefetchRequest::Off].into_iter().filter_map(random_over_sequential).collect();

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::result::{Measurement, Report};
+use memgauge_core::wording::reasons;
 
 use super::context::Context;
 use super::page::{Page, Style};
-use super::{bandwidth, c2c, counters, curve, health, latency, loops, machine, nodes, notes, other, plan, prefetch, scan, sweep};
+use super::{bandwidth, c2c, counters, curve, health, latency, loops, machine, nodes, notes, plan, prefetch, scan, sweep};
 use crate::format::{Format, RenderError};
 use crate::groups::section::Section;
 use crate::number::{count, seconds, value_of};
@@ -61,11 +62,8 @@ fn results(page: &mut Page, report: &Report) {
     let sections: BTreeSet<(Section, Option<String>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone())).collect();
     for (section, directory) in sections {
-        let in_section = |m: &&Measurement| Section::for_measurement(m) == section && m.at.memory_dir == directory && !m.at.repeat;
+        let in_section = |m: &&Measurement| Section::for_measurement(m) == section && m.at.memory_dir == directory;
         let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
-        if ms.is_empty() {
-            continue;
-        }
         context.directory.clone_from(&directory);
         match section {
             Section::LatencyMatrix => latency::matrix(page, &mut context, &ms),
@@ -82,7 +80,7 @@ fn results(page: &mut Page, report: &Report) {
             Section::Scan => scan::scans(page, &mut context, &ms),
             Section::Prefetch => prefetch::compare(page, &mut context, &ms),
             Section::WorkingSet => sweep::tables(page, &mut context, &ms),
-            Section::Other => other::list(page, &mut context, &ms),
+            Section::Loop => loops::section(page, &ms),
         }
     }
     if report.results.is_empty() {
@@ -118,7 +116,7 @@ fn incomplete(page: &mut Page, report: &Report) {
         return;
     }
     let measured = report.results.iter().filter(|m| value_of(&m.estimate).is_some()).count();
-    let reason = report.incomplete_reason.as_deref().unwrap_or("the result does not say why");
+    let reason = report.incomplete.as_ref().map_or_else(|| "the result does not say why".to_owned(), reasons::incomplete);
     page.gap();
     let only = if measured > 0 { format!("; {} measured until then", count(measured, "number", "numbers")) } else { String::new() };
     let text = format!("INCOMPLETE: {reason}{only}");

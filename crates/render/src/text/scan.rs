@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::plan::{Scan, Work};
-use memgauge_core::result::{Measurement, QualityLevel, QualityReason, VerdictStatus};
+use memgauge_core::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
 use memgauge_core::stats;
 use memgauge_core::wording;
 
@@ -28,12 +28,12 @@ const MAX_BUCKETS: usize = 24;
 pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let about = context.about("GB/s: 10⁹ bytes per second that all CPUs named together read from a region");
     page.heading(&context.title(ms, "Memory scan"), &about);
-    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node).collect();
+    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
     for (i, node) in nodes.into_iter().enumerate() {
         if i > 0 {
             page.gap();
         }
-        let mut regions: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.memory_node == node).collect();
+        let mut regions: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.memory_node() == node).collect();
         regions.sort_by_key(|m| m.at.region);
         one_node(page, context, node, &regions);
     }
@@ -76,7 +76,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
         items.push(format!("{range} GB/s, median {}, MAD {}", maybe(median), maybe(stats::mad(&values))));
     }
     let weak = regions.iter().filter(|m| scan::found_weak(m)).count();
-    match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.reason == scan::AS_OTHERS || m.verdict.reason == scan::WEAK)) {
+    match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.limit_source == Some(LimitSource::RegionsOfNode))) {
         Some(limit) => items.push(format!("{} weak (interval below {})", count(weak, "region", "regions"), number(limit))),
         None => items.push("too few regions to tell weak ones".into()),
     }
@@ -94,7 +94,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
 fn planned<'r>(context: &Context<'r>, node: Option<u32>) -> Option<&'r Scan> {
     let steps = context.report.plan.iter().flat_map(|p| &p.steps);
     steps.flat_map(|s| &s.cells).find_map(|c| match &c.work {
-        Work::Scan(scan) if c.at.memory_node == node => Some(scan),
+        Work::Scan(scan) if c.at.memory_node() == node => Some(scan),
         _ => None,
     })
 }
@@ -121,9 +121,9 @@ fn end(gbs: f64) -> String {
 }
 
 fn verdict_word(m: &Measurement) -> &'static str {
-    match (m.verdict.status, m.verdict.reason.as_str()) {
-        (_, scan::CORRUPTED) => "corrupted",
-        (VerdictStatus::Warning, scan::WEAK) => "weak",
+    match m.verdict.reason {
+        VerdictReason::MemoryCorrupted => "corrupted",
+        VerdictReason::WeakRegion => "weak",
         _ => "",
     }
 }

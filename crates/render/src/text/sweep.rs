@@ -87,7 +87,7 @@ fn about(at: &Coordinates, latency: bool) -> String {
 
 /// Who measures, and where.
 pub(super) fn measured_by(at: &Coordinates) -> String {
-    let home = at.memory_node.map(|n| format!(" in node {n}")).unwrap_or_default();
+    let home = at.memory_node().map(|n| format!(" in node {n}")).unwrap_or_default();
     if let Some(mix) = at.mix {
         let who = at.cpus.as_ref().map(|c| format!(" by {}", wording::cpus(c))).unwrap_or_default();
         let each = if at.cpus.as_ref().is_some_and(|c| c.len() > 1) { ", working set of each CPU" } else { "" };

@@ -3,7 +3,7 @@
 use memgauge_core::counters::{Counters, ProgramCount, Scope};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::metrics::Role;
-use memgauge_core::result::{CurveShare, Report};
+use memgauge_core::result::{CurveShare, Report, ShareMissed};
 use memgauge_core::traffic::Mix;
 
 use super::samples::{self, machines, sweeps};
@@ -104,7 +104,7 @@ fn shares_of_the_peak_are_marked() {
     let mut report = machines::curves(&[Mix::AllReads]);
     let at = |v: f64| Estimate { value: Some(v), ..Estimate::default() };
     let share = |percent, ns, gbs| CurveShare { percent, reached: Some(0.5), latency: at(ns), bandwidth: at(gbs), ..CurveShare::default() };
-    let missed = CurveShare { percent: 10, reason: Some("no load is light enough".into()), ..share(10, 112.0, 24.0) };
+    let missed = CurveShare { percent: 10, missed: Some(ShareMissed::NoLessBandwidth), ..share(10, 112.0, 24.0) };
     report.curves[0].shares = vec![share(50, 120.0, 120.0), share(90, 187.4, 227.85), missed];
     let scene = lay_out("shares of the peak", &one(&report));
     assert!(holds(&scene, "50 %: 120.0 ns") && holds(&scene, "90 %: 187.4 ns") && !holds(&scene, "10 %: 112.0 ns"));

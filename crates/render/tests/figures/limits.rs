@@ -1,7 +1,7 @@
 //! Limits are of the bus: where stores read first, what programs get of it is less.
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Report, Verdict};
+use memgauge_core::result::{LimitSource, Report, Verdict};
 use memgauge_core::traffic::Mix;
 use memgauge_render::Named;
 use memgauge_render::figure::{Figure, Scene};
@@ -14,7 +14,7 @@ fn limited(gbs: f64, keep: impl Fn(Mix) -> bool) -> Report {
     let mut report = samples::vm();
     report.results.retain(|m| m.experiment == Experiment::Bandwidth && m.at.mix.is_some_and(&keep));
     for m in &mut report.results {
-        m.verdict = Verdict { limit: Some(gbs), limit_source: Some("8 channels".into()), ..Verdict::default() };
+        m.verdict = Verdict { limit: Some(gbs), limit_source: Some(LimitSource::Smbios), ..Verdict::default() };
     }
     (report.plan, report.curves) = (None, Vec::new());
     report
@@ -41,13 +41,13 @@ fn stores_that_read_first_leave_less_of_a_limit_to_the_program() {
     sorted.sort_by(f64::total_cmp);
     assert_eq!(found.len(), 3, "{:?}", scene.shapes());
     assert!(found.iter().zip(&sorted).all(|(f, e)| (f - e).abs() < 0.002), "{found:?} {expected:?}");
-    assert!(holds(&scene, "Dashed: the limit of the traffic on the bus, 60.0 GB/s (8 channels), minus what stores read first."));
+    assert!(holds(&scene, "Dashed: the limit of the traffic on the bus, 60.0 GB/s (smbios), minus what stores read first."));
 }
 
 #[test]
 fn a_limit_that_all_bars_share_is_named_at_its_line() {
     let scene = lay_out("limit of loads", &one(&limited(60.0, |mix| mix == Mix::AllReads || mix == Mix::NtWrite)));
-    assert!(holds(&scene, "limit 60.0 GB/s (8 channels)") && !holds(&scene, "Dashed"));
+    assert!(holds(&scene, "limit 60.0 GB/s (smbios)") && !holds(&scene, "Dashed"));
     // It is not known whether this fill reads first: nothing is drawn.
     let scene = lay_out("limit of a fill", &one(&limited(60.0, |mix| mix == Mix::Fill)));
     assert!(!holds(&scene, "limit") && !holds(&scene, "Dashed") && shares(&scene).is_empty());
@@ -61,7 +61,7 @@ fn limits_of_several_results_stand_at_the_bars_of_each() {
     let scene = lay_out("limits of two results", &figure);
     let found = shares(&scene);
     assert!(found.len() == 2 && (found[0] - 41.72 / 80.0).abs() < 0.002 && (found[1] - 41.72 / 50.0).abs() < 0.002, "{found:?}");
-    assert!(holds(&scene, "50.0 GB/s (8 channels) or 80.0 GB/s (8 channels)."));
+    assert!(holds(&scene, "50.0 GB/s (smbios) or 80.0 GB/s (smbios)."));
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn charts_of_stores_say_the_limit_in_words() {
     for (mix, drawn) in [(Mix::AllReads, true), (Mix::R2W1Nt, true), (Mix::R2W1, false)] {
         let mut curve = machines::curves(&[mix]);
         let mut ramp = machines::cpus(8);
-        ramp.results.retain(|m| m.at.mix == Some(Mix::AllReads) && m.experiment == Experiment::Bandwidth);
+        ramp.results.retain(|m| m.at.mix == Some(Mix::AllReads) && m.experiment == Experiment::BandwidthRamp);
         ramp.results.iter_mut().for_each(|m| m.at.mix = Some(mix));
         for (report, gbs) in [(&mut curve, 300.0), (&mut ramp, 1000.0)] {
             for m in &mut report.results {
-                m.verdict = Verdict { limit: Some(gbs), limit_source: Some("8 channels".into()), ..Verdict::default() };
+                m.verdict = Verdict { limit: Some(gbs), limit_source: Some(LimitSource::Smbios), ..Verdict::default() };
             }
             let scene = lay_out(&format!("limit {gbs} of {mix}"), &one(report));
             let said = holds(&scene, "for the traffic on the bus, which is more than programs ask for where stores read first");

@@ -123,7 +123,7 @@ impl Lab {
     fn measure(&self, experiment: Experiment, metric: Metric, at: Coordinates, value: f64) -> Measurement {
         let at = Coordinates { memory_dir: self.directory.as_ref().map(|d| d.file.path.clone()), ..at };
         let unit = if metric == Metric::Latency { Unit::Nanoseconds } else { Unit::GigabytesPerSecond };
-        let nodes: BTreeMap<u32, u64> = at.memory_node.map(|n| (n, 512)).into_iter().collect();
+        let nodes: BTreeMap<u32, u64> = at.memory_node().map(|n| (n, 512)).into_iter().collect();
         // Three digits of the value stand in for randomness, so that every run of this code makes the same report.
         let wobble = 0.002 + (value * 37.0).fract() * 0.004;
         Measurement {
@@ -131,13 +131,14 @@ impl Lab {
             lines_in_flight: None,
             firmware: None,
             distribution: None,
+            samples: None,
             experiment,
             at,
             metric,
             unit,
             estimate: Estimate {
                 value: Some(value),
-                reason: None,
+                not_measured: None,
                 n: 24,
                 min: Some(value * (1.0 - 3.0 * wobble)),
                 max: Some(value * (1.0 + 4.0 * wobble)),
@@ -158,22 +159,22 @@ impl Lab {
                 file: self.directory.as_ref().map(|d| d.file.clone()),
                 placement: Placement {
                     status: PlacementStatus::Verified,
-                    method: "mbind".into(),
-                    source: Some("move_pages".into()),
+                    method: Some(PlacementMethod::Mbind),
+                    source: Some(PlacementSource::MovePages),
                     pages_by_node: nodes,
-                    reason: None,
+                    problems: Vec::new(),
                 },
                 noise: Noise { steal: Some(0.0), others: Some(0.004), involuntary_switches: Some(0), ..Noise::default() },
                 ..Evidence::default()
             },
             quality: Quality::default(),
-            verdict: Verdict { status: VerdictStatus::Unknown, reason: "limit-unknown".into(), limit: None, limit_source: None },
+            verdict: Verdict { status: VerdictStatus::Unknown, reason: VerdictReason::LimitUnknown, ..Verdict::default() },
         }
     }
 
-    fn chase(&self, at: Coordinates, ns: f64) -> Measurement {
+    fn chase(&self, experiment: Experiment, at: Coordinates, ns: f64) -> Measurement {
         let random = at.order;
-        let mut m = self.measure(Experiment::IdleLatency, Metric::Latency, at, ns);
+        let mut m = self.measure(experiment, Metric::Latency, at, ns);
         m.evidence.window = (random == Some(ChaseOrder::WindowLocal)).then_some(Bytes::kib(512));
         m.evidence.stride = Some(Bytes(128));
         m.evidence.prefetch = Some(PrefetchEvidence { sequential_ns: 11.6, random_over_sequential: ns / 11.6 });
@@ -184,41 +185,39 @@ impl Lab {
     pub fn latency(&mut self, cpu_node: u32, cpu: u32, memory: u32, local: f64, random: f64) {
         for (order, ns) in [(ChaseOrder::WindowLocal, local), (ChaseOrder::FullRandom, random)] {
             let at = Coordinates {
-                table: Some(Table::NodeMatrix),
                 cpu_node: Some(cpu_node),
-                memory_node: Some(memory),
+                memory: Some(MemoryPlace::Node(memory)),
                 cpu: Some(cpu),
                 order: Some(order),
                 ..Default::default()
             };
-            let m = self.chase(at, ns);
+            let m = self.chase(Experiment::IdleLatency, at, ns);
             self.results.push(m);
         }
     }
 
     pub fn latency_of_cpu(&mut self, cpu: u32, memory: u32, ns: f64) {
         let at = Coordinates {
-            table: Some(Table::PerCpu),
             cpu_node: Some(memory),
-            memory_node: Some(memory),
+            memory: Some(MemoryPlace::Node(memory)),
             cpu: Some(cpu),
             order: Some(ChaseOrder::WindowLocal),
             ..Default::default()
         };
-        let m = self.chase(at, ns);
+        let m = self.chase(Experiment::IdleLatencyPerCpu, at, ns);
         self.results.push(m);
     }
 
     /// The control of drift for the first result.
     pub fn repeat_first(&self, ns: f64) -> Measurement {
-        let at = Coordinates { repeat: true, ..self.results[0].at.clone() };
-        self.chase(at, ns)
+        let first = &self.results[0];
+        self.chase(first.experiment, first.at.clone(), ns)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the coordinates of a cell")]
     pub fn bandwidth(
         &mut self,
-        table: Table,
+        experiment: Experiment,
         from: Option<u32>,
         memory: Option<u32>,
         cpus: &str,
@@ -229,9 +228,9 @@ impl Lab {
     ) {
         let cpus = set(cpus);
         let threads = cpus.len() as u32;
-        let at =
-            Coordinates { table: Some(table), cpu_node: from, memory_node: memory, cpus: Some(cpus), mix: Some(mix), ..Default::default() };
-        let mut m = self.measure(Experiment::Bandwidth, Metric::Bandwidth, at, gbs);
+        let memory = memory.map_or(MemoryPlace::Own, MemoryPlace::Node);
+        let at = Coordinates { cpu_node: from, memory: Some(memory), cpus: Some(cpus), mix: Some(mix), ..Default::default() };
+        let mut m = self.measure(experiment, Metric::Bandwidth, at, gbs);
         let (loads, stores) = mix.lines();
         let lines = f64::from(loads + stores);
         let written = gbs * f64::from(stores) / lines;
@@ -256,11 +255,10 @@ impl Lab {
 
     pub fn curve(&mut self, c: &Curve<'_>) {
         let at = Coordinates {
-            table: Some(Table::Curve),
             cpu: Some(c.cpu),
             cpus: Some(set(c.cpus)),
             cpu_node: Some(c.node),
-            memory_node: Some(c.node),
+            memory: Some(MemoryPlace::Node(c.node)),
             memory_dir: self.directory.as_ref().map(|d| d.file.path.clone()),
             mix: Some(c.mix),
             ..Default::default()
@@ -290,17 +288,16 @@ impl Lab {
         });
     }
 
-    fn transfer(&mut self, table: Table, reader: u32, holder: u32, home: u32, state: LineState, ns: f64) {
+    fn transfer(&mut self, experiment: Experiment, reader: u32, holder: u32, home: u32, state: LineState, ns: f64) {
         let at = Coordinates {
-            table: Some(table),
             cpu: Some(reader),
             holder_cpu: Some(holder),
             cpu_node: self.cpus.iter().find(|c| c.id == reader).map(|c| c.node),
-            memory_node: Some(home),
+            memory: Some(MemoryPlace::Node(home)),
             state: Some(state),
             ..Default::default()
         };
-        let mut m = self.measure(Experiment::CacheToCache, Metric::Latency, at, ns);
+        let mut m = self.measure(experiment, Metric::Latency, at, ns);
         m.evidence.threads = 2;
         m.evidence.kernel = if state == LineState::Hit { "load-then-chase" } else { "store-then-chase" }.into();
         m.evidence.buffer = Bytes::mib(64);
@@ -310,11 +307,11 @@ impl Lab {
     }
 
     pub fn handoff(&mut self, reader: u32, holder: u32, home: u32, state: LineState, ns: f64) {
-        self.transfer(Table::NodeMatrix, reader, holder, home, state, ns);
+        self.transfer(Experiment::CacheToCache, reader, holder, home, state, ns);
     }
 
     pub fn pair(&mut self, reader: u32, holder: u32, state: LineState, ns: f64) {
-        self.transfer(Table::CpuPairs, reader, holder, 0, state, ns);
+        self.transfer(Experiment::CacheToCacheMatrix, reader, holder, 0, state, ns);
     }
 
     /// A region of 1 GiB; `physical`: the number of the GiB where it is.
@@ -322,9 +319,8 @@ impl Lab {
         let cpus = set(cpus);
         let threads = cpus.len() as u32;
         let at = Coordinates {
-            table: Some(Table::Regions),
             cpu_node: Some(node),
-            memory_node: Some(node),
+            memory: Some(MemoryPlace::Node(node)),
             cpus: Some(cpus),
             mix: Some(Mix::AllReads),
             region: Some(number),
@@ -357,16 +353,16 @@ impl Lab {
         let mut steps: Vec<Step> = Vec::new();
         for m in &self.results {
             let at = Coordinates { order: None, delay_cycles: None, region: None, ..m.at.clone() };
-            let title = match (m.experiment, m.at.table) {
-                (Experiment::IdleLatency, _) => "Idle latency",
-                (Experiment::Bandwidth, Some(Table::PerMix)) => "Peak bandwidth by mix",
-                (Experiment::Bandwidth, Some(Table::Ramp)) => "Bandwidth by number of CPUs",
-                (Experiment::Bandwidth, _) => "Bandwidth by node",
-                (Experiment::LoadedLatency, _) => "Latency under load",
-                (Experiment::CacheToCache, _) => "Cache-to-cache transfers",
-                (Experiment::MemoryScan, _) => "Memory scan",
+            let title = match (m.method(), m.experiment) {
+                (Method::IdleLatency, _) => "Idle latency",
+                (Method::Bandwidth, Experiment::Bandwidth) => "Peak bandwidth by mix",
+                (Method::Bandwidth, Experiment::BandwidthRamp) => "Bandwidth by number of CPUs",
+                (Method::Bandwidth, _) => "Bandwidth by node",
+                (Method::LoadedLatency, _) => "Latency under load",
+                (Method::CacheToCache, _) => "Cache-to-cache transfers",
+                (Method::MemoryScan, _) => "Memory scan",
             };
-            let i = steps.iter().position(|s| s.experiment == m.experiment && s.cells[0].at.table == at.table).unwrap_or_else(|| {
+            let i = steps.iter().position(|s| s.experiment == m.experiment).unwrap_or_else(|| {
                 let title = self.directory.as_ref().map_or(title.to_owned(), |d| format!("{title}, files in {}", d.file.path));
                 steps.push(Step { title, experiment: m.experiment, cells: vec![], estimated_s: 0.0 });
                 steps.len() - 1
@@ -374,7 +370,7 @@ impl Lab {
             let step = &mut steps[i];
             if step.cells.last().is_none_or(|c| c.at != at) {
                 step.estimated_s += 1.5;
-                step.cells.push(Cell { work: self.work(m), at });
+                step.cells.push(Cell::new(at, self.work(m)));
             }
         }
         let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
@@ -411,23 +407,23 @@ impl Lab {
             directory: self.directory.as_ref().map(|d| d.file.path.clone()),
             shared: false,
         };
-        let home = m.at.memory_node.unwrap_or(0);
+        let home = m.at.memory_node().unwrap_or(0);
         let probe = |cpu| Probe { cpu, buffer: buffer(Bytes::mib(512), home), stride: Bytes(128), window: Bytes::kib(512) };
         let loaders = || -> Vec<Loader> {
             let node_of = |id| self.cpus.iter().find(|c| c.id == id).map_or(0, |c| c.node);
             let cpus = m.at.cpus.clone().unwrap_or_default();
             cpus.iter()
-                .map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node.unwrap_or(node_of(cpu))), own: None })
+                .map(|cpu| Loader { cpu, buffer: buffer(Bytes::mib(256), m.at.memory_node().unwrap_or(node_of(cpu))), own: None })
                 .collect()
         };
         let kernel = m.evidence.kernel.trim_start_matches("chase + ").to_owned();
         let traffic = || Traffic { mix: m.at.mix.unwrap_or(Mix::AllReads), kernels: vec![kernel.clone()], ..Default::default() };
-        match m.experiment {
-            Experiment::IdleLatency => {
+        match m.method() {
+            Method::IdleLatency => {
                 Work::Latency { probe: probe(m.at.cpu.unwrap_or(0)), allocations: 6, orders: vec![], hops: None, histogram: None }
             }
-            Experiment::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
-            Experiment::LoadedLatency => Work::Curve {
+            Method::Bandwidth => Work::Bandwidth { loaders: loaders(), traffic: traffic(), delay: 0 },
+            Method::LoadedLatency => Work::Curve {
                 probe: probe(m.at.cpu.unwrap_or(0)),
                 loaders: loaders(),
                 traffic: traffic(),
@@ -437,7 +433,7 @@ impl Lab {
                 hops: None,
                 histogram: None,
             },
-            Experiment::CacheToCache => Work::Handoff(Handoff {
+            Method::CacheToCache => Work::Handoff(Handoff {
                 holder: m.at.holder_cpu.unwrap_or(0),
                 reader: m.at.cpu.unwrap_or(0),
                 state: m.at.state.unwrap_or(LineState::Hit),
@@ -449,10 +445,10 @@ impl Lab {
                 holder_pushes: Bytes(0),
                 reader_pushes: Bytes(0),
             }),
-            Experiment::MemoryScan => Work::Scan(Scan {
+            Method::MemoryScan => Work::Scan(Scan {
                 cpus: m.at.cpus.clone().unwrap_or_default(),
                 region: buffer(Bytes::gib(1), home),
-                regions: self.results.iter().filter(|r| r.experiment == m.experiment && r.at.memory_node == m.at.memory_node).count()
+                regions: self.results.iter().filter(|r| r.experiment == m.experiment && r.at.memory_node() == m.at.memory_node()).count()
                     as u32,
                 margin: Bytes::gib(2),
                 passes: 10,
@@ -485,12 +481,14 @@ impl Lab {
         let first = topology.cpus.first().map_or(0, |c| c.id);
         Report {
             schema_version: SCHEMA_VERSION,
+            summary: None,
+            run: Run::default(),
             tool: Tool { name: "memgauge".into(), version: "0.0.0-sample".into(), commit: None },
             argv: vec!["memgauge".into()],
             started: Moment { utc: "2026-03-14T09:26:53Z".into(), monotonic_ns: 1_000_000_000 },
             ended: Moment { utc: "2026-03-14T09:27:42Z".into(), monotonic_ns: 50_000_000_000 },
             complete: true,
-            incomplete_reason: None,
+            incomplete: None,
             machine: Machine { identity: self.identity, topology, allowed },
             environment: Environment {
                 root: false,
@@ -517,6 +515,7 @@ impl Lab {
             plan,
             program: None,
             results: self.results,
+            repeats: vec![],
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
             notes: vec![],

@@ -1,6 +1,6 @@
 //! Machines of any size, for figures.
 
-use memgauge_core::experiment::{LineState, Table};
+use memgauge_core::experiment::{Experiment, LineState, MemoryPlace};
 use memgauge_core::result::Report;
 use memgauge_core::topology::Cache;
 use memgauge_core::traffic::{Mix, Rfo};
@@ -82,7 +82,7 @@ pub fn pairs(cpus: u32) -> Report {
             m.at.cpu = Some(reader);
             m.at.holder_cpu = Some(holder);
             m.at.cpu_node = Some(u32::from(reader * 2 >= cpus));
-            m.at.memory_node = m.at.cpu_node;
+            m.at.memory = m.at.cpu_node.map(MemoryPlace::Node);
             m.estimate.value = Some(ns);
             report.results.push(m);
         }
@@ -101,8 +101,8 @@ pub fn cpus(cpus: u32) -> Report {
     let mut n = 1;
     while n <= cpus {
         let gbs = 900.0 * (1.0 - (-f64::from(n) / f64::from(cpus) * 3.0).exp());
-        lab.bandwidth(Table::Ramp, None, None, &format!("0-{}", n - 1), Mix::AllReads, gbs, "load", Rfo::No);
-        lab.bandwidth(Table::Ramp, None, None, &format!("0-{}", n - 1), Mix::R2W1, gbs * 0.81, "r1w1", Rfo::Yes);
+        lab.bandwidth(Experiment::BandwidthRamp, None, None, &format!("0-{}", n - 1), Mix::AllReads, gbs, "load", Rfo::No);
+        lab.bandwidth(Experiment::BandwidthRamp, None, None, &format!("0-{}", n - 1), Mix::R2W1, gbs * 0.81, "r1w1", Rfo::Yes);
         n *= 2;
     }
     lab.report()

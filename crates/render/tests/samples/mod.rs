@@ -58,7 +58,7 @@ pub fn vm() -> Report {
         (Mix::Copy, 33.54, "rep-movsb", Rfo::Unknown),
         (Mix::Fill, 29.06, "rep-stosb", Rfo::Unknown),
     ] {
-        lab.bandwidth(Table::PerMix, None, None, "0-1", mix, gbs, kernel, rfo);
+        lab.bandwidth(Experiment::Bandwidth, None, None, "0-1", mix, gbs, kernel, rfo);
     }
     lab.curve(&Curve {
         cpu: 0,
@@ -111,7 +111,7 @@ pub fn pmem() -> Report {
         (Mix::R2W1, 21.7, "r1w1-avx512", Rfo::Yes),
         (Mix::NtWrite, 14.2, "nt-store-avx512", Rfo::No),
     ] {
-        lab.bandwidth(Table::PerMix, None, Some(1), "16-31", mix, gbs, kernel, rfo);
+        lab.bandwidth(Experiment::Bandwidth, None, Some(1), "16-31", mix, gbs, kernel, rfo);
     }
     lab.curve(&Curve {
         cpu: 16,
@@ -126,8 +126,17 @@ pub fn pmem() -> Report {
     // Where a file with DAX is, only its device tells.
     for m in &mut report.results {
         let nodes = BTreeMap::new();
-        m.evidence.placement =
-            Placement { method: "device".into(), source: Some("device".into()), pages_by_node: nodes, ..m.evidence.placement.clone() };
+        m.evidence.placement = Placement {
+            method: Some(PlacementMethod::Device),
+            source: Some(PlacementSource::Device),
+            pages_by_node: nodes,
+            ..m.evidence.placement.clone()
+        };
+    }
+    let cells = report.plan.iter_mut().flat_map(|p| &mut p.steps).flat_map(|s| &mut s.cells).map(|c| &mut c.at);
+    let results = report.results.iter_mut().map(|m| &mut m.at);
+    for at in results.chain(report.curves.iter_mut().map(|c| &mut c.at)).chain(cells) {
+        at.memory = Some(MemoryPlace::Device { node: at.memory_node() });
     }
     report
 }
@@ -144,17 +153,17 @@ pub fn two_nodes() -> Report {
             lab.latency(cpu_node, probe, memory, if far { 186.4 } else { 112.7 }, if far { 191.0 } else { 116.9 });
             let reads = if far { 118.3 } else { 246.1 };
             let cpus = if cpu_node == 0 { "0-15" } else { "16-31" };
-            lab.bandwidth(Table::NodeMatrix, Some(cpu_node), Some(memory), cpus, Mix::AllReads, reads, "load-avx512", Rfo::No);
+            lab.bandwidth(Experiment::BandwidthMatrix, Some(cpu_node), Some(memory), cpus, Mix::AllReads, reads, "load-avx512", Rfo::No);
         }
     }
     for (mix, gbs, rfo) in
         [(Mix::AllReads, 491.8, Rfo::No), (Mix::R2W1, 412.6, Rfo::No), (Mix::NtWrite, 279.4, Rfo::No), (Mix::R2W1Nt, 431.0, Rfo::No)]
     {
-        lab.bandwidth(Table::PerMix, None, None, "0-63", mix, gbs, "best-avx512", rfo);
+        lab.bandwidth(Experiment::Bandwidth, None, None, "0-63", mix, gbs, "best-avx512", rfo);
     }
     for n in [1u32, 2, 4, 8, 16, 32, 64] {
         let gbs = 491.8 * (1.0 - (-f64::from(n) / 14.0).exp());
-        lab.bandwidth(Table::Ramp, None, None, &format!("0-{}", n - 1), Mix::AllReads, gbs, "load-avx512", Rfo::No);
+        lab.bandwidth(Experiment::BandwidthRamp, None, None, &format!("0-{}", n - 1), Mix::AllReads, gbs, "load-avx512", Rfo::No);
     }
     lab.curve(&Curve {
         cpu: 0,
@@ -183,13 +192,14 @@ pub fn two_nodes() -> Report {
         lab.handoff(reader, holder, home, LineState::Hitm, hitm);
     }
     let mut report = lab.report();
-    for m in report.results.iter_mut().filter(|m| m.experiment == Experiment::Bandwidth) {
-        let limit = if m.at.table == Some(Table::NodeMatrix) { 332.8 } else { 665.6 };
+    for m in report.results.iter_mut().filter(|m| m.method() == Method::Bandwidth) {
+        let limit = if m.experiment == Experiment::BandwidthMatrix { 332.8 } else { 665.6 };
         m.verdict = Verdict {
             status: if m.at.mix == Some(Mix::NtWrite) { VerdictStatus::Warning } else { VerdictStatus::Ok },
-            reason: "of-limit".into(),
+            reason: VerdictReason::WithinLimit,
             limit: Some(limit),
-            limit_source: Some("DDR5-5200, 8 channels a package".into()),
+            limit_source: Some(LimitSource::Smbios),
+            limit_share: None,
         };
     }
     report
@@ -204,7 +214,7 @@ pub fn cxl() -> Report {
             lab.latency(cpu_node, probe, memory, ns, ns + 5.2);
             let gbs = [261.4, 121.0, 49.3, 31.8][(memory ^ cpu_node) as usize];
             let cpus = if cpu_node == 0 { "0-15,32-47" } else { "16-31,48-63" };
-            lab.bandwidth(Table::NodeMatrix, Some(cpu_node), Some(memory), cpus, Mix::AllReads, gbs, "load-avx512", Rfo::No);
+            lab.bandwidth(Experiment::BandwidthMatrix, Some(cpu_node), Some(memory), cpus, Mix::AllReads, gbs, "load-avx512", Rfo::No);
         }
     }
     lab.report()
@@ -317,7 +327,7 @@ pub fn eight_nodes() -> Report {
                 41.7
             };
             let cpus = format!("{}-{}", from * 4, from * 4 + 3);
-            lab.bandwidth(Table::NodeMatrix, Some(from), Some(to), &cpus, Mix::AllReads, gbs, "load-avx512", Rfo::No);
+            lab.bandwidth(Experiment::BandwidthMatrix, Some(from), Some(to), &cpus, Mix::AllReads, gbs, "load-avx512", Rfo::No);
         }
     }
     lab.report()
@@ -327,18 +337,18 @@ pub fn eight_nodes() -> Report {
 pub fn interrupted() -> Report {
     let mut report = two_nodes();
     report.complete = false;
-    report.incomplete_reason = Some("interrupted by SIGINT".into());
-    report.results.retain(|m| !matches!(m.at.table, Some(Table::Ramp | Table::Curve)) && m.experiment != Experiment::CacheToCache);
+    report.incomplete = Some(Incomplete::Signal { name: "SIGINT".into() });
+    report.results.retain(|m| !matches!(m.experiment, Experiment::BandwidthRamp | Experiment::LoadedLatency | Experiment::CacheToCache));
     report.curves.clear();
     for (i, m) in report.results.iter_mut().enumerate() {
-        let why = if m.at.memory_node == Some(1) && m.at.cpu_node == Some(0) && m.experiment == Experiment::IdleLatency {
-            "node 1 has 12 MiB free and the chase needs 840 MiB"
+        let why = if m.at.memory_node() == Some(1) && m.at.cpu_node == Some(0) && m.experiment == Experiment::IdleLatency {
+            NotMeasured::NoMemory { detail: "node 1 has 12 MiB free and the chase needs 840 MiB".into() }
         } else if i > 10 {
-            "interrupted by SIGINT before it began"
+            NotMeasured::Interrupted
         } else {
             continue;
         };
-        m.estimate = Estimate { reason: Some(why.into()), ..Estimate::default() };
+        m.estimate = Estimate { not_measured: Some(why), ..Estimate::default() };
         m.quality = Quality { level: QualityLevel::None, reasons: vec![] };
         m.evidence.traffic = None;
     }
@@ -384,30 +394,29 @@ pub fn degraded() -> Report {
     lab.handoff(6, 0, 0, LineState::Hitm, 49.8);
     let again = lab.repeat_first(101.9);
     let mut report = lab.report();
-    report.results.push(again);
-    for m in &mut report.results {
+    report.repeats.push(again);
+    for m in report.results.iter_mut().chain(&mut report.repeats) {
         m.evidence.pages =
             PageEvidence { obtained: Some(PageKind::Thp), share: Some(0.64), page: Some(Bytes::mib(2)), ..Default::default() };
         m.evidence.placement = Placement {
             status: PlacementStatus::Unverified,
-            method: "first-touch".into(),
-            reason: Some("move_pages: operation not permitted".into()),
+            method: Some(PlacementMethod::FirstTouch),
+            problems: vec![PlacementProblem::NotReadBack { detail: "move_pages: operation not permitted".into() }],
             ..Default::default()
         };
         m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::PlacementUnverified] };
-        if m.at.table == Some(Table::NodeMatrix) && m.at.order == Some(ChaseOrder::WindowLocal) && !m.at.repeat {
-            m.quality.reasons.push(QualityReason::Drift);
-        }
-        if m.at.table == Some(Table::PerCpu) && m.at.cpu == Some(5) {
+        if m.experiment == Experiment::IdleLatencyPerCpu && m.at.cpu == Some(5) {
             m.quality.reasons.extend([QualityReason::BusyMachine, QualityReason::InvoluntarySwitches]);
             m.evidence.noise.others = Some(0.12);
             m.evidence.noise.involuntary_switches = Some(14);
         }
-        if m.at.table == Some(Table::NodeMatrix) && m.at.state == Some(LineState::Hitm) && m.at.cpu == Some(2) {
+        if m.experiment == Experiment::CacheToCache && m.at.state == Some(LineState::Hitm) && m.at.cpu == Some(2) {
             m.estimate.modes = vec![Mode { value: 27.1, share: 0.7 }, Mode { value: 105.2, share: 0.3 }];
             m.quality.reasons.push(QualityReason::SeveralModes);
         }
     }
+    let drifted = |m: &&mut Measurement| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
+    report.results.iter_mut().filter(drifted).for_each(|m| m.quality.reasons.push(QualityReason::Drift));
     report.notes.push(
         Note::warning("placement-unverified", "this container may not ask where pages are")
             .advise("start it with --cap-add SYS_NICE, or read the numbers as placed by first touch"),
@@ -439,7 +448,7 @@ pub fn four_nodes() -> Report {
             lab.latency(from, from * 4, to, ns(from, to), ns(from, to) + 7.0);
             let cpus = format!("{}-{}", from * 4, from * 4 + 3);
             lab.bandwidth(
-                Table::NodeMatrix,
+                Experiment::BandwidthMatrix,
                 Some(from),
                 Some(to),
                 &cpus,
@@ -461,7 +470,7 @@ pub fn four_nodes() -> Report {
         [(Mix::AllReads, 300.0), (Mix::R3W1, 280.0), (Mix::R2W1, 260.0), (Mix::R1W1, 120.0), (Mix::R2W1Nt, 270.0), (Mix::NtWrite, 150.0)]
     {
         for (cpus, part) in [("0-15", 0.97), ("0-11", 1.0), ("0-7", 0.8)] {
-            lab.bandwidth(Table::Search, None, None, cpus, mix, gbs * part, "sse2", Rfo::Unknown);
+            lab.bandwidth(Experiment::BandwidthSearch, None, None, cpus, mix, gbs * part, "sse2", Rfo::Unknown);
         }
     }
     lab.curve(&Curve {
@@ -474,7 +483,7 @@ pub fn four_nodes() -> Report {
         over_saturated: false,
     });
     let mut report = lab.report();
-    for m in report.results.iter_mut().filter(|m| m.at.table == Some(Table::Curve) && m.metric == Metric::Bandwidth) {
+    for m in report.results.iter_mut().filter(|m| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Bandwidth) {
         let loads = m.estimate.value.unwrap() - 0.5;
         m.evidence.traffic =
             Some(TrafficRates { app_read_gbs: loads / 2.0, app_write_gbs: loads / 2.0, bus_estimate_gbs: None, rfo: Rfo::Unknown });

@@ -23,7 +23,7 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
     let cache = |level, size, cpus: std::ops::Range<u32>| Cache { level, size, line: Some(64), ways: Some(16), cpus: cpus.collect() };
     lab.caches = vec![cache(1, Bytes::kib(48), 0..1), cache(2, Bytes::mib(2), 0..1), cache(3, Bytes::mib(32), 0..4)];
     lab.latency(0, 0, 0, 90.0, 95.0);
-    lab.bandwidth(Table::NodeMatrix, Some(0), Some(0), "0", Mix::AllReads, 20.0, "load", Rfo::No);
+    lab.bandwidth(Experiment::BandwidthMatrix, Some(0), Some(0), "0", Mix::AllReads, 20.0, "load", Rfo::No);
     let mut report = lab.report();
     let (chase, load) = (report.results[0].clone(), report.results[2].clone());
     let sizes = (0..=72).map(|i: u32| Bytes((4 + u64::from(i % 4)) << (10 + i / 4)));
@@ -33,9 +33,9 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
         let beyond = |level: Bytes| (size.0 as f64 / level.0 as f64 - 1.0).clamp(0.0, 1.0);
         let missed = [Bytes::kib(48), Bytes::mib(2), Bytes::mib(32)].map(beyond);
         let ns = 1.2 + missed[0] * 3.0 + missed[0] * missed[1] * 18.0 + missed.iter().product::<f64>() * 70.0;
-        let at = |of: &Measurement| Coordinates { table: Some(Table::WorkingSet), working_set: Some(size), ..of.at.clone() };
+        let at = |of: &Measurement| Coordinates { working_set: Some(size), ..of.at.clone() };
         for (of, value, unit) in [(&chase, ns, WorkUnit::Hop), (&load, 240.0 / (1.0 + ns / 8.0), WorkUnit::Line)] {
-            let mut m = Measurement { at: at(of), ..of.clone() };
+            let mut m = Measurement { experiment: Experiment::Sweep, at: at(of), ..of.clone() };
             m.estimate.value = Some(value);
             m.estimate.ci95_low = Some(value * 0.98);
             m.estimate.ci95_high = Some(value * 1.03);
@@ -124,7 +124,7 @@ pub fn prefetch(nodes: u32) -> Report {
     let mut lab = Lab::new("Example", "GenuineIntel", None);
     lab.packages(nodes, 4, 1);
     lab.latency(0, 0, 0, 90.0, 95.0);
-    lab.bandwidth(Table::NodeMatrix, Some(0), Some(0), "0", Mix::AllReads, 20.0, "load", Rfo::No);
+    lab.bandwidth(Experiment::BandwidthMatrix, Some(0), Some(0), "0", Mix::AllReads, 20.0, "load", Rfo::No);
     let mut report = lab.report();
     let (chase, load) = (report.results[0].clone(), report.results[2].clone());
     let mut results = Vec::new();
@@ -139,10 +139,10 @@ pub fn prefetch(nodes: u32) -> Report {
             for (order, value) in orders {
                 let of = if order.is_some() { &chase } else { &load };
                 let mut m = of.clone();
+                m.experiment = Experiment::PrefetchComparison;
                 m.at = Coordinates {
-                    table: Some(Table::Prefetch),
                     cpu_node: Some(0),
-                    memory_node: Some(node),
+                    memory: Some(MemoryPlace::Node(node)),
                     cpu: order.map(|_| 0),
                     cpus: order.is_none().then(|| IdSet::one(0)),
                     prefetch: Some(state),
@@ -186,7 +186,7 @@ pub fn node_pairs(nodes: u32) -> Report {
             let mut m = one.clone();
             m.at.cpu_node = Some(reader);
             m.at.holder_node = Some(holder);
-            m.at.memory_node = Some(holder);
+            m.at.memory = Some(MemoryPlace::Node(holder));
             (m.at.cpu, m.at.holder_cpu) = (Some(reader * 2), Some(holder * 2));
             m.at.state = Some(LineState::Hitm);
             m.estimate.value = Some(110.0 + f64::from(holder.abs_diff(reader)) * 9.0);
@@ -201,7 +201,8 @@ pub fn node_pairs(nodes: u32) -> Report {
 pub fn one_loop() -> Report {
     let mut report = super::vm();
     report.results.truncate(1);
-    report.results[0].at = Coordinates { table: Some(Table::Loop), working_set: Some(Bytes::mib(512)), ..Coordinates::default() };
+    report.results[0].experiment = Experiment::Chase;
+    report.results[0].at = Coordinates { working_set: Some(Bytes::mib(512)), ..Coordinates::default() };
     (report.plan, report.curves) = (None, Vec::new());
     report
 }
@@ -209,11 +210,17 @@ pub fn one_loop() -> Report {
 /// `memgauge chase` and `memgauge stream`, each with its proof; that of the stream shows memory that fails.
 pub fn loops() -> Report {
     let mut report = one_loop();
-    let at = |m: &Measurement| Coordinates { cpu: Some(0), memory_node: Some(0), ..m.at.clone() };
+    let at = |m: &Measurement| Coordinates { cpu: Some(0), memory: Some(MemoryPlace::Node(0)), ..m.at.clone() };
     let mut chase = Measurement { at: at(&report.results[0]), ..report.results[0].clone() };
     chase.at.order = Some(ChaseOrder::WindowLocal);
     chase.evidence.proof = Some(LoopProof { passes: 9, laps: 1, hops: Some(4_194_304), final_index: Some(1_234), ..LoopProof::default() });
-    let mut stream = Measurement { metric: Metric::Bandwidth, unit: Unit::GigabytesPerSecond, at: at(&chase), ..chase.clone() };
+    let mut stream = Measurement {
+        experiment: Experiment::Stream,
+        metric: Metric::Bandwidth,
+        unit: Unit::GigabytesPerSecond,
+        at: at(&chase),
+        ..chase.clone()
+    };
     stream.at.order = None;
     stream.evidence.proof =
         Some(LoopProof { passes: 3, laps: 2, checksum: Some("00f1e2d3c4b5a697".into()), mismatches: 1, ..LoopProof::default() });
