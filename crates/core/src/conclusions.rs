@@ -1,4 +1,4 @@
-//! What measured numbers mean: trust, limits, levels, knees, findings. Everything here reads results and plans; neither reads it.
+//! What the measured numbers mean: trust, limits, levels, knees, findings. This module uses results and plans; they do not use it.
 
 pub mod advise;
 pub mod curve;
@@ -10,3 +10,4 @@ pub mod prefetchers;
 pub mod scan;
 pub mod summary;
 pub mod trend;
+pub mod verdict;

@@ -1,7 +1,8 @@
-//! Hardware counters around a measurement: what was counted, what it means, and why what is missing is missing.
+//! Hardware counters around a measurement: what was counted, what it means, and why a count is missing.
 //!
-//! Counts come from the kernel as (value, time enabled, time running) of each thread. Where a CPU has fewer counters than events were asked
-//! for, the kernel lets them take turns: the value is then scaled by enabled / running, and the share that was counted is part of the result.
+//! Counts come from the kernel as (value, time enabled, time running) of each thread. If a CPU has fewer counters than there are events,
+//! the kernel multiplexes them. The value is then scaled by enabled / running, and the result states the share of the time that was
+//! counted.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::estimate::Estimate;
 use crate::metrics::{self, CounterMetric, MetricUnit, Role};
 
-/// Below this many instructions a count of nothing proves nothing.
+/// With fewer instructions than this, a count of zero proves nothing.
 const ENOUGH_INSTRUCTIONS: f64 = 100_000.0;
 
-/// An event that was asked for, and how the kernel was asked for it.
+/// A hardware event, and how it is requested from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Event {
     /// The vendor's name, such as `mem_load_retired.l1_miss`.
     pub name: String,
-    /// What it stands for in formulas; several where a core has one event for several.
+    /// Its roles in formulas. An event has several if a core counts several things with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Role>,
     /// The kernel's unit and the code there, such as `cpu/event=0xd1,umask=0x8/`.
@@ -31,29 +32,29 @@ pub struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// User code only: what the loop or program does itself.
+    /// User code only.
     User,
     /// User code and the kernel's work on its behalf.
     UserAndKernel,
 }
 
-/// Counts of one event over threads and bursts.
+/// Totals of one event over threads and bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Tally {
+pub struct EventTotals {
     /// What was counted.
     pub raw: u64,
-    /// The same, scaled thread by thread for the time in which the event had no counter.
+    /// The count scaled, for each thread, for the time in which the event had no counter.
     pub scaled: f64,
     /// Nanoseconds in which the event should have been counted.
     pub enabled_ns: u64,
     /// Nanoseconds in which it was.
     pub running_ns: u64,
-    /// Threads on which it was never counted although it should have been.
+    /// Number of threads on which the event never had a counter.
     pub starved: u32,
 }
 
-impl Tally {
-    /// Adds what one thread counted in one stretch.
+impl EventTotals {
+    /// Adds what one thread counted in one period.
     pub fn add(&mut self, value: u64, enabled_ns: u64, running_ns: u64) {
         self.raw += value;
         self.enabled_ns += enabled_ns;
@@ -71,18 +72,18 @@ impl Tally {
     }
 }
 
-/// What became of one event.
+/// The outcome of counting one event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Counted {
+pub struct EventOutcome {
     /// The event.
     pub event: Event,
     /// Its counts, or why there are none.
-    pub outcome: Result<Tally, String>,
+    pub outcome: Result<EventTotals, String>,
 }
 
-/// What the measured code is certain to have caused, so that a count of zero cannot be true.
+/// Events that the measured code must have caused. A count of zero cannot be right for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Certain {
+pub struct ExpectedEvents {
     /// It loads.
     pub loads: bool,
     /// It missed the first-level cache.
@@ -93,8 +94,8 @@ pub struct Certain {
     pub llc_missed: bool,
 }
 
-impl Certain {
-    fn caused(self, role: Role) -> bool {
+impl ExpectedEvents {
+    fn includes(self, role: Role) -> bool {
         use Role as R;
         match role {
             R::Cycles | R::Instructions => true,
@@ -119,7 +120,7 @@ impl Certain {
 pub struct CountedWork {
     /// What is counted.
     pub unit: WorkUnit,
-    /// How many.
+    /// The number of rounds.
     pub count: u64,
 }
 
@@ -149,7 +150,7 @@ pub struct EventCount {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// The count, scaled where counters were shared; `null` when it was not counted or cannot be true.
+    /// The count, scaled if counters were multiplexed; `null` if the event was not counted or the count cannot be right.
     pub value: Option<f64>,
     /// What the counters showed, before scaling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +188,7 @@ pub struct Counters {
     pub threads: u32,
     /// Seconds counted, of all threads together.
     pub thread_s: f64,
-    /// What they did meanwhile.
+    /// The work that they did in that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<CountedWork>,
     /// The smallest share of the time in which an event had a counter; below 1 the values are scaled estimates.
@@ -201,21 +202,21 @@ pub struct Counters {
     pub metrics: Vec<MetricValue>,
 }
 
-/// What was counted, and over what.
+/// The code, threads and time that were counted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Account {
+pub struct CountingContext {
     /// Which code.
     pub scope: Scope,
     /// Threads.
     pub threads: u32,
     /// Seconds of all threads together.
     pub thread_s: f64,
-    /// Seconds from start to end; system-wide events were counted for so long.
+    /// Seconds from start to end. System-wide events were counted for this time.
     pub wall_s: f64,
     /// Work done.
     pub work: Option<CountedWork>,
-    /// What the code is certain to have caused.
-    pub certain: Certain,
+    /// Events that the code must have caused.
+    pub expected: ExpectedEvents,
 }
 
 impl Counters {
@@ -234,15 +235,15 @@ impl Counters {
     }
 
     /// Judges counts and derives the metrics.
-    pub fn new(account: &Account, counted: &[Counted]) -> Self {
-        let events = judge(counted, account.certain);
+    pub fn new(context: &CountingContext, counted: &[EventOutcome]) -> Self {
+        let events = judge(counted, context.expected);
         let running = events.iter().filter_map(|e| e.running).reduce(f64::min);
-        let metrics = evaluate(account, &events);
+        let metrics = evaluate(context, &events);
         Self {
-            scope: account.scope,
-            threads: account.threads,
-            thread_s: account.thread_s,
-            work: account.work,
+            scope: context.scope,
+            threads: context.threads,
+            thread_s: context.thread_s,
+            work: context.work,
             running,
             reason: None,
             events,
@@ -260,7 +261,7 @@ impl Counters {
         self.events.iter().find(|e| e.event.roles.contains(&role))?.value
     }
 
-    /// Events without value and why, each reason once with the events that share it.
+    /// The reasons why events have no value, each with the events that share it.
     pub fn gaps(&self) -> BTreeMap<String, Vec<String>> {
         let mut gaps: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for event in self.events.iter() {
@@ -272,13 +273,13 @@ impl Counters {
     }
 }
 
-/// Turns counts into values, and refuses those that cannot be true: some counters open and never count (events that a virtual machine's
-/// PMU does not have, for instance), and their zero is no absence of misses.
-pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
-    let alive = |c: &Counted| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
+/// Turns counts into values and rejects those that cannot be right. Some counters open but never count, for instance for events that the
+/// PMU of a virtual machine does not have. Their zero does not mean that there were no misses.
+pub fn judge(counted: &[EventOutcome], expected: ExpectedEvents) -> Vec<EventCount> {
+    let alive = |c: &EventOutcome| c.outcome.as_ref().is_ok_and(|t| t.raw > 0);
     let instructions = counted.iter().find(|c| c.event.roles.contains(&Role::Instructions)).and_then(|c| c.outcome.as_ref().ok());
     let worked = instructions.is_none_or(|t| t.scaled >= ENOUGH_INSTRUCTIONS);
-    let beyond_the_core = |c: &Counted| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
+    let beyond_the_core = |c: &EventOutcome| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
     let some_cache_event_lives = counted.iter().any(|c| beyond_the_core(c) && alive(c));
     counted
         .iter()
@@ -289,7 +290,7 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
                 Ok(tally) if tally.starved > 0 => {
                     Err("got no counter: others use them (the NMI watchdog, another profiler), or this core has too few".to_owned())
                 }
-                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| certain.caused(r)) => {
+                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| expected.includes(r)) => {
                     Err("opened and never counted, although the work caused such events: this PMU does not have it".to_owned())
                 }
                 Ok(tally) if tally.raw == 0 && worked && beyond_the_core(c) && !some_cache_event_lives => {
@@ -297,7 +298,7 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
                 }
                 Ok(tally) => Ok(*tally),
             };
-            let running = c.outcome.as_ref().ok().and_then(Tally::running);
+            let running = c.outcome.as_ref().ok().and_then(EventTotals::running);
             match outcome {
                 Ok(t) => EventCount { event: c.event.clone(), value: Some(t.scaled), raw: Some(t.raw), running, reason: None },
                 Err(reason) => EventCount { event: c.event.clone(), value: None, raw: None, running, reason: Some(reason) },
@@ -306,8 +307,8 @@ pub fn judge(counted: &[Counted], certain: Certain) -> Vec<EventCount> {
         .collect()
 }
 
-/// Every metric that this account can have, with its value or the reason why there is none.
-pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
+/// Every metric that applies, with its value or the reason why there is none.
+pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricValue> {
     let of = |role: Role| -> Result<f64, String> {
         let Some(event) = events.iter().find(|e| e.event.roles.contains(&role)) else {
             return Err(format!("no event for {} is known for this CPU", role.name()));
@@ -315,13 +316,13 @@ pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
         event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
     };
     let inputs =
-        metrics::Inputs { count: &of, thread_s: account.thread_s, wall_s: account.wall_s, work: account.work.map(|w| w.count as f64) };
+        metrics::Inputs { count: &of, thread_s: context.thread_s, wall_s: context.wall_s, work: context.work.map(|w| w.count as f64) };
     CounterMetric::ALL
         .iter()
-        .filter(|m| account.work.is_some() || !m.definition().per_work)
+        .filter(|m| context.work.is_some() || !m.definition().per_work)
         .map(|&metric| {
             let definition = metric.definition();
-            let formula = match account.work {
+            let formula = match context.work {
                 Some(work) => definition.formula.replace("work", work.unit.name()),
                 None => definition.formula.to_owned(),
             };
@@ -334,7 +335,7 @@ pub fn evaluate(account: &Account, events: &[EventCount]) -> Vec<MetricValue> {
         .collect()
 }
 
-/// A program that was counted from its start to its end, several times.
+/// A program whose events were counted from start to end, in one or more runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProgramCount {
     /// The program and its arguments.
@@ -369,7 +370,7 @@ pub struct EventEstimate {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// The unit where it is no plain count: `ns` of the software clocks.
+    /// The unit if it is not a plain count: `ns` for the software clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// The median count and its spread.

@@ -1,11 +1,11 @@
-//! A directory whose files are to be memory, as the kernel describes it: on persistent memory with DAX, in memory, or on a disc.
+//! A directory whose files are used as memory, as the kernel describes it: on persistent memory with DAX, in memory, or on a disk.
 
 use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::units::Bytes;
 
-/// What stands behind the pages of a mapped file.
+/// What backs the pages of a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileBacking {
@@ -17,10 +17,10 @@ pub enum FileBacking {
     Tmpfs,
 }
 
-/// Where a buffer's file is and what stands behind it.
+/// Where the file of a buffer is, and what backs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileEvidence {
-    /// The directory, absolute and without links. The file in it has no name, so nothing is left there.
+    /// The directory, absolute and without links. The file in it has no name, so nothing remains there.
     pub path: String,
     /// Type of the file system, such as `ext4`, `xfs`, `tmpfs`.
     pub filesystem: String,
@@ -29,11 +29,12 @@ pub struct FileEvidence {
     /// Memory node of that device as the kernel states it; `null` when it does not. For persistent memory that is no node of its own, the
     /// kernel states the nearest node.
     pub device_node: Option<u32>,
-    /// What stands behind its pages, by `statx` of the file (`STATX_ATTR_DAX`).
+    /// What backs its pages, according to `statx` of the file (`STATX_ATTR_DAX`).
     pub backing: FileBacking,
-    /// Whether the kernel granted `MAP_SYNC`, which it does for DAX only: stores are durable once they left the CPU's caches, without `fsync`.
+    /// Whether the kernel granted `MAP_SYNC`, which it does for DAX only: stores are durable once they have left the CPU's caches, without
+    /// `fsync`.
     pub map_sync: bool,
-    /// Why it is not DAX, or why `MAP_SYNC` was refused though it is.
+    /// Why it is not DAX, or why `MAP_SYNC` was refused although it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -50,7 +51,7 @@ pub struct MemoryDir {
     pub block: Bytes,
 }
 
-/// Share of a file system's free space that sizes chosen by the plan leave to others and to the file system's own records.
+/// Sizes that the plan chooses leave one part in this many of the free space to others and to the file system's metadata.
 const KEPT_FREE: u64 = 16;
 
 impl MemoryDir {
@@ -59,12 +60,12 @@ impl MemoryDir {
         self.file.backing == FileBacking::Dax
     }
 
-    /// The most that buffers asked for by size may take together.
-    pub fn most(&self) -> u64 {
+    /// Bytes that buffers of requested sizes may use together.
+    pub fn capacity(&self) -> u64 {
         self.free.map_or(u64::MAX, |free| free.0)
     }
 
-    /// The most that buffers of derived sizes take together: a margin stays free.
+    /// Bytes that buffers of derived sizes may use together. A margin stays free.
     pub fn room(&self) -> u64 {
         self.free.map_or(u64::MAX, |free| free.0 - free.0 / KEPT_FREE)
     }
@@ -74,7 +75,7 @@ impl MemoryDir {
         format!("the free space of {}, {}", self.file.path, self.file.filesystem)
     }
 
-    /// What a reader must know of numbers measured here.
+    /// What a reader must know about numbers measured here.
     pub fn notes(&self) -> Vec<Note> {
         let FileEvidence { path, filesystem, device, device_node, backing, map_sync, reason } = &self.file;
         let why = reason.as_ref().map(|r| format!(" ({r})")).unwrap_or_default();
@@ -154,8 +155,8 @@ mod tests {
     #[test]
     fn derived_sizes_leave_a_margin() {
         let mut dir = directory("/dev/pmem0", FileBacking::Dax);
-        assert_eq!((dir.most(), dir.room()), (1600, 1500));
+        assert_eq!((dir.capacity(), dir.room()), (1600, 1500));
         dir.free = None;
-        assert_eq!((dir.most(), dir.room()), (u64::MAX, u64::MAX));
+        assert_eq!((dir.capacity(), dir.room()), (u64::MAX, u64::MAX));
     }
 }

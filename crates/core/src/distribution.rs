@@ -1,6 +1,6 @@
-//! How the times of short batches of hops are distributed: percentiles, and buckets fine enough to redraw a histogram from.
+//! The distribution of the times of short batches of hops: percentiles, and buckets that are fine enough to draw any histogram.
 //!
-//! A median says what a load usually takes; refresh, row conflicts, TLB misses and interrupts are in the tail. Values are kept in an
+//! The median is what a load usually takes. Refresh, row conflicts, TLB misses and interrupts are in the tail. Values are kept in an
 //! HdrHistogram (G. Tene, <https://hdrhistogram.org>) of three decimal digits.
 
 use std::collections::BTreeMap;
@@ -10,35 +10,36 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// Batches that can be asked for: a hop alone, a line's worth of pointers, and one turn of the unrolled chase.
+/// Batches that can be asked for: one hop, the pointers of one line, and one iteration of the unrolled chase.
 pub const BATCHES: [u32; 3] = [1, 8, 64];
-/// The batch where none is named: the clock's overhead, some ten hops of a first-level cache, is then shared by eight.
+/// The default batch. Eight hops share the overhead of the clock, which is about ten hops of a first-level cache.
 pub const DEFAULT_BATCH: u32 = 8;
 /// Percentiles that a result lists.
 pub const PERCENTS: [f64; 10] = [1.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Decimal digits of a value that the histogram keeps: finer than any clock's step over a batch.
 const DIGITS: u8 = 3;
-/// The longest time of a hop that is told from longer ones, in picoseconds: a second, far beyond any wait for a CPU worth counting.
-const LONGEST_PS: u64 = 1_000_000_000_000;
+/// The longest time of a hop that is recorded, in picoseconds: one second, far longer than any wait for a CPU that matters. Longer times
+/// count as this.
+const MAX_PS: u64 = 1_000_000_000_000;
 /// Buckets of a result are 2^-6 of a power of two wide, at most 1.6 %: below the width that a histogram in steps of four cycles needs at
 /// 100 ns.
 const BUCKET_BITS: u32 = 6;
 
-/// How the times of batches of hops are distributed.
+/// The distribution of the times of batches of hops.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Distribution {
-    /// Hops of a batch; every value is a batch's time over this.
+    /// Hops per batch. Every value is the time of a batch divided by this.
     pub batch_hops: u32,
     /// Batches timed.
     pub samples: u64,
-    /// What reading the clock adds to a batch: the median of batches without a hop. Subtracted from each.
+    /// The time that reading the clock adds to a batch: the median of batches without a hop. It is subtracted from each batch.
     pub overhead_ns: f64,
-    /// Nanoseconds per hop below which so many percent of the batches are.
+    /// Nanoseconds per hop below which the given percentage of the batches are.
     pub percentiles: Vec<Percentile>,
     /// Nanoseconds per hop of the slowest batch.
     pub max_ns: f64,
-    /// How many batches fell where, ascending; buckets without any are left out. A bucket begins where its width, 2^-6 of the power of two at
-    /// or below its begin (in picoseconds, at least one), has it end at `upper_ns`.
+    /// Number of batches by time, ascending; empty buckets are left out. A bucket ends at `upper_ns`. Its width is 2^-6 of the power of two
+    /// at or below its start, in picoseconds, and at least one picosecond.
     pub buckets: Vec<Bucket>,
     /// The histogram as other tools read it: HdrHistogram V2, compressed, base64; values are picoseconds per hop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,14 +58,14 @@ pub struct Percentile {
 /// A bucket of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Bucket {
-    /// Where it ends, in nanoseconds per hop; its batches took less.
+    /// Its end, in nanoseconds per hop. Its batches took less.
     pub upper_ns: f64,
     /// Batches in it.
     pub count: u64,
 }
 
 impl Bucket {
-    /// Where it begins, in nanoseconds per hop.
+    /// Its start, in nanoseconds per hop.
     pub fn lower_ns(&self) -> f64 {
         let end = (self.upper_ns * 1e3).round() as u64;
         bounds(end.saturating_sub(1)).0 as f64 / 1e3
@@ -77,8 +78,8 @@ impl Distribution {
         self.percentiles.iter().find(|p| p.percent == percent).map(|p| p.ns)
     }
 
-    /// The histogram in steps of 2^`bucket_log2` cycles of a clock of `hz`: (cycles at which a step begins, batches in it), ascending, steps
-    /// without any left out. A bucket counts where its middle is.
+    /// The histogram in steps of 2^`bucket_log2` cycles of a clock of `hz`: (cycles at which a step begins, batches in it), ascending,
+    /// empty steps are left out. A bucket counts for the step that its middle is in.
     pub fn by_cycles(&self, bucket_log2: u32, hz: f64) -> Vec<(u64, u64)> {
         let width = (1u64 << bucket_log2.min(62)) as f64;
         let mut steps = BTreeMap::new();
@@ -90,7 +91,7 @@ impl Distribution {
     }
 }
 
-/// First value of the bucket that a value is in, and first value behind it.
+/// The first value of the bucket that a value is in, and the first value after it.
 fn bounds(value: u64) -> (u64, u64) {
     let shift = value.checked_ilog2().map_or(0, |octave| octave.saturating_sub(BUCKET_BITS));
     let lower = value >> shift << shift;
@@ -106,9 +107,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For batches of so many hops; `None` when there are none to a batch.
+    /// A recorder for batches of `batch_hops` hops; `None` if that is 0.
     pub fn new(batch_hops: u32) -> Option<Self> {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
+        let histogram = Histogram::new_with_bounds(1, MAX_PS, DIGITS).ok().filter(|_| batch_hops > 0)?;
         Some(Self { batch_hops, histogram, overheads_ns: Vec::new() })
     }
 
@@ -117,12 +118,12 @@ impl Recorder {
         self.batch_hops
     }
 
-    /// Adds batches that took so many ticks each, of which reading the clock took `overhead`.
+    /// Adds the times of batches in ticks. Reading the clock took `overhead` of each.
     pub fn add(&mut self, ticks: &[u64], overhead: u64, ns_per_tick: f64) {
         self.overheads_ns.push(overhead as f64 * ns_per_tick);
         let ps = ns_per_tick * 1e3 / f64::from(self.batch_hops);
         for &batch in ticks {
-            // A batch may be shorter than the median reading of the clock; it is then as short as can be told.
+            // A batch may be shorter than the median reading of the clock. It then counts as the shortest time that can be recorded.
             self.histogram.saturating_record((batch.saturating_sub(overhead) as f64 * ps) as u64);
         }
     }

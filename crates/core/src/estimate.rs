@@ -9,7 +9,7 @@ use crate::units::IdSet;
 /// A median with its interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Estimate {
-    /// The median; `null` when it was not measured.
+    /// The median; `null` if it was not measured.
     pub value: Option<f64>,
     /// Why `value` is `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,21 +26,20 @@ pub struct Estimate {
     pub ci95_low: Option<f64>,
     /// Upper end.
     pub ci95_high: Option<f64>,
-    /// Whether the interval reached the width asked for within the budget.
+    /// Whether the interval became as narrow as asked for within the budget.
     pub converged: bool,
-    /// The clusters that the samples fall into, when they fall into several.
+    /// The clusters of the samples, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<Mode>,
-    /// The share of samples further from the median than 3.5 times the spread (modified z-score), 0 to 1; absent when there are none. They
-    /// count like all others.
+    /// The share of samples whose modified z-score is above 3.5, 0 to 1; absent if there are none. Outliers count like all other samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outliers: Option<f64>,
-    /// How the samples went up or down while they were taken, where they did.
+    /// The drift of the samples over the measurement, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
 }
 
-/// Samples that went up or down while they were taken: more than chance would, and by 2 % or more.
+/// A trend of the samples over the measurement: significant, and at least 2 % of the median.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Drift {
     /// From the first burst to the last, relative to the median: 0.03 is a rise by 3 %.
@@ -58,13 +57,13 @@ pub struct Mode {
     pub share: f64,
 }
 
-/// Why a number was not measured. `detail` is what the operating system or a library said of it.
+/// Why a number was not measured. `detail` is the message of the operating system or of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 pub enum NotMeasured {
-    /// The run was interrupted before its turn.
+    /// The run was interrupted before this was measured.
     Interrupted,
-    /// The time for the whole run was over before its turn.
+    /// The time for the whole run was over before this was measured.
     OutOfTime,
     /// Its threads got no time on their CPUs.
     NoSamples,
@@ -88,9 +87,9 @@ pub enum NotMeasured {
         /// The nodes.
         nodes: IdSet,
     },
-    /// There was no memory for it.
+    /// Memory could not be allocated.
     NoMemory {
-        /// What was wanted, why it was refused, and the way out.
+        /// How much was needed, why it was refused, and what to do.
         detail: String,
     },
     /// A thread could not be started, or was lost.
@@ -117,9 +116,9 @@ pub enum NotMeasured {
         /// Why.
         detail: String,
     },
-    /// Prefetchers could not be switched as the cell wants them.
+    /// Prefetchers could not be switched to the state that the cell needs.
     PrefetchersNotSet {
-        /// How they were to be.
+        /// That state.
         state: PrefetchRequest,
         /// Why.
         detail: String,
@@ -129,7 +128,7 @@ pub enum NotMeasured {
         /// Why.
         detail: String,
     },
-    /// Something that should not happen.
+    /// An error of this program.
     Internal {
         /// What.
         detail: String,

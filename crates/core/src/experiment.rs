@@ -1,10 +1,11 @@
-//! What is measured, and where in an experiment a result stands: the words that requests, plans and results share.
+//! What is measured and where: the types that requests, plans and results share.
+
+use serde::{Deserialize, Serialize};
 
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-use serde::{Deserialize, Serialize};
 
-/// An experiment by name: cells that differ in some coordinates and make one table or one curve.
+/// An experiment by name. Its cells differ in some coordinates and make up one table or one curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
@@ -18,11 +19,11 @@ pub enum Experiment {
     BandwidthMatrix,
     /// Bandwidth by number of CPUs.
     BandwidthRamp,
-    /// Bandwidth by mix, number of CPUs and injection delay, to find the highest.
+    /// Bandwidth by mix, number of CPUs and injection delay, in search of the highest.
     BandwidthSearch,
-    /// Bandwidth by last-level cache: the CPUs behind each.
+    /// Bandwidth by last-level cache: of the CPUs that share each one.
     BandwidthPerCache,
-    /// Latency and bandwidth of a chase beside loaders, by injection delay.
+    /// Latency of a chase alongside loaders, and the bandwidth of both, by injection delay.
     LoadedLatency,
     /// Cache-to-cache transfers between chosen CPUs: by distance, or between every two nodes.
     CacheToCache,
@@ -30,7 +31,7 @@ pub enum Experiment {
     CacheToCacheMatrix,
     /// Bandwidth of each region of a node's memory.
     MemoryScan,
-    /// Latency and bandwidth by working set: how much memory is used again and again.
+    /// Latency and bandwidth by working set: the memory that a loop uses again and again.
     Sweep,
     /// Latency and bandwidth by state of the prefetchers and node of the memory.
     PrefetchComparison,
@@ -63,7 +64,7 @@ pub enum Method {
     IdleLatency,
     /// Loaders alone.
     Bandwidth,
-    /// A chase beside loaders.
+    /// A chase alongside loaders.
     LoadedLatency,
     /// One cache to another.
     CacheToCache,
@@ -71,11 +72,11 @@ pub enum Method {
     MemoryScan,
 }
 
-/// Where the memory was that a number is about.
+/// Where the measured memory was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryPlace {
-    /// Each CPU used memory of its own node.
+    /// Each CPU used the memory of its own node.
     Own,
     /// This node's memory.
     Node(u32),
@@ -87,7 +88,7 @@ pub enum MemoryPlace {
 }
 
 impl MemoryPlace {
-    /// The one node that the memory was on; `None` where it is not one, or is not known.
+    /// The node that the memory was on. `None` if it was on several nodes, or if the node is not known.
     pub const fn node(self) -> Option<u32> {
         match self {
             Self::Own => None,
@@ -97,16 +98,16 @@ impl MemoryPlace {
     }
 }
 
-/// Where in its experiment a result stands; what does not apply is absent.
+/// The coordinates of a result in its experiment. What does not apply is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coordinates {
     /// Node of the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_node: Option<u32>,
-    /// Where the memory was; absent where each thread says it for itself.
+    /// Where the memory was; absent if it differs from thread to thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryPlace>,
-    /// Directory whose files were the memory; absent for memory without a file.
+    /// Directory whose files were used as memory; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_dir: Option<String>,
     /// CPU of the probe, or the CPU that reads.
@@ -115,10 +116,10 @@ pub struct Coordinates {
     /// CPU that holds the line (cache-to-cache).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_cpu: Option<u32>,
-    /// Node of the CPU that holds the line, where the experiment is by node.
+    /// Node of the CPU that holds the line, if the experiment is by node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_node: Option<u32>,
-    /// CPU that loads the line between holder and reader, so that it is shared.
+    /// CPU that loads the line after the holder and before the reader, so that the line is shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer_cpu: Option<u32>,
     /// State of the line (cache-to-cache).
@@ -127,7 +128,7 @@ pub struct Coordinates {
     /// CPUs of the loaders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<IdSet>,
-    /// Nodes of the loaders' memory, where they were named; absent when it is where the chase's is.
+    /// Nodes of the loaders' memory, if they were named. Absent if it is on the same node as the chase's buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_nodes: Option<IdSet>,
     /// Order of the chase.
@@ -136,22 +137,22 @@ pub struct Coordinates {
     /// Mix of the loaders' traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
-    /// Injection delay in core cycles between bursts of four lines.
+    /// Injection delay, in core cycles after every four lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_cycles: Option<u32>,
-    /// Number of the region, in the order in which regions were taken (memory scan).
+    /// Number of the region, in the order in which regions were allocated (memory scan).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
-    /// What the registers of all CPUs were set to, where prefetchers are compared.
+    /// State that the prefetchers of all CPUs were set to, where states are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchRequest>,
-    /// Bytes that each CPU uses again and again (sweep, stream, chase).
+    /// Working set of each CPU (sweep, stream, chase).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,
 }
 
 impl Coordinates {
-    /// The one node that the memory was on; `None` where it is not one, or is not known.
+    /// The node that the memory was on. `None` if it was on several nodes, or if the node is not known.
     pub fn memory_node(&self) -> Option<u32> {
         self.memory.and_then(MemoryPlace::node)
     }
@@ -161,12 +162,12 @@ impl Coordinates {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChaseOrder {
-    /// Random in a window, windows in random order: translation mostly hidden.
+    /// Random within a chase window, and the windows in random order. Address translation is mostly hidden.
     #[default]
     WindowLocal,
-    /// Random over the whole buffer: translation included.
+    /// Random over the whole buffer. Address translation is included.
     FullRandom,
-    /// Ascending: what prefetchers make of it.
+    /// Ascending. Prefetchers help.
     Sequential,
 }
 
@@ -174,7 +175,7 @@ pub enum ChaseOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// Nanoseconds per dependent load, or per line handed over.
+    /// Nanoseconds per dependent load, or per line that is transferred.
     Latency,
     /// Application bytes (read plus written) per second.
     Bandwidth,
@@ -191,7 +192,7 @@ pub enum Unit {
     GigabytesPerSecond,
 }
 
-/// The state in which the holder has the lines.
+/// The state of the lines in the holder's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LineState {
@@ -205,7 +206,7 @@ pub enum LineState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hops {
-    /// So many hops.
+    /// This many hops.
     Count(u64),
     /// Every line of the buffer once.
     OnePass,
@@ -215,10 +216,10 @@ pub enum Hops {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PageRequest {
-    /// Free 2 MiB pages of an existing pool, else transparent huge pages, else base pages.
+    /// Free 2 MiB pages of an existing pool; if there are none, transparent huge pages; failing those, base pages.
     #[default]
     Auto,
-    /// Base pages; transparent huge pages refused for the buffer. 4 KiB on x86-64, the kernel's base page elsewhere.
+    /// Base pages, with transparent huge pages switched off for the buffer. 4 KiB on x86-64, the kernel's base page size elsewhere.
     #[serde(rename = "4k")]
     Base,
     /// Transparent huge pages.
@@ -251,7 +252,7 @@ impl PageRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchRequest {
-    /// Nothing: no register is looked at.
+    /// Nothing. No register is read.
     #[default]
     Leave,
     /// Switch all documented ones on.
@@ -272,7 +273,7 @@ impl PrefetchRequest {
 }
 
 impl ChaseOrder {
-    /// Whether it is the order that plans do not spell out.
+    /// Whether it is the default order, which plans leave out.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub(crate) const fn is_window_local(&self) -> bool {
         matches!(self, Self::WindowLocal)

@@ -1,7 +1,8 @@
 //! The memory devices that firmware says are installed, and what they could transfer at most.
 
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 mod device;
 mod kinds;
@@ -10,52 +11,52 @@ mod population;
 pub use device::MemoryDevice;
 use kinds::Family;
 
-/// Memory devices as SMBIOS states them. A claim of firmware; in a virtual machine, of the host's program that made it up.
+/// Memory devices as SMBIOS lists them. This is a claim of firmware; in a virtual machine, of the hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Installed {
+pub struct InstalledMemory {
     /// Populated devices of system memory, in the order of the table.
     pub devices: Vec<MemoryDevice>,
-    /// Places for devices, the empty ones included.
+    /// Number of slots for devices, including empty ones.
     pub slots: u32,
-    /// Why nothing is known; `null` when the table was read.
+    /// Why nothing is known; absent if the table was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What all channels together could transfer.
+/// The peak bandwidth of all channels together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstalledPeak {
     /// In 10^9 bytes a second.
     pub gbs: f64,
     /// Populated channels.
     pub channels: u32,
-    /// The lowest and the highest configured transfers of a channel, in millions a second.
+    /// The lowest and the highest configured speed of a channel, in millions of transfers a second.
     pub mts: (u32, u32),
-    /// Whether locators told the channels apart. If not, each device was taken for a channel of its own, which is too many where two
+    /// Whether the channels could be told apart by their names. If not, each device counts as a channel, which is too many if two devices
     /// share one.
     pub channels_known: bool,
-    /// The fewest and the most bytes that a channel transfers at a time.
+    /// The smallest and the largest number of bytes that a channel transfers at a time.
     pub bytes: (f64, f64),
-    /// Whether they are DIMMs' channels, of which it is published how much of their peak CPUs reach. Low-power DRAM and stacks serve more
-    /// than CPUs, which cannot use all of them.
+    /// Whether they are channels of DIMMs, for which there are published figures of how much of the peak CPUs reach. Low-power DRAM and
+    /// stacked memory also serve devices other than CPUs, and CPUs cannot use all of their bandwidth.
     pub dimms: bool,
 }
 
-impl Installed {
-    /// Nothing known.
+impl InstalledMemory {
+    /// An empty list with the reason why nothing is known.
     pub fn unknown(reason: impl Into<String>) -> Self {
         Self { reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// Whether nothing was read and nothing is said about why.
+    /// Whether it is empty, without a reason.
     pub fn is_silent(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Populated channels times configured transfers times 8 bytes; the bytes that devices state, where they are no DIMMs.
+    /// Populated channels x configured transfers x 8 bytes. For memory other than DIMMs, the bytes that the devices state.
     ///
     /// # Errors
-    /// Why it cannot be told from what firmware states.
+    /// Why it does not follow from what firmware states.
     pub fn peak(&self) -> Result<InstalledPeak, String> {
         if let Some(reason) = &self.reason {
             return Err(reason.clone());
@@ -79,7 +80,7 @@ impl Installed {
         let mut channels: BTreeMap<String, (u32, f64)> = BTreeMap::new();
         for (index, (channel, mts, bytes)) in keys.into_iter().enumerate() {
             let key = channel.filter(|_| channels_known).unwrap_or_else(|| index.to_string());
-            // Devices of one channel share its clock; firmware that states two takes the slower.
+            // Devices of one channel share its clock. If firmware states two speeds, the slower one counts.
             channels.entry(key).and_modify(|known| known.0 = mts.min(known.0)).or_insert((mts, bytes));
         }
         let mts = || channels.values().map(|(mts, _)| *mts);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     fn peak(devices: Vec<MemoryDevice>) -> Result<InstalledPeak, String> {
-        Installed { slots: devices.len() as u32, devices, reason: None }.peak()
+        InstalledMemory { slots: devices.len() as u32, devices, reason: None }.peak()
     }
 
     #[test]
@@ -204,6 +205,6 @@ mod tests {
         assert!(without(|d| (d.kind, d.data_bits) = (Some("HBM2".into()), Some(72))).contains("how many bits"));
         assert!(without(|d| d.kind = Some("SDRAM".into())).contains("not known"));
         assert!(peak(vec![]).unwrap_err().contains("no memory device"));
-        assert_eq!(Installed::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
+        assert_eq!(InstalledMemory::unknown("only root may read it").peak().unwrap_err(), "only root may read it");
     }
 }

@@ -1,10 +1,10 @@
-//! Pure data and arithmetic, from the bottom up:
+//! Pure data and arithmetic. From the bottom up:
 //!
-//! 1. the words that everything shares: [`units`], [`traffic`], [`topology`], [`experiment`], [`estimate`], [`note`];
-//! 2. what was asked ([`spec`]), what will be done ([`plan`], made by [`planner`]), what came out ([`result`]);
+//! 1. the types that everything shares: [`units`], [`traffic`], [`topology`], [`experiment`], [`estimate`], [`note`];
+//! 2. the request ([`spec`]), the plan made from it ([`plan`], made by [`planner`]), and the results ([`result`]);
 //! 3. what the results mean ([`conclusions`]).
 //!
-//! Nothing here does I/O, reads a clock or is `unsafe`; every part can be tested on a recorded machine.
+//! Nothing here does I/O, reads a clock or is `unsafe`, so every part can be tested on a recorded machine.
 #![forbid(unsafe_code)]
 
 pub mod conclusions;

@@ -1,4 +1,4 @@
-//! The two loops of `memgauge stream` and `memgauge chase`: what is read, and what proves that it was.
+//! The two loops of `memgauge stream` and `memgauge chase`: what they read, and the proof that they read it.
 //!
 //! **Stream.** A buffer of `n` words of 8 bytes holds the first `n` numbers of SplitMix64 from a seed ([`word`]). Its checksum is the
 //! exclusive or of all words. A pass goes over the buffer an odd number of times, because words read twice cancel, so the checksum of a
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{ChaseOrder, PageRequest};
 use crate::units::Bytes;
 
-/// A pass over a small buffer reads at least this much, so that the clock's cost vanishes: a millisecond or less.
-const LEAST_STREAM: u64 = 64 << 20;
-/// A pass of a chase makes at least so many hops: a millisecond where they are fastest.
-const LEAST_HOPS: u64 = 1 << 20;
+/// A pass of a stream reads at least this much, so that the cost of reading the clock does not matter: a millisecond or less.
+const MIN_STREAM: u64 = 64 << 20;
+/// A pass of a chase makes at least this many hops: a millisecond where hops are fastest.
+const MIN_HOPS: u64 = 1 << 20;
 
-/// What was asked of a loop.
+/// The request for one loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopSpec {
     /// Which one.
     pub kind: LoopKind,
     /// Bytes of the buffer.
     pub bytes: Bytes,
-    /// The CPU to run on; where the process may run where it is not said.
+    /// The CPU to run on; if not given, any CPU that the process may use.
     pub cpu: Option<u32>,
-    /// The node that the memory must be on; what the process's memory policy says where it is not said.
+    /// The node that the memory must be on; if not given, the memory policy of the process decides.
     pub node: Option<u32>,
     /// Which pages.
     pub pages: PageRequest,
@@ -54,12 +54,12 @@ pub enum LoopKind {
     },
 }
 
-/// What proves that a loop did what it says.
+/// Proof that a loop did its work.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoopProof {
     /// Passes that were timed.
     pub passes: u32,
-    /// Times that a pass goes over the buffer.
+    /// How often a pass goes over the buffer.
     pub laps: u64,
     /// Hops of a pass of a chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,10 +67,10 @@ pub struct LoopProof {
     /// Exclusive or of the 8-byte words that the last pass of a stream read, 16 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// The line at which a chase ended, numbered from the buffer's begin.
+    /// The line at which a chase ended, numbered from the start of the buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_index: Option<u64>,
-    /// Passes whose checksum, or the chase whose last line, was not what was computed without reading the memory.
+    /// Passes whose checksum was not the one computed without reading the memory; for a chase, 1 if its last line was not.
     pub mismatches: u32,
 }
 
@@ -82,19 +82,19 @@ pub const fn word(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The checksum of a stream's buffer of so many bytes, as it should be.
+/// The checksum that a stream's buffer of `bytes` bytes should have.
 pub fn checksum(seed: u64, bytes: u64) -> u64 {
     (0..bytes / 8).fold(0, |sum, index| sum ^ word(seed, index))
 }
 
-/// Times that a pass of a stream goes over `bytes`: odd.
+/// How often a pass of a stream goes over `bytes`; an odd number.
 pub fn stream_laps(bytes: Bytes) -> u64 {
-    LEAST_STREAM.div_ceil(bytes.0.max(1)) | 1
+    MIN_STREAM.div_ceil(bytes.0.max(1)) | 1
 }
 
-/// Laps of a pass of a chase over so many lines.
+/// Laps of one pass of a chase over `lines` lines.
 pub fn chase_laps(lines: u64) -> u64 {
-    LEAST_HOPS.div_ceil(lines.max(1)).max(1)
+    MIN_HOPS.div_ceil(lines.max(1)).max(1)
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     fn laps_are_odd_and_long_enough() {
         for bytes in [1, 64, 4096, 3 << 20, 64 << 20, 1 << 40] {
             let laps = stream_laps(Bytes(bytes));
-            assert!(laps % 2 == 1 && (laps * bytes >= LEAST_STREAM), "{bytes}: {laps}");
+            assert!(laps % 2 == 1 && (laps * bytes >= MIN_STREAM), "{bytes}: {laps}");
         }
         assert_eq!((chase_laps(2), chase_laps(1 << 20), chase_laps(1 << 30)), (1 << 19, 1, 1));
     }

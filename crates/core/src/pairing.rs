@@ -1,4 +1,4 @@
-//! Every pair of CPUs, in rounds of pairs that have nothing in common: no CPU, and no core.
+//! Every pair of CPUs, in rounds of pairs that share neither a CPU nor a core.
 //!
 //! Cores meet by the circle method of round-robin tournaments (M. Reiss, "Über eine Steinersche combinatorische Aufgabe", 1859): one stays,
 //! the others turn around it, and those who face each other are a pair. Of `c` cores every two meet once in `c - 1` rounds (`c` where that is
@@ -21,7 +21,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Rounds of these CPUs, whose cores `topology` tells; a CPU that it does not know is a core.
+    /// The rounds of these CPUs. `topology` tells which CPUs share a core; a CPU that it does not contain counts as a core.
     pub fn new(cpus: &IdSet, topology: &Topology) -> Self {
         let mut cores: Vec<Vec<u32>> = Vec::new();
         let mut seen = IdSet::new();
@@ -40,12 +40,12 @@ impl Rounds {
         Self { cores, within, between }
     }
 
-    /// How many.
+    /// The number of rounds.
     pub fn count(&self) -> usize {
         self.within + self.between.iter().sum::<usize>()
     }
 
-    /// Round after round: pairs, the CPU with the lower number first, that have no core in common unless both of a pair are of one.
+    /// The pairs of each round, with the lower CPU number first. No two pairs of a round share a core; the two CPUs of one pair may.
     pub fn iter(&self) -> impl Iterator<Item = Vec<(u32, u32)>> {
         let between = self.between.iter().enumerate().flat_map(move |(turn, &rounds)| {
             (0..rounds).map(move |round| {
@@ -65,9 +65,9 @@ fn ascending((a, b): (u32, u32)) -> (u32, u32) {
     (a.min(b), a.max(b))
 }
 
-/// Who meets whom of `count` in a turn of the circle.
+/// Which of `count` cores meet in a turn of the circle.
 fn meetings(count: usize, turn: usize) -> impl Iterator<Item = (usize, usize)> {
-    // An odd one out rests: it would meet one that does not exist.
+    // With an odd number of cores one of them rests in each turn.
     let circle = count.next_multiple_of(2).max(2) - 1;
     let around = (1..circle.div_ceil(2)).map(move |k| ((turn + k) % circle, (turn + circle - k) % circle));
     std::iter::once((circle, turn)).chain(around).filter(move |&(a, b)| a < count && b < count)

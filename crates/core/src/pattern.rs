@@ -1,13 +1,13 @@
-//! Orders in which a chase visits the lines of a buffer. Pure arithmetic: the engine writes them into memory.
+//! The orders in which a chase visits the lines of a buffer. This is pure arithmetic; the engine writes the orders into memory.
 //!
-//! A buffer is cut into windows and a window into slots, one chased line a slot. The chain visits every slot of a window once, in one
-//! cycle by Sattolo's algorithm (S. Sattolo, "An algorithm to generate a random cyclic permutation", 1986), before it goes to the next
-//! window, and windows follow each other in random order: nothing for next-page, region or stream prefetchers to learn. A plain random
-//! permutation would fall into short cycles, which stay in a cache. Slots of two lines or more keep the prefetcher of adjacent lines
-//! from helping; which line of a slot is chased is drawn at random, so that all sets and channels are used.
+//! A buffer is divided into windows and a window into slots, with one chased line in each slot. The chain visits every slot of a window
+//! once, in a single cycle made by Sattolo's algorithm (S. Sattolo, "An algorithm to generate a random cyclic permutation", 1986), before
+//! it goes to the next window. The windows follow each other in random order. Next-page, region and stream prefetchers therefore find no
+//! pattern. A plain random permutation would consist of short cycles, which stay in a cache. With slots of two lines or more, the
+//! adjacent-line prefetcher does not help. The chased line of a slot is chosen at random, so that all cache sets and channels are used.
 //!
-//! Every window can be built alone, so that threads build windows in parallel: nothing depends on another window but its entry, which is
-//! known without building it. All randomness comes from generators that give the same values on every machine and in every release.
+//! Every window can be built independently, so threads build windows in parallel. A window depends only on the entry of the next one, which
+//! is known without building it. All randomness comes from generators that give the same values on every machine and in every release.
 
 use std::ops::Range;
 
@@ -17,15 +17,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::experiment::ChaseOrder;
 use crate::units::Bytes;
 
-/// Why a chase cannot be laid out, and what would do.
+/// Why a chase cannot be laid out, and what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// No line size, or one that is no power of two.
-    #[error("a line of {0} is no power of two")]
+    /// The line size is zero or not a power of two.
+    #[error("a line of {0} is not a power of two")]
     Line(Bytes),
-    /// The stride is no multiple of the line.
+    /// The stride is not a multiple of the line.
     #[error(
-        "a stride of {stride} is no multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
+        "a stride of {stride} is not a multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
     )]
     Stride {
         /// The stride asked for.
@@ -33,9 +33,9 @@ pub enum LayoutError {
         /// The size of a line.
         line: Bytes,
     },
-    /// The window is no multiple of the stride or holds fewer than two slots.
+    /// The chase window is not a multiple of the stride, or holds fewer than two slots.
     #[error(
-        "a window of {window} is no multiple, at least the double, of the stride ({stride}): use 512 KiB, or another multiple of {stride}"
+        "a window of {window} must be a multiple of the stride ({stride}) and at least twice it: use 512 KiB, or another multiple of {stride}"
     )]
     Window {
         /// The window asked for.
@@ -43,7 +43,7 @@ pub enum LayoutError {
         /// The stride.
         stride: Bytes,
     },
-    /// Not even two slots fit.
+    /// The buffer holds fewer than two slots.
     #[error("a buffer of {buffer} holds fewer than two strides of {stride}: make it larger or the stride smaller")]
     BufferTooSmall {
         /// The buffer asked for.
@@ -51,7 +51,7 @@ pub enum LayoutError {
         /// The stride.
         stride: Bytes,
     },
-    /// A window has more lines, or the buffer more windows, than 32 bits number.
+    /// A window has more lines, or the buffer more windows, than 32 bits can number.
     #[error(
         "a buffer of {buffer} in windows of {window} has more lines or windows than 32 bits number: use a larger window, or a smaller buffer"
     )]
@@ -63,7 +63,7 @@ pub enum LayoutError {
     },
 }
 
-/// A chase over a buffer: which lines, in which order. All offsets are bytes from the buffer's start.
+/// A chase over a buffer: its lines and their order. All offsets are in bytes from the start of the buffer.
 ///
 /// To write it: [`next_entries`](Self::next_entries) once, then for every window, in any order and on any thread,
 /// [`fill_window`](Self::fill_window). For one window that is the whole buffer ([`ChaseOrder::FullRandom`]): [`shuffle`](Self::shuffle)
@@ -80,22 +80,22 @@ pub struct ChaseLayout {
     even: bool,
 }
 
-/// A window's cycle; reused from window to window, it allocates once. Four bytes a slot.
+/// The cycle of a window, four bytes per slot. Reused from window to window, it allocates once.
 #[derive(Debug, Clone, Default)]
 pub struct Cycle {
-    /// For each slot of the window, the line (numbered within the window) that follows its line.
+    /// For each slot of the window, the line (numbered within the window) that comes after its line.
     next: Vec<u32>,
 }
 
 impl ChaseLayout {
     /// Lays out a chase in `order` over the whole windows that fit into `buffer`.
     ///
-    /// A window larger than the buffer is taken as the whole buffer, cut to whole strides; so is any window in full-random order. A
-    /// sequential chase ascends through all windows and takes the first line of each slot; there the window is only what
-    /// one call builds.
+    /// A window larger than the buffer becomes the whole buffer, cut to whole strides; so does any window in full-random order. A
+    /// sequential chase ascends through all windows and uses the first line of each slot. There the window is only the part that one call
+    /// builds.
     ///
     /// # Errors
-    /// When stride is no multiple of the line, window no multiple of stride, or fewer than two slots fit.
+    /// If the stride is not a multiple of the line, the window is not a multiple of the stride, or fewer than two slots fit.
     pub fn new(order: ChaseOrder, buffer: Bytes, window: Bytes, stride: Bytes, line: Bytes, seed: u64) -> Result<Self, LayoutError> {
         if !line.0.is_power_of_two() {
             return Err(LayoutError::Line(line));
@@ -126,8 +126,8 @@ impl ChaseLayout {
         })
     }
 
-    /// The same, with as many of the chased lines in each set of any cache as in any other, as far as can be: a chase that has the size of a
-    /// cache then fits it. Lines drawn at random overflow some sets of a cache that is full to two thirds.
+    /// The same, but with the chased lines spread as evenly as possible over the sets of any cache. A chase of the size of a cache then
+    /// fits it. Lines drawn at random would overflow some sets of a cache that is two thirds full.
     ///
     /// The line of a slot is the digit sum of its page's number, in the base of lines a slot and modulo it: of pages that differ in the upper
     /// bits of their number only, and so fall into the same sets, each line has its turn (for two lines the sequence of Thue and Morse).
@@ -197,7 +197,7 @@ impl ChaseLayout {
         self.window_order().first().map_or(0, |&window| self.entry(window as usize))
     }
 
-    /// Where each chased line is, in ascending order.
+    /// The offset of each chased line, in ascending order.
     pub fn lines(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.windows).flat_map(move |window| {
             let (key, base) = (self.line_key(window), window * self.window_bytes());
@@ -205,7 +205,7 @@ impl ChaseLayout {
         })
     }
 
-    /// The line at which a chase is so many hops after its start.
+    /// The line at which a chase is `hops` hops after its start.
     pub fn after(&self, hops: u64) -> usize {
         let hops = (hops % self.slots() as u64) as usize;
         let (nth, left) = (hops / self.slots_per_window, hops % self.slots_per_window);
@@ -253,7 +253,7 @@ impl ChaseLayout {
         }
     }
 
-    /// The key by which the lines of a window's slots are drawn.
+    /// The key that chooses the lines of a window's slots.
     fn line_key(&self, window: usize) -> u64 {
         if self.even {
             // Where the window begins.
@@ -275,10 +275,11 @@ impl ChaseLayout {
     }
 }
 
-/// Bytes that one set of lines can repeat after at the least: a way of a first-level cache, whose sets are chosen within a page.
+/// The smallest distance, in bytes, after which the sets of a cache repeat: one way of a first-level cache, whose sets are chosen by
+/// address bits within a page.
 const PAGE: usize = 4096;
 
-/// Of `n` written in this base, at least 2.
+/// The digit sum of `n` in this base, which is at least 2.
 fn digit_sum(mut n: usize, base: usize) -> usize {
     let mut sum = 0;
     while n > 0 {
@@ -332,11 +333,11 @@ mod tests {
         use ChaseOrder::WindowLocal;
         let text = |e: Result<ChaseLayout, LayoutError>| e.unwrap_err().to_string();
         assert!(text(layout(WindowLocal, 1 << 20, 4096, 96)).contains("use 64 B"));
-        assert!(text(layout(WindowLocal, 1 << 20, 4096, 32)).contains("no multiple of the line"));
-        assert!(text(layout(WindowLocal, 1 << 20, 4096, 0)).contains("no multiple of the line"));
+        assert!(text(layout(WindowLocal, 1 << 20, 4096, 32)).contains("not a multiple of the line"));
+        assert!(text(layout(WindowLocal, 1 << 20, 4096, 0)).contains("not a multiple of the line"));
         assert!(text(layout(WindowLocal, 1 << 20, 4100, 128)).contains("use 512 KiB"));
-        assert!(text(layout(WindowLocal, 1 << 20, 128, 128)).contains("at least the double"));
-        assert!(text(layout(WindowLocal, 1 << 20, 0, 128)).contains("at least the double"));
+        assert!(text(layout(WindowLocal, 1 << 20, 128, 128)).contains("at least twice"));
+        assert!(text(layout(WindowLocal, 1 << 20, 0, 128)).contains("at least twice"));
         assert!(text(layout(WindowLocal, 255, 256, 128)).contains("make it larger"));
         assert!(text(layout(WindowLocal, 1 << 40, 256, 128)).contains("32 bits"));
         assert!(text(layout(ChaseOrder::FullRandom, 1 << 40, 256, 128)).contains("32 bits"));

@@ -1,4 +1,4 @@
-//! What will be done: every default decided, every cell bound to CPUs, nodes, buffers and kernels. [`crate::planner`] makes it.
+//! What will be done: every default is decided and every cell is bound to CPUs, nodes, buffers and kernels. [`crate::planner`] makes it.
 
 mod loaders;
 mod scan;
@@ -10,5 +10,5 @@ pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traf
 pub use scan::{Scan, more_passes, pass_order};
 pub use steps::{Cell, Plan, Step, StopRule, Work};
 pub use sweeps::{BandwidthSweep, LatencySweep};
-pub(crate) use transfers::LEAST_S;
-pub use transfers::{End, Handoff, Transfers};
+pub(crate) use transfers::MIN_TRANSFER_S;
+pub use transfers::{Handoff, TransferEnd, Transfers};

@@ -1,4 +1,4 @@
-//! From what was asked to what will be done: every default is decided here, one file a measurement.
+//! Makes a plan from a request. Every default is decided here, in one file for each measurement.
 
 mod bandwidth;
 mod chase;
@@ -6,14 +6,15 @@ mod check;
 mod context;
 mod cost;
 mod error;
-mod load;
 mod loaded;
+mod loaders;
 mod prefetch;
 pub mod quick;
 mod scan;
 mod sizes;
 mod sweep;
 mod tasks;
+mod threads;
 mod transfer;
 
 pub use error::PlanError;

@@ -1,20 +1,23 @@
-//! Hardware prefetchers and the registers that switch them: which a CPU has, what its bits mean, what may be claimed.
+//! Hardware prefetchers and the registers that switch them: which registers a CPU has, what their bits mean, and what follows for the
+//! state.
 //!
-//! The tables hold documented registers only. A model that is not in them is left alone: a bit that means nothing there may mean something
-//! else on the next one.
+//! The tables hold documented registers only. Nothing is written on a model that is not in them, because the same bit may mean something
+//! else there.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::PrefetchRequest;
 use crate::note::Note;
 use crate::topology::Machine;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;
 /// AMD's Prefetch Control (AMD PPR of families 19h and 1Ah). 1 in a bit switches off.
 pub const AMD_REGISTER: u32 = 0xC000_0108;
-/// Where bits 4 to 7 of servers and of Meteor Lake are written.
+/// The document that describes bits 4 to 7 of servers and of Meteor Lake.
 const INTEL_ZONE: &str = "Intel, optimization-zone: hardware prefetch controls";
 
 /// A prefetcher and its bit.
@@ -61,11 +64,11 @@ const CORE_MODELS: [u32; 34] = [
 pub struct Control {
     /// Address of the register.
     pub register: u32,
-    /// Its name in the maker's manual.
+    /// Its name in the vendor's manual.
     pub name: &'static str,
     /// The prefetchers that it switches.
     pub prefetchers: &'static [Prefetcher],
-    /// Where this is written.
+    /// The document that describes it.
     pub source: &'static str,
 }
 
@@ -96,7 +99,7 @@ pub struct Processor<'a> {
     pub kind: Option<&'a str>,
     /// CPUID 8000_0021h EAX bit 13: AMD's register is there.
     pub announced: bool,
-    /// A hypervisor is below.
+    /// The machine is virtual.
     pub virtual_machine: bool,
 }
 
@@ -112,13 +115,13 @@ pub enum NoControl {
     /// AMD before Zen 3.
     #[error("AMD family {0:#x} has no documented prefetch control register")]
     OldAmd(u32),
-    /// Efficiency cores: beside 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
+    /// Efficiency cores: in addition to 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
     #[error("prefetchers of efficiency cores are also steered by registers that Intel does not document")]
     Efficiency,
     /// An Intel model that the table lacks.
     #[error("Intel family {0:#x} model {1:#x} is not in the table of documented prefetch control bits")]
     Model(u32, u32),
-    /// Another maker.
+    /// Another vendor.
     #[error("no documented prefetch control register is known for CPUs of {0}")]
     Vendor(String),
 }
@@ -174,7 +177,7 @@ pub fn control(cpu: &Processor<'_>) -> Result<Control, NoControl> {
     }
 }
 
-/// The register of every online CPU of a machine, or why it has none. `announced`: CPUID's bit of AMD's register.
+/// The register of every online CPU of a machine, or why it has none. `announced`: whether CPUID announces AMD's register.
 pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Control, NoControl>> {
     let identity = &machine.identity;
     let number = |key: &str| identity.model.get(key).and_then(|text| text.parse().ok());
@@ -190,14 +193,14 @@ pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Cont
     machine.topology.cpus.iter().map(|cpu| (cpu.id, control(&Processor { kind: cpu.kind.as_deref(), ..all }))).collect()
 }
 
-/// State of the prefetchers of all CPUs, as far as it is known.
+/// The state of the prefetchers of all CPUs, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrefetchState {
     /// What was asked for.
     pub asked: PrefetchRequest,
-    /// What may be claimed.
+    /// The state, as far as it is known.
     pub status: PrefetchStatus,
-    /// Why nothing may be claimed.
+    /// Why the state is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What the reader can do about it.
@@ -206,32 +209,32 @@ pub struct PrefetchState {
     /// The register and where it is documented, such as `0x1a4 MISC_FEATURE_CONTROL (Intel SDM volume 4)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub register: Option<String>,
-    /// CPUs that are alike.
+    /// CPUs with the same state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<PrefetchGroup>,
 }
 
-/// What may be claimed of prefetchers.
+/// The known state of the prefetchers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchStatus {
-    /// The registers of all CPUs of `groups` that have one say that every documented prefetcher is on.
+    /// Every documented prefetcher is on, according to the registers of all CPUs in `groups` that have one.
     On,
-    /// They say that every one is off.
+    /// Every documented prefetcher is off, according to the same registers.
     Off,
     /// Some are on, some are off.
     Partly,
-    /// Nothing may be claimed.
+    /// The state is not known.
     #[default]
     Unknown,
 }
 
-/// CPUs whose prefetchers are alike.
+/// CPUs whose prefetchers have the same state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrefetchGroup {
     /// The CPUs.
     pub cpus: IdSet,
-    /// The register's value, in hexadecimal; absent where it was not read.
+    /// The register's value, in hexadecimal; absent if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Prefetchers that are on.
@@ -245,10 +248,10 @@ pub struct PrefetchGroup {
     pub reason: Option<String>,
 }
 
-/// What was read of a CPU: its register and the value, or why there is none.
+/// What was read from a CPU: its register and the value, or why there is none.
 pub type Read = Result<(Control, u64), String>;
 
-/// Sums up what was read, CPU by CPU: the register and its value, or why there is none.
+/// Sums up what was read from each CPU: the register and its value, or why there is none.
 pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchState {
     let mut groups: Vec<(Read, IdSet)> = Vec::new();
     for (&cpu, found) in read {
@@ -260,8 +263,7 @@ pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchStat
     let known: Vec<(Control, u64)> = read.values().flatten().copied().collect();
     let all = |off: bool| known.iter().all(|(control, value)| control.names(*value, !off).is_empty());
     let refused = read.values().find_map(|r| r.as_ref().err());
-    // Efficiency cores have no register and never will: what is claimed is claimed of the other groups. A register that could not be read
-    // leaves nothing to claim.
+    // Efficiency cores have no register, so the status is that of the other groups. If no register could be read, the status is unknown.
     let status = if known.is_empty() {
         PrefetchStatus::Unknown
     } else if all(true) {
@@ -294,7 +296,7 @@ pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchStat
     }
 }
 
-/// What to tell before a register is written.
+/// The note that is shown before a register is written.
 pub fn taint_note() -> Note {
     Note::info(
         "kernel-tainted",

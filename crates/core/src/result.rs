@@ -1,4 +1,4 @@
-//! What came out: the result contract. `schema/result.schema.json` is generated from these types.
+//! The results: the public contract. `schema/result.schema.json` is generated from these types.
 
 mod curves;
 mod environment;

@@ -1,12 +1,13 @@
-//! What the user asked, before any default is decided.
+//! The user's request, before any default is decided.
+
+use std::time::Duration;
 
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Hops, LineState, Metric, PageRequest, PrefetchRequest};
 use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
-use std::time::Duration;
 
-/// What was asked. `None` and empty lists mean "not said": the plan decides.
+/// The user's request. `None` and empty lists mean "not given"; the plan then decides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// Which measurement.
@@ -17,13 +18,13 @@ pub struct Spec {
     pub nodes: Option<IdSet>,
     /// Bytes of the probe's buffer, or of each loader's.
     pub size: Option<Bytes>,
-    /// Window of the window-local chase.
+    /// Chase window of the window-local order.
     pub window: Option<Bytes>,
     /// Distance between chased lines.
     pub stride: Option<Bytes>,
     /// Which pages to back buffers with.
     pub pages: PageRequest,
-    /// Directory whose files are the buffers, as the kernel describes it; memory without a file where it is not said.
+    /// Directory whose files are used as buffers, as the kernel describes it; if not given, memory without a file.
     pub memory_dir: Option<MemoryDir>,
     /// Mixes of traffic.
     pub mixes: Vec<Mix>,
@@ -31,49 +32,50 @@ pub struct Spec {
     pub width: WidthRequest,
     /// Use one hardware thread of each core.
     pub one_thread_per_core: bool,
-    /// Measure each cell for this long, whatever its interval.
+    /// Measure each cell for this time, however wide its interval is.
     pub time: Option<Duration>,
-    /// The most time for one cell's measuring.
+    /// The longest time for measuring one cell.
     pub budget: Option<Duration>,
-    /// The most time for the whole run.
+    /// The longest time for the whole run.
     pub within: Option<Duration>,
     /// Relative half-width of the 95 % interval to stop at, such as 0.01.
     pub confidence: Option<f64>,
-    /// Injection delays in core cycles between bursts of four lines: of the loaded-latency curve (empty = adaptive), or of bandwidth, one
-    /// cell each (empty = no delay).
+    /// Injection delays, in core cycles after every four lines: those of the loaded-latency curve (empty: adaptive), or for bandwidth one
+    /// cell for each (empty: no delay).
     pub delays: Vec<u32>,
     /// Shares of a loaded-latency curve's peak bandwidth, in percent, at which to find the latency.
     pub at_percent: Vec<u32>,
-    /// Nodes of the loaders' memory beside a chase; where it is not said, the node measured or each loader's own.
+    /// Nodes of the loaders' memory in a loaded-latency curve; if not given, the measured node or each loader's own.
     pub load_nodes: Option<IdSet>,
-    /// What else was asked of the chase.
+    /// Options of the chase.
     pub chase: ChaseSpec,
-    /// What else was asked of the loaders' traffic.
+    /// Options of the loaders' traffic.
     pub traffic: TrafficSpec,
-    /// What else was asked of cache-to-cache transfers.
+    /// Options of cache-to-cache transfers.
     pub transfer: TransferSpec,
-    /// What else was asked of a scan; [`Spec::size`] is then the most memory of a node to take.
+    /// Options of a scan. [`Spec::size`] is then the amount of memory to scan on each node.
     pub scan: ScanSpec,
-    /// What else was asked of a sweep over working sets.
+    /// Options of a sweep over working sets.
     pub sweep: SweepSpec,
-    /// CPUs to keep busy so that other packages stay awake; the first of each other package where it is not said.
+    /// CPUs to keep busy so that other packages stay awake; if not given, the first CPU of each other package.
     pub keep_awake: Option<IdSet>,
-    /// Name of a shared-memory word (`shm_open`) for whose value 1 every cell waits before it measures, so that another program can start it.
+    /// Name of a shared-memory word (`shm_open`). Every cell waits until its value is 1 before it measures, so that another program can
+    /// start it.
     pub start_signal: Option<String>,
-    /// Count hardware events while measured windows run.
+    /// Whether hardware events are counted while measured windows run.
     pub counters: bool,
     /// Seed of the chase orders.
     pub seed: Option<u64>,
-    /// What the machine's memory could transfer at most, in 10^9 bytes a second, as the user knows it.
+    /// The machine's memory bandwidth limit as the user gives it, in 10^9 bytes a second.
     pub peak_gbs: Option<f64>,
-    /// What to do with hardware prefetchers for the time of the run.
+    /// What to do with hardware prefetchers during the run.
     pub prefetch: PrefetchRequest,
 }
 
 /// Which measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Everything: the main job.
+    /// The suite: everything that `memgauge run` measures.
     Suite,
     /// Idle latency.
     Latency(LatencyShape),
@@ -87,7 +89,7 @@ pub enum Task {
     Scan,
     /// Latency and bandwidth over the working set.
     Sweep(SweepShape),
-    /// A health check: samples of nodes and cache domains, within a time that does not grow with the machine.
+    /// A health check: a selection of nodes and cache domains, in a time that does not grow with the machine.
     Quick,
     /// One CPU's bandwidth and latency from every node, with prefetchers on and off.
     Prefetch,
@@ -96,11 +98,11 @@ pub enum Task {
 /// Which pairs of CPUs a transfer is measured between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferShape {
-    /// One pair for each way of being near or far; the pair that is named where one is.
+    /// One pair for each kind of distance, or the pair that is named.
     Representatives,
     /// Every pair of CPUs.
     CpuMatrix,
-    /// A near pair, and a pair for every two nodes with CPUs, lines homed at each of both.
+    /// A near pair, and one pair for every two nodes with CPUs, with the lines' home on each of the two nodes.
     NodeMatrix,
 }
 
@@ -126,58 +128,58 @@ pub enum BandwidthShape {
     Peak,
     /// 1, 2, 4 … all CPUs.
     Ramp,
-    /// Each mix with several numbers of CPUs and several delays: too many requests at once can cost bandwidth.
+    /// Each mix with several numbers of CPUs and several delays, because too many requests at once can cost bandwidth.
     Search,
 }
 
-/// Whose working set is swept.
+/// Whose working sets are swept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepShape {
-    /// One CPU's: the first of [`Spec::cpus`].
+    /// That of one CPU: the first of [`Spec::cpus`].
     One,
-    /// Of each last-level cache the CPUs behind it: they load together, and the first of them chases.
+    /// Those of the CPUs of each last-level cache. They load together, and the first of them chases.
     PerDomain,
-    /// All CPUs': they load together, and the first of them chases.
+    /// Those of all CPUs. They load together, and the first of them chases.
     AllCpus,
 }
 
-/// What was asked of a chase.
+/// The options of a chase.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChaseSpec {
-    /// CPU that chases beside loaders, or that reads in a transfer; the first of [`Spec::cpus`] where it is not said.
+    /// CPU that chases alongside loaders, or that reads in a transfer; if not given, the first of [`Spec::cpus`].
     pub cpu: Option<u32>,
-    /// Node of the chase's buffer where loaders' buffers are elsewhere.
+    /// Node of the chase's buffer, if the loaders' buffers are elsewhere.
     pub node: Option<u32>,
     /// CPU that touches the chase's buffer first; the buffer is on that CPU's node. In a transfer: the lines' home.
     pub touch: Option<u32>,
-    /// Orders of an idle chase; none: window-local and full-random.
+    /// Orders of an idle chase. If empty: window-local and full-random.
     pub orders: Vec<ChaseOrder>,
-    /// How far to chase, instead of a time.
+    /// Length of the chase, instead of a time.
     pub hops: Option<Hops>,
-    /// Also time batches of so many hops (1, 8 or 64) for a histogram.
+    /// Also time batches of this many hops (1, 8 or 64) for a histogram.
     pub histogram: Option<u32>,
 }
 
-/// What was asked of loaders' traffic.
+/// The options of the loaders' traffic.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrafficSpec {
     /// In which order lines are visited.
     pub access: Access,
     /// Strided access: bytes from one line to the next.
     pub stride: Option<Bytes>,
-    /// Random access: the window that is visited completely before the next; all of the buffer where it is not said.
+    /// Random access: bytes of the address window that is visited completely before the next one; if not given, the whole buffer.
     pub window: Option<Bytes>,
     /// What is done with a line.
     pub line: LineUse,
     /// All loaders use one buffer, which they only read.
     pub shared: bool,
-    /// What buffers contain, line after line and then again; stores write the first of these lines.
+    /// What the buffers contain: these lines in turn, repeated. Stores write the first of them.
     pub contents: Vec<LineContent>,
-    /// What single CPUs do; where any is named the others do nothing.
+    /// The work of single CPUs. If any is given, all other CPUs are idle.
     pub threads: Vec<ThreadSpec>,
 }
 
-/// What some CPUs do, each with a buffer of its own.
+/// The work of some CPUs, each with a buffer of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSpec {
     /// The CPUs.
@@ -189,8 +191,8 @@ pub struct ThreadSpec {
     /// Bytes of each buffer.
     pub size: Option<Bytes>,
     /// Where the buffers are.
-    pub place: Place,
-    /// Delay in core cycles between bursts of four lines; that of the cell where it is not said.
+    pub place: BufferPlace,
+    /// Injection delay, in core cycles after every four lines; if not given, the cell's delay.
     pub delay: Option<u32>,
     /// A second buffer, which some of the accesses go to.
     pub second: Option<SecondStream>,
@@ -200,14 +202,14 @@ pub struct ThreadSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondStream {
     /// Where it is.
-    pub place: Place,
+    pub place: BufferPlace,
     /// Percent of the accesses that go there: 1 to 99.
     pub percent: u32,
 }
 
 /// Where a thread's buffer is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Place {
+pub enum BufferPlace {
     /// The node of the CPU.
     Local,
     /// This node.
@@ -216,51 +218,89 @@ pub enum Place {
     Directory(Box<MemoryDir>),
 }
 
-/// What was asked of cache-to-cache transfers.
+/// The options of cache-to-cache transfers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransferSpec {
-    /// The CPU that holds the lines; with [`ChaseSpec::cpu`] this makes one pair.
+    /// The CPU that holds the lines. Together with [`ChaseSpec::cpu`] it names one pair.
     pub holder: Option<u32>,
     /// A CPU that loads the lines after the holder and before the reader, so that they are shared.
     pub sharer: Option<u32>,
-    /// Bytes that the holder reads elsewhere after taking the lines, so that they move to an outer cache.
+    /// Bytes that the holder reads from another buffer after it has loaded or stored the lines, so that they move to an outer cache.
     pub holder_pushes: Bytes,
-    /// Bytes that the reader reads elsewhere before it reads the lines.
+    /// Bytes that the reader reads from another buffer before it reads the lines.
     pub reader_pushes: Bytes,
-    /// States to measure; none: both.
+    /// States to measure. If empty: both.
     pub states: Vec<LineState>,
-    /// Order of the chase; window-local where it is not said.
+    /// Order of the chase; if not given, window-local.
     pub order: Option<ChaseOrder>,
 }
 
-/// What was asked of a scan.
+/// The options of a scan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScanSpec {
-    /// Bytes of a region; 1 GiB where it is not said.
+    /// Bytes of a region; if not given, 1 GiB.
     pub region: Option<Bytes>,
-    /// How often each region is read; ten times where it is not said.
+    /// How often each region is read; if not given, ten times.
     pub passes: Option<u32>,
-    /// Width of the histogram's buckets in GB/s; 5 where it is not said.
+    /// Width of the histogram's buckets in GB/s; if not given, 5.
     pub bucket_gbs: Option<f64>,
-    /// Also write patterns to all of it and compare what comes back.
+    /// Also write patterns to all of the memory and compare what is read back.
     pub integrity: bool,
 }
 
-/// What was asked of a sweep over working sets.
+/// The options of a sweep over working sets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SweepSpec {
-    /// The smallest working set of a CPU; 4 KiB where it is not said.
+    /// The smallest working set of a CPU; if not given, 4 KiB.
     pub min: Option<Bytes>,
-    /// The largest; 1 GiB, or what may be taken, where it is not said.
+    /// The largest; if not given, 1 GiB or what the memory limits allow.
     pub max: Option<Bytes>,
-    /// Sizes in each doubling; 4 where it is not said.
+    /// Sizes in each doubling; if not given, 4.
     pub points_per_octave: Option<u32>,
-    /// What to measure; none: latency and bandwidth.
+    /// What to measure. If empty: latency and bandwidth.
     pub metrics: Vec<Metric>,
 }
 
+impl ChaseSpec {
+    /// The requested orders, each once.
+    pub(crate) fn distinct_orders(&self) -> Vec<ChaseOrder> {
+        let mut orders: Vec<ChaseOrder> = Vec::new();
+        for order in &self.orders {
+            if !orders.contains(order) {
+                orders.push(*order);
+            }
+        }
+        orders
+    }
+}
+
+impl TransferSpec {
+    /// The states to measure.
+    pub(crate) fn selected_states(&self) -> Vec<LineState> {
+        let selected = |state: &LineState| self.states.is_empty() || self.states.contains(state);
+        [LineState::Hit, LineState::Hitm].into_iter().filter(selected).collect()
+    }
+}
+
+impl TrafficSpec {
+    /// The directories that hold buffers of threads, each once.
+    pub(crate) fn thread_directories(&self) -> Vec<MemoryDir> {
+        let mut all: Vec<MemoryDir> = Vec::new();
+        for thread in &self.threads {
+            for place in [Some(&thread.place), thread.second.as_ref().map(|s| &s.place)].into_iter().flatten() {
+                if let BufferPlace::Directory(dir) = place
+                    && all.iter().all(|other| other.file.path != dir.file.path)
+                {
+                    all.push(dir.as_ref().clone());
+                }
+            }
+        }
+        all
+    }
+}
+
 impl Spec {
-    /// A request for `task` with nothing else said.
+    /// A request for `task` with no options.
     pub fn new(task: Task) -> Self {
         Self {
             task,

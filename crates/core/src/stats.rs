@@ -42,15 +42,10 @@ pub fn mad(samples: &[f64]) -> Option<f64> {
     median(&deviations)
 }
 
-/// Upper minus lower quartile; `None` without finite samples.
-pub fn iqr(samples: &[f64]) -> Option<f64> {
-    let values = sorted(samples);
-    Some(quantile(&values, 0.75)? - quantile(&values, 0.25)?)
-}
-
 /// The 0.975 quantile of the normal distribution.
 const Z: f64 = 1.959_964;
-/// From here on the binomial distribution is taken as normal: its standard deviation is then 16 ranks, and the error a fraction of one.
+/// Above this many samples the binomial distribution is approximated by the normal one. Its standard deviation is then 16 ranks, and the
+/// error a fraction of a rank.
 const LARGE: usize = 1000;
 
 /// Non-parametric 95 % interval of the median of independent samples, ascending: the narrowest pair of order statistics, symmetric in
@@ -62,7 +57,7 @@ pub fn median_interval(sorted: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[below], sorted[n - 1 - below]))
 }
 
-/// How many samples to leave out at either end: the most with P(X <= that) <= 2.5 %, X binomial (n, 1/2).
+/// How many samples to leave out at either end: the largest k with P(X <= k) <= 2.5 %, X binomial (n, 1/2).
 fn ranks_outside(n: usize) -> Option<usize> {
     if n > LARGE {
         return Some((n as f64 / 2.0 - Z * (n as f64).sqrt() / 2.0) as usize - 1);
@@ -93,8 +88,8 @@ fn student(freedom: usize) -> f64 {
     })
 }
 
-/// One in so many allocations' medians at each end counts as its neighbour (winsorizing) when their spread is estimated, so that a single
-/// burst that was disturbed does not blow an interval up (K. Yuen, "The two-sample trimmed t for unequal population variances", 1974).
+/// When the spread of the allocations' medians is estimated, one in this many at each end is replaced by its neighbour (winsorizing), so
+/// that a single disturbed burst does not widen the interval (K. Yuen, "The two-sample trimmed t for unequal population variances", 1974).
 const TRIM_ONE_IN: usize = 10;
 
 /// The two parts of the interval of [`estimate`].
@@ -102,12 +97,12 @@ const TRIM_ONE_IN: usize = 10;
 pub struct Interval {
     /// Order statistics of all samples, as if each were independent.
     pub pooled: (f64, f64),
-    /// Where the allocations' medians put it; `None` with one allocation.
+    /// The interval from the spread of the allocations' medians; `None` with one allocation.
     pub between: Option<(f64, f64)>,
 }
 
 impl Interval {
-    /// The interval: from the lower of the lower ends to the upper of the upper ends.
+    /// The union of the two: from the lower of their lower ends to the higher of their upper ends.
     pub fn hull(&self) -> (f64, f64) {
         let between = self.between.unwrap_or(self.pooled);
         (self.pooled.0.min(between.0), self.pooled.1.max(between.1))
@@ -117,17 +112,18 @@ impl Interval {
 /// The 95 % interval of the long-run median from samples grouped by allocation; `None` below six samples.
 ///
 /// Samples of one allocation are not independent: which physical pages a buffer got shifts them together, and more samples of the same
-/// pages do not tell by how much. Nor are allocations: neighbours, refresh, temperature and a hypervisor shift everything for seconds
-/// at a time, and such noise does not average out however long a run is (its Allan deviation is flat). So the pooled interval of
-/// [`median_interval`], which sees only the spread of samples, is united with Student's t times the winsorized standard deviation of
-/// the allocations' medians, *not* divided by the root of their number. It is the one place that leans on a distribution: order statistics
-/// of three to five medians cannot reach 95 % at any width, and medians of several samples are close enough to normal.
+/// pages do not tell by how much. Nor are allocations: neighbours, refresh, temperature and a hypervisor shift everything for seconds at a
+/// time, and such noise does not average out however long a run is (its Allan deviation is flat). So the pooled interval of
+/// [`median_interval`], which sees only the spread of samples, is combined with a second interval: Student's t times the winsorized
+/// standard deviation of the allocations' medians, *not* divided by the root of their number. The result is the union of the two. This is
+/// the one place that assumes a distribution: order statistics of three to five medians cannot reach 95 % at any width, and medians of
+/// several samples are close enough to normal.
 ///
-/// Simulated in `tests/stats.rs`, the union covers the long-run median at least as often as it says also where a run's allocations
-/// differ among themselves as much as runs do. On a shared virtual machine, whose memory latency wandered by 2.5 % over three minutes,
-/// it covered that time's median in 76 of 100 runs of 12 allocations and in 82 of 100 of 20; divided by the root it covered it in 35.
+/// In the simulations of `tests/stats.rs` the union covers the long-run median at least as often as claimed, even if the allocations of a
+/// run differ as much as runs do. On a shared virtual machine, whose memory latency wandered by 2.5 % over three minutes, it covered that
+/// time's median in 76 of 100 runs of 12 allocations and in 82 of 100 of 20; divided by the root it covered it in 35.
 ///
-/// What differs between runs of the program and not at all between allocations of one run is not in it.
+/// It does not include what differs between runs of the program but not between the allocations of one run.
 pub fn interval(groups: &[Vec<f64>]) -> Option<Interval> {
     let pooled = median_interval(&sorted(&groups.concat()))?;
     let medians = sorted(&groups.iter().filter_map(|group| median(group)).collect::<Vec<_>>());
@@ -184,37 +180,37 @@ pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
 const OUTLYING: f64 = 3.5;
 /// Median absolute deviations in a standard deviation of normal samples.
 const MAD_OF_SIGMA: f64 = 0.6745;
-/// Spread below this share of the median is taken for it: where a coarse clock makes most samples equal, the next tick is no outlier.
-const LEAST_SPREAD: f64 = 0.001;
+/// The spread counts as at least this share of the median. With a coarse clock most samples are equal, and the next tick is not an outlier.
+const MIN_SPREAD: f64 = 0.001;
 
-/// The share of ascending samples that lie far from the median for their spread; `None` where none do.
+/// The share of ascending samples that are outliers; `None` if there are none.
 pub fn outliers(sorted: &[f64]) -> Option<f64> {
     let (centre, spread) = (quantile(sorted, 0.5)?, mad(sorted)?);
-    let far = OUTLYING * spread.max(LEAST_SPREAD * centre.abs()) / MAD_OF_SIGMA;
+    let far = OUTLYING * spread.max(MIN_SPREAD * centre.abs()) / MAD_OF_SIGMA;
     let outside = sorted.iter().filter(|x| (*x - centre).abs() > far).count();
     (outside > 0).then(|| outside as f64 / sorted.len() as f64)
 }
 
-/// A cluster has at least this share of the samples: what is rarer is an outlier.
+/// A cluster has at least this share of the samples. Rarer samples are outliers.
 const MIN_SHARE: f64 = 0.1;
-/// And at least this many: fewer lie close together by chance.
+/// A cluster has at least this many samples: fewer may lie close together by chance.
 const MIN_COUNT: usize = 3;
-/// Medians of clusters differ by at least this factor: levels of a memory hierarchy and home nodes do, page colours seldom.
+/// The medians of clusters differ by at least this factor. Levels of a memory hierarchy and home nodes do; page colours rarely do.
 const MIN_RATIO: f64 = 1.1;
-/// A gap so many times wider than what the samples on both sides of it span is no chance.
+/// A gap this many times wider than the span of the samples on both sides is not chance.
 const CLEAR_GAP: f64 = 1.5;
 /// Fewer samples than this are not divided.
 const MIN_SAMPLES: usize = 10;
 
 /// The clusters that positive samples fall into, ascending; empty when there is one, or fewer than ten samples.
 ///
-/// Samples are divided where the sum of absolute deviations of logarithms from the two parts' medians is least, into parts of at least
-/// a tenth of all samples (and three) whose medians are at least 10 % apart; then each part likewise. There must be evidence: a gap
-/// wider than one and a half times what both parts span (few samples, far apart), or the dip test tells at the 1 % level that they do
-/// not come from one cluster (J. A. Hartigan, P. M. Hartigan, "The Dip Test of Unimodality", Annals of Statistics 13, 1985): of all
-/// shapes with one peak, however skewed or heavy-tailed, the uniform one, by which the test is calibrated, is the hardest to tell from
-/// two. What overlaps takes many samples to tell apart: 95 and 110 with 3 % noise 40 to 100 when both are as frequent, 1000 when one is
-/// three times as frequent.
+/// Samples are divided where the sum of absolute deviations of logarithms from the two parts' medians is least. Each part has at least a
+/// tenth of all samples (and at least three), and the medians are at least 10 % apart. Then each part is divided likewise. A division needs
+/// evidence: a gap wider than one and a half times the span of both parts (few samples, far apart), or a dip test that rejects a single
+/// cluster at the 1 % level (J. A. Hartigan, P. M. Hartigan, "The Dip Test of Unimodality", Annals of Statistics 13, 1985): The test is
+/// calibrated with the uniform distribution, which of all distributions with one peak is the hardest to tell from two clusters. Clusters
+/// that overlap need many samples: 95 and 110 with 3 % noise need 40 to 100 if both are equally frequent, and 1000 if one is three times as
+/// frequent.
 pub fn modes(samples: &[f64]) -> Vec<Mode> {
     let positive: Vec<f64> = samples.iter().copied().filter(|x| *x > 0.0).collect();
     let values = sorted(&positive);
@@ -354,7 +350,6 @@ mod tests {
         assert_eq!(median(&[3.0, f64::NAN, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(mad(&[1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0]), Some(1.0));
-        assert_eq!(iqr(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0], 1.5), None);
         assert_eq!(quantile(&[1.0, 2.0], f64::NAN), None);
     }

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::installed::Installed;
+use crate::installed::InstalledMemory;
 use crate::units::{Bytes, IdSet};
 
-/// Everything read of a machine before a plan is made, live or from a recorded folder.
+/// Everything that is read from a machine before a plan is made, live or from a recorded folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Machine {
-    /// Who it is.
+    /// Its identity.
     pub identity: Identity,
-    /// What it consists of.
+    /// Its CPUs, caches and memory nodes.
     pub topology: Topology,
-    /// What this process may use of it.
+    /// The part of it that this process may use.
     pub allowed: Allowed,
 }
 
-/// What tells one machine from another.
+/// The properties that identify a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Identity {
     /// Instruction set, as the kernel names it: `x86_64`, `aarch64`, `riscv64`.
     pub arch: String,
-    /// `GenuineIntel`, `AuthenticAMD`, `ARM` …; `null` when the machine does not say.
+    /// `GenuineIntel`, `AuthenticAMD`, `ARM` …; `null` if the machine does not state it.
     pub vendor: Option<String>,
     /// The CPU's model name.
     pub model_name: Option<String>,
@@ -31,13 +31,13 @@ pub struct Identity {
     pub model: BTreeMap<String, String>,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// System vendor, product and BIOS version as DMI states them where it may be read without root.
+    /// System vendor, product and BIOS version from DMI, as far as they can be read without root.
     pub firmware: BTreeMap<String, String>,
     /// The hypervisor's name; `null` when none was detected.
     pub hypervisor: Option<String>,
-    /// Its memory devices as firmware states them.
-    #[serde(default, skip_serializing_if = "Installed::is_silent")]
-    pub installed: Installed,
+    /// Its memory devices as firmware lists them.
+    #[serde(default, skip_serializing_if = "InstalledMemory::is_silent")]
+    pub installed: InstalledMemory,
 }
 
 /// CPUs, caches and memory nodes.
@@ -49,9 +49,9 @@ pub struct Topology {
     pub offline: IdSet,
     /// Data and unified caches, each once, ascending by level and first CPU.
     pub caches: Vec<Cache>,
-    /// Online memory nodes, ascending by id; ids may have holes. A kernel without NUMA has one, number 0.
+    /// Online memory nodes, ascending by id. Ids may have gaps. A kernel without NUMA has one, number 0.
     pub nodes: Vec<Node>,
-    /// Whether two hardware threads of a core are in use; `null` when the kernel does not say.
+    /// Whether more than one hardware thread per core is in use; `null` if the kernel does not state it.
     pub smt_active: Option<bool>,
 }
 
@@ -70,13 +70,13 @@ pub struct Cpu {
     pub core: u32,
     /// All online hardware threads of its core, itself included.
     pub siblings: IdSet,
-    /// The memory node that it belongs to; 0 on kernels without NUMA.
+    /// The NUMA node that it belongs to; 0 on kernels without NUMA.
     pub node: u32,
     /// Which kind of core it is on a hybrid machine, such as `performance` and `efficiency`; `null` when all are alike.
     pub kind: Option<String>,
-    /// Relative capacity (`cpu_capacity`, 1024 = the largest) where the kernel states it.
+    /// Relative capacity (`cpu_capacity`, 1024 for the largest) if the kernel states it.
     pub capacity: Option<u32>,
-    /// Highest frequency in MHz that the kernel states for it.
+    /// Its highest frequency in MHz, if the kernel states it.
     pub max_mhz: Option<u32>,
 }
 
@@ -102,13 +102,13 @@ pub struct Node {
     pub id: u32,
     /// Its online CPUs; empty for a node of memory only (CXL, HBM, persistent memory).
     pub cpus: IdSet,
-    /// Its memory; 0 for a node of CPUs only.
+    /// The size of its memory; 0 for a node of CPUs only.
     pub memory: Bytes,
     /// Free memory when it was read; `null` when not stated.
     pub free: Option<Bytes>,
     /// SLIT distance to each node, by node id.
     pub distances: BTreeMap<u32, u32>,
-    /// What firmware (HMAT) claims of it, by access class.
+    /// What firmware (HMAT) claims about it, by access class.
     pub hmat: Vec<HmatAccess>,
     /// Caches in front of its memory (HBM or DRAM cache mode).
     pub memory_side_caches: Vec<MemorySideCache>,
@@ -121,7 +121,7 @@ pub struct Node {
 pub struct HmatAccess {
     /// 0: any initiator; 1: CPUs only.
     pub class: u8,
-    /// Nodes that these figures hold for.
+    /// The nodes whose accesses these figures describe.
     pub initiators: IdSet,
     /// Read latency.
     pub read_latency_ns: Option<u64>,
@@ -136,7 +136,7 @@ pub struct HmatAccess {
 /// A cache in front of a node's memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemorySideCache {
-    /// 1 is nearest to memory.
+    /// Its level; 1 is nearest to memory.
     pub level: u8,
     /// Its size.
     pub size: Bytes,
@@ -162,23 +162,23 @@ pub struct Allowed {
     pub cpus: IdSet,
     /// Memory nodes: with memory and in `Mems_allowed`.
     pub nodes: IdSet,
-    /// The most memory that this process should take in all: the least of what is available, what its control
-    /// groups leave and what its resource limits leave, with a margin kept free.
+    /// The most memory that this process should use in all. It is the least of the available memory, what its control groups allow and what
+    /// its resource limits allow, less a margin that stays free.
     pub memory: Bytes,
-    /// Which of those limits was the least, in words.
+    /// The limit that was the least, in words.
     pub memory_limited_by: String,
-    /// The most that should be taken on each allowed node, margin kept.
+    /// The most memory to use on each allowed node, less a margin.
     pub node_memory: BTreeMap<u32, Bytes>,
     /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
     pub cpu_quota: Option<f64>,
 }
 
 impl Topology {
-    /// The CPU of this number, when it is online.
+    /// The CPU with this number, if it is online.
     pub fn cpu(&self, id: u32) -> Option<&Cpu> {
         self.cpus.binary_search_by_key(&id, |c| c.id).ok().map(|i| &self.cpus[i])
     }
-    /// The node of this number.
+    /// The node with this number.
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|n| n.id == id)
     }
@@ -186,7 +186,7 @@ impl Topology {
     pub fn online(&self) -> IdSet {
         self.cpus.iter().map(|c| c.id).collect()
     }
-    /// What firmware claims of reads from this node's CPUs to that node's memory. The kernel shows it for the best initiators only.
+    /// What firmware claims about reads from CPUs of one node to memory of another. The kernel shows it for the best initiators only.
     pub fn claim(&self, cpu_node: u32, memory_node: u32) -> Option<&HmatAccess> {
         self.node(memory_node)?.hmat.iter().find(|access| access.initiators.contains(cpu_node))
     }
@@ -195,12 +195,12 @@ impl Topology {
         self.cpus.iter().map(|c| c.package).collect()
     }
     /// Caches of this CPU, nearest first.
-    pub fn caches_of(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
+    pub fn cpu_caches(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
         self.caches.iter().filter(move |c| c.cpus.contains(cpu))
     }
     /// The last-level cache of this CPU.
-    pub fn llc_of(&self, cpu: u32) -> Option<&Cache> {
-        self.caches_of(cpu).max_by_key(|c| c.level)
+    pub fn last_level_cache(&self, cpu: u32) -> Option<&Cache> {
+        self.cpu_caches(cpu).max_by_key(|c| c.level)
     }
     /// `cpus` reduced to the first hardware thread of each core.
     pub fn one_per_core(&self, cpus: &IdSet) -> IdSet {
@@ -208,8 +208,8 @@ impl Topology {
             .filter(|&id| self.cpu(id).is_none_or(|c| c.siblings.intersection(cpus).first().is_none_or(|first| first == id)))
             .collect()
     }
-    /// `cpus` in the order in which load should be added: one thread of each core before second threads, and within that
-    /// round-robin over packages, then over last-level caches, because CPUs that share one saturate it before they saturate memory.
+    /// `cpus` in the order in which load should be added. One thread of each core comes before second threads. Within these the order is
+    /// round-robin over packages, then over last-level caches, because CPUs that share a cache saturate it before they saturate memory.
     pub fn spread(&self, cpus: &IdSet) -> Vec<u32> {
         let firsts = self.one_per_core(cpus);
         let mut order = self.round_robin(&firsts);
@@ -221,7 +221,7 @@ impl Topology {
         let mut packages: BTreeMap<u32, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
         for id in cpus.iter() {
             let package = self.cpu(id).map_or(0, |c| c.package);
-            let domain = self.llc_of(id).and_then(|c| c.cpus.first()).unwrap_or(id);
+            let domain = self.last_level_cache(id).and_then(|c| c.cpus.first()).unwrap_or(id);
             packages.entry(package).or_default().entry(domain).or_default().push(id);
         }
         interleave(packages.into_values().map(|domains| interleave(domains.into_values().collect())).collect())

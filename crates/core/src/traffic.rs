@@ -42,7 +42,7 @@ pub enum Mix {
     /// Two loads of one stream to one non-temporal store.
     #[serde(rename = "2:1-nt-x1")]
     R2W1NtX1,
-    /// Two read streams to one non-temporal store stream, as STREAM's triad.
+    /// Two read streams to one non-temporal store stream, like STREAM's triad.
     #[serde(rename = "2:1-nt")]
     R2W1Nt,
     /// One read stream to one non-temporal store stream.
@@ -75,8 +75,7 @@ impl Mix {
         Self::Fill,
     ];
 
-    /// The mixes that a survey of a machine measures. The others lie between two of these, or differ from one only in the number of
-    /// streams.
+    /// The mixes that the suite measures. The others lie between two of these, or differ from one only in the number of streams.
     pub const PEAK: [Self; 10] =
         [Self::AllReads, Self::R4W1, Self::R3W1, Self::R2W1, Self::R1W1, Self::NtWrite, Self::R2W1Nt, Self::R1W1Nt, Self::Copy, Self::Fill];
 
@@ -137,8 +136,8 @@ impl Mix {
         matches!(self, Self::NtWrite | Self::R3W1Nt | Self::R2W1Nt | Self::R2W1NtX1 | Self::R1W1Nt)
     }
 
-    /// The mix with the same loads and stores in which one stream is loaded: where lines are visited in random order, two streams and
-    /// one cannot be told apart, and only the latter exists.
+    /// The mix with the same loads and stores but with one read stream. In random order two streams cannot be told from one, so there are
+    /// kernels for one stream only.
     pub const fn with_one_read_stream(self) -> Self {
         match self {
             Self::R3W1X2 => Self::R3W1,
@@ -154,7 +153,7 @@ impl fmt::Display for Mix {
     }
 }
 
-/// What a message says where a mix was expected.
+/// What a message says if a mix was expected.
 const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, 2:1-nt (triad), 1:1-nt, copy or fill";
 
 impl FromStr for Mix {
@@ -172,21 +171,21 @@ impl FromStr for Mix {
     }
 }
 
-/// How traffic goes over its memory.
+/// The access pattern of traffic.
 ///
 /// Kernels of different forms never compete in one trial: they are different measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Form {
     /// In which order it visits lines.
     pub access: Access,
-    /// What it does with a line, beside loading or storing all of it.
+    /// What it does with a line, other than loading or storing all of it.
     pub line: LineUse,
 }
 
 impl Form {
-    /// The form that traffic of `mix` has when it is asked to go over memory like this: parts of lines are touched by strided kernels,
-    /// random order has whole lines only, and neither loads nor non-temporal stores leave anything to write back.
-    pub fn of(mix: Mix, access: Access, line: LineUse) -> Self {
+    /// The form for traffic of `mix` with this access and line use. Only strided kernels touch parts of lines, random access uses whole
+    /// lines only, and neither loads nor non-temporal stores leave anything to write back.
+    pub fn new(mix: Mix, access: Access, line: LineUse) -> Self {
         let plain_stores = mix.lines().1 > 0 && !mix.non_temporal();
         match (access, line) {
             (Access::Random, _) => Self { access, line: LineUse::Whole },
@@ -196,7 +195,7 @@ impl Form {
         }
     }
 
-    /// Whether every line is visited in ascending order, and all of it is touched.
+    /// Whether it visits every line in ascending order and touches all of it.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -209,9 +208,9 @@ pub enum Access {
     /// Every line, one after the other.
     #[default]
     Sequential,
-    /// One line every so many bytes, in ascending order.
+    /// One line in every stride, in ascending order.
     Strided,
-    /// Every line of a window, in pseudo-random order; no access waits for another.
+    /// Every line of an address window, in pseudo-random order. No access waits for another.
     Random,
 }
 
@@ -222,11 +221,10 @@ pub enum LineUse {
     /// Loads or stores all of it.
     #[default]
     Whole,
-    /// Loads or stores its first bytes, one access wide. Memory still moves the whole line, and no core can avoid reading a line of
-    /// which it stores a part.
+    /// Loads or stores only its first bytes, the width of one access. Memory still moves the whole line, and no core can avoid reading a
+    /// line of which it stores a part.
     Part,
-    /// Loads or stores all of it; lines stored are then written back to memory by an instruction of their own (CLWB, CLFLUSHOPT,
-    /// `dc cvac`).
+    /// Loads or stores all of it. Stored lines are then written back to memory by a separate instruction (CLWB, CLFLUSHOPT, `dc cvac`).
     WrittenBack,
     /// Loads all of it and keeps a checksum of what was loaded.
     Checked,
@@ -281,7 +279,7 @@ pub enum Rfo {
     Yes,
     /// They do not, or the traffic has no plain stores.
     No,
-    /// Not established on this machine.
+    /// Not known on this machine.
     Unknown,
 }
 

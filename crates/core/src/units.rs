@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is no number, size or list, and why.
+/// A text that cannot be parsed, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{input}' is not {expected}")]
 pub struct ParseError {
@@ -26,9 +26,8 @@ impl ParseError {
 
 /// An amount of memory.
 ///
-/// `K`, `M`, `G`, `T` and `KiB` … are binary (1024), as everywhere in this field; `KB`, `MB`, `GB`, `TB` are decimal.
-/// Upper and lower case are the same; a plain number is bytes. `Display` prints the largest binary unit that is exact, which parses
-/// back to the same value.
+/// `K`, `M`, `G`, `T` and `KiB` … are binary (1024), as is usual for memory; `KB`, `MB`, `GB`, `TB` are decimal. Upper and lower case are
+/// the same; a plain number is bytes. `Display` prints the largest binary unit that is exact, which parses back to the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -46,7 +45,7 @@ impl Bytes {
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
     }
-    /// Whether it is none.
+    /// Whether it is 0 bytes.
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
@@ -254,7 +253,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }
 }
 
-/// Whether a number that is left out of files where it is 0 is to be left out.
+/// Whether a number is 0; serde leaves it out of files then.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 pub(crate) const fn is_zero(n: &u32) -> bool {
     *n == 0

@@ -1,12 +1,11 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`].
 
 pub mod reasons;
-
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
 use crate::units::IdSet;
 
-/// Longer lists of ids are abbreviated.
-const LONGEST_LIST: usize = 24;
+/// Lists of ids with more characters than this are abbreviated.
+const MAX_LIST_CHARS: usize = 24;
 
 /// Where and how a measurement was made: `CPU 3, memory of node 1, 2:1, delay 300`. `all` when no coordinate is set.
 ///
@@ -57,11 +56,11 @@ pub fn node(id: Option<u32>) -> String {
     id.map_or_else(|| "own node".to_owned(), |id| format!("node {id}"))
 }
 
-/// The set in the kernel's list form, `0-3,8`; its ends and its size where that is too long to read.
+/// The set in the kernel's list form, `0-3,8`. A long list is shortened to its ends and its size.
 pub fn ids(set: &IdSet) -> String {
     let text = set.to_string();
     match (set.first(), set.last()) {
-        (Some(first), Some(last)) if text.len() > LONGEST_LIST => format!("{first}…{last} ({} of them)", set.len()),
+        (Some(first), Some(last)) if text.len() > MAX_LIST_CHARS => format!("{first}…{last} ({} of them)", set.len()),
         _ => text,
     }
 }

@@ -1,4 +1,4 @@
-//! What the results together tell a reader, in words: notes that no single number shows.
+//! Notes on the results as a whole: what no single number shows.
 
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
@@ -8,7 +8,7 @@ use crate::result::{Measurement, PageKind};
 use crate::topology::Machine;
 use crate::units::Bytes;
 
-/// Below this ratio of random to sequential latency prefetchers do not seem to help a sequential chase at all.
+/// Below this ratio of random to sequential latency, prefetchers do not seem to help a sequential chase at all.
 const PREFETCH_VISIBLE: f64 = 1.3;
 /// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
 const IDLE_AGREEMENT: f64 = 0.05;
@@ -24,15 +24,15 @@ pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     notes
 }
 
-/// What of a full-random latency is address translation: its excess over the window-local one; 0 where their intervals do not tell them
-/// apart, `None` where one was not measured.
+/// The part of a full-random latency that is address translation: its excess over the window-local one. 0 if their intervals overlap,
+/// `None` if one was not measured.
 pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
     let (short, long) = (local.value?, full.value?);
     let apart = full.ci95_low.unwrap_or(long) > local.ci95_high.unwrap_or(short);
     Some(if apart { long - short } else { 0.0 })
 }
 
-/// Translation in the first cell that has both orders; `None` where it cannot be told.
+/// The translation time in the first cell that has both orders; `None` if there is none.
 fn translation(results: &[Measurement]) -> Option<f64> {
     let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order));
     let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
@@ -43,7 +43,7 @@ fn translation(results: &[Measurement]) -> Option<f64> {
 }
 
 fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
-    // A region of a scan is read in order: few of its loads wait for a translation.
+    // A region of a scan is read in order, so few of its loads wait for a translation.
     let small = |m: &&Measurement| {
         m.method() != Method::MemoryScan && m.evidence.pages.obtained == Some(PageKind::Base) && m.evidence.buffer > Bytes::mib(2)
     };
@@ -71,7 +71,7 @@ fn prefetchers(results: &[Measurement]) -> Option<Note> {
     (ratio < PREFETCH_VISIBLE).then(|| {
         Note::info(
             "prefetch-not-seen",
-            format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or help little here"),
+            format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or have little effect here"),
         )
     })
 }

@@ -1,7 +1,7 @@
-//! Loaded-latency curves: what a curve says, and where to measure its next point.
+//! Loaded-latency curves: their summary, and where to measure the next point.
 //!
-//! Words as in P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24: unloaded
-//! latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
+//! The terms are those of P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24:
+//! unloaded latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
 
 use crate::experiment::Coordinates;
 use crate::result::{CurvePoint, CurveSummary};
@@ -10,29 +10,29 @@ mod delays;
 mod share;
 
 pub use delays::{IDLE_DELAY_CYCLES, next_delay};
-pub use share::{MOST_TRIES, at_share, next_for_share};
+pub use share::{MAX_TRIES, at_share, next_for_share};
 
-/// A curve whose latency grows by less than this factor is flat: its loaders do not make requests queue, and it has no knee. Published
-/// curves of machines that were saturated grow by 1.7 or more.
+/// A curve whose latency grows by less than this factor is flat. Its loaders do not make requests queue, and it has no knee. The latency of
+/// published curves of saturated machines grows by 1.7 or more.
 const SATURATED_GROWTH: f64 = 1.3;
-/// How far, at least, a knee lies off the straight line from the unloaded point to the saturated one, both axes scaled to 1: a curve as
-/// straight as that has no point that divides it.
+/// The smallest distance of a knee from the straight line between the unloaded and the saturated point, with both axes scaled to 1. A
+/// straighter curve has no knee.
 const KNEE_DISTANCE: f64 = 0.2;
-/// By how much bandwidth falls below its peak at least to be over-saturation and not noise.
+/// The smallest fall of bandwidth below its peak that counts as over-saturation and not as noise.
 const FALL: f64 = 0.03;
 
-/// Sums up the points of one curve, in any order; `at` are the coordinates that they share. Points whose numbers are not finite and
+/// Sums up the points of one curve, in any order. `at` are the coordinates that they share. Points with numbers that are not finite and
 /// positive are left out.
 ///
-/// The knee is the point furthest below the straight line from the unloaded point to the saturated one when both axes are scaled to 1
-/// (V. Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011): before it latency grows slower than bandwidth, in shares of the whole
-/// range, after it faster. It is never one of the ends, and `None` for fewer than three points, a flat curve or a straight one.
+/// The knee is the point furthest below the straight line from the unloaded point to the saturated one when both axes are scaled to 1 (V.
+/// Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011). Before it latency grows more slowly than bandwidth, in shares of the whole
+/// range; after it, faster. It is never one of the ends. It is `None` for fewer than three points, for a flat curve and for a straight one.
 pub fn summarise(at: Coordinates, points: &[CurvePoint]) -> CurveSummary {
     summarise_within(at, points, |_| None)
 }
 
-/// The same, with the 95 % interval of the bandwidth at a delay where there is one: a curve is over-saturated only if the intervals of the
-/// peak and of the point that fell below it do not touch.
+/// The same, with the 95 % intervals of the bandwidths. A curve is over-saturated only if the interval of the peak and that of the point
+/// that fell below it do not overlap.
 pub fn summarise_within(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
     let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
     let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(CurvePoint::is_sane).collect();
@@ -64,7 +64,7 @@ fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
     if latency < SATURATED_GROWTH * first.latency_ns || bandwidth <= first.bandwidth_gbs {
         return None;
     }
-    // Latencies below the unloaded one are noise and make no point better.
+    // Latencies below the unloaded one are noise. They do not make a point a better knee.
     let below_line = |p: &CurvePoint| {
         let x = (p.bandwidth_gbs - first.bandwidth_gbs) / (bandwidth - first.bandwidth_gbs);
         let y = (p.latency_ns - first.latency_ns).max(0.0) / (latency - first.latency_ns);

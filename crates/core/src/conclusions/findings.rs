@@ -1,16 +1,17 @@
-//! What a health check concludes: siblings against each other, and against the machine's limit, a baseline and rules.
+//! The conclusions of a health check. Siblings are compared with each other, and all numbers with the machine's limit, a baseline and
+//! rules.
 //!
-//! A number that looks wrong is suspicious first. It counts when it looks wrong in each of three measurements. It is a failure only where
+//! A number that looks wrong is suspicious at first. It counts if it looks wrong in each of three measurements. It is a failure only if
 //! nothing but the machine can be the cause ([`crate::conclusions::limit::blameless`]).
 
 mod compare;
 mod machine;
+mod rounds;
 mod rules;
 mod suspicion;
-mod verdict;
 
+pub use rounds::{confirm, judge};
 pub use rules::{References, Rule, Rules};
-pub use verdict::{confirm, judge};
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,8 @@
-//! Whether to trust a number, and how it stands against the machine's limit.
+//! Whether to trust a number: what was observed while it was measured.
 
 use crate::estimate::Estimate;
-use crate::experiment::Metric;
 use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, NORMAL_SWITCHES};
-use crate::result::{
-    Evidence, LimitShare, LimitSource, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason, Verdict, VerdictReason,
-    VerdictStatus,
-};
+use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
 const OTHERS: f64 = 0.05;
@@ -22,10 +18,10 @@ const DISTURBED_BURSTS: f64 = 0.25;
 /// The smallest base page: 4 KiB on x86-64 and mostly elsewhere. With larger ones the threshold is only the laxer.
 const BASE_PAGE: u64 = 4096;
 
-/// Judges a number by what was seen while it was measured: no value, no trust; any reason at all degrades it. Evidence that this kernel
-/// does not give (`None`) counts neither way. Reasons come in the order of [`QualityReason`].
+/// Judges a number by what was observed while it was measured. Any reason degrades it. Evidence that this kernel does not provide (`None`)
+/// does not count. Reasons come in the order of [`QualityReason`].
 ///
-/// [`QualityReason::Drift`] between two measurements of a cell is left to [`drifted`].
+/// [`drifted`] finds [`QualityReason::Drift`] between two measurements of a cell.
 pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     use QualityReason as R;
     if estimate.value.is_none() {
@@ -56,17 +52,20 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     Quality { level, reasons }
 }
 
-/// Two loads and one store of 64 B: the most that a core of today does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that moved.
-const CORE_BYTES_PER_CYCLE: f64 = 192.0 * IMPOSSIBLE;
+/// Two loads and one store of 64 B, the most that a current core does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that changed.
+const CORE_BYTES_PER_CYCLE: f64 = 192.0 * CLOCK_TOLERANCE;
 
-/// Bytes that each of `threads` loaded and stored in a cycle of a core that runs at the mean of the frequencies seen; `None` where none was.
+/// Clocks and rounding do not explain a larger excess over a limit of the hardware.
+pub(super) const CLOCK_TOLERANCE: f64 = 1.02;
+
+/// Bytes that each of `threads` loaded and stored per core cycle, at the mean of the observed frequencies; `None` if none was observed.
 pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
     let seen: Vec<f64> = [noise.ghz_before, noise.ghz_after].into_iter().flatten().filter(|ghz| *ghz > 0.0).collect();
     let ghz = seen.iter().sum::<f64>() / seen.len() as f64;
     (threads > 0 && !seen.is_empty()).then(|| gbs / (f64::from(threads) * ghz))
 }
 
-/// Whether measuring threads lost their CPUs for long; where the kernel does not tell how long, often.
+/// Whether measuring threads lost their CPUs for too long or, if the kernel does not say how long, too often.
 fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     let noise = &evidence.noise;
     match (noise.waited, noise.involuntary_switches) {
@@ -75,7 +74,7 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     }
 }
 
-/// How many involuntary switches of all threads together are no reason for doubt.
+/// The number of involuntary switches of all threads together that is normal.
 fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
     f64::from(evidence.threads.max(1)) * f64::from(NORMAL_SWITCHES).max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
 }
@@ -93,8 +92,7 @@ fn pages_moved(evidence: &Evidence) -> bool {
     [evidence.noise.pages_migrated, evidence.noise.numa_hint_faults].into_iter().flatten().any(|n| n as f64 > allowed)
 }
 
-/// Whether a cell measured again at the end differs from the first time by more than both intervals allow: they do not overlap. `false`
-/// when either has none.
+/// Whether the intervals of a cell and of its repetition do not overlap. `false` if either has none.
 pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
     match (first.ci95_low, first.ci95_high, again.ci95_low, again.ci95_high) {
         (Some(low), Some(high), Some(again_low), Some(again_high)) => again_low > high || again_high < low,
@@ -103,15 +101,15 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 }
 
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
-const LEAST_DRIFT: f64 = 0.03;
+const MIN_DRIFT: f64 = 0.03;
 
-/// Compares each cell that was repeated at the end with its first measurement; both lose trust when they differ.
+/// Compares each repeated cell with its first measurement. If they differ, both are degraded.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
         let (a, b) = (&first.estimate, &again.estimate);
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
-        if drifted(a, b) && relative > LEAST_DRIFT {
+        if drifted(a, b) && relative > MIN_DRIFT {
             for quality in [&mut first.quality, &mut again.quality] {
                 quality.level = QualityLevel::Degraded;
                 quality.reasons.push(QualityReason::Drift);
@@ -119,91 +117,6 @@ pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
                 quality.reasons.dedup();
             }
         }
-    }
-}
-
-/// A number further above a limit than clocks and rounding explain says that the limit is wrong.
-const IMPOSSIBLE: f64 = 1.02;
-
-/// From which shares of the limit a bandwidth is as it should be, and only low.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Band {
-    /// As it should be from here on.
-    ok: f64,
-    /// Only low from here on.
-    low: f64,
-    /// Reasons for the two.
-    reasons: (VerdictReason, VerdictReason),
-}
-
-impl Band {
-    /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
-    pub const READS: Self = Self { ok: 0.80, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
-    /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
-    pub const MIXED: Self = Self { ok: 0.68, low: 0.58, reasons: (VerdictReason::Below68Percent, VerdictReason::Below58Percent) };
-}
-
-/// What the machine could do at most, and who says so.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
-    /// In the result's unit.
-    pub value: f64,
-    /// Who states it.
-    pub source: LimitSource,
-    /// The part of the machine that it is for.
-    pub share: Option<LimitShare>,
-}
-
-/// What a verdict takes into account.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// What is compared with the limit: bytes that crossed the bus, where they are known.
-    pub value: Option<f64>,
-    /// The limit; `None` where it is not known.
-    pub limit: Option<Limit>,
-    /// The shares that are expected of it, or the word for why none are.
-    pub band: Result<Band, VerdictReason>,
-    /// Whether far too little is a failure. Where something else than the machine may be to blame it is a warning.
-    pub may_fail: bool,
-}
-
-/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because what a memory's latency may
-/// be no source says.
-pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
-    let reason = match (metric, estimate.value) {
-        (_, None) => VerdictReason::NotMeasured,
-        (Metric::Latency, _) => VerdictReason::NotJudged,
-        (Metric::Bandwidth, _) => VerdictReason::LimitUnknown,
-    };
-    Verdict { reason, ..Verdict::default() }
-}
-
-/// Judges a bandwidth against the machine's limit.
-///
-/// Reasons: `within-limit` (ok), `below-80-percent` (warning), `below-70-percent` (failure, or warning where it may not be one), and with
-/// stores `below-68-percent` and `below-58-percent`; unknown: `limit-unknown`, `not-measured`, `above-limit`, and the word of a band that
-/// is none.
-pub fn verdict(judged: &Judged) -> Verdict {
-    use VerdictStatus as S;
-    let limit = judged.limit.as_ref().filter(|l| l.value.is_finite() && l.value > 0.0);
-    let (status, reason) = match (judged.value, limit, judged.band) {
-        (None, ..) => (S::Unknown, VerdictReason::NotMeasured),
-        (Some(value), Some(limit), _) if value / limit.value > IMPOSSIBLE => (S::Unknown, VerdictReason::AboveLimit),
-        (_, _, Err(word)) => (S::Unknown, word),
-        (_, None, _) => (S::Unknown, VerdictReason::LimitUnknown),
-        (Some(value), Some(limit), Ok(band)) => match value / limit.value {
-            share if share >= band.ok => (S::Ok, VerdictReason::WithinLimit),
-            share if share >= band.low => (S::Warning, band.reasons.0),
-            _ if judged.may_fail => (S::Failure, band.reasons.1),
-            _ => (S::Warning, band.reasons.1),
-        },
-    };
-    Verdict {
-        status,
-        reason,
-        limit: limit.map(|l| l.value),
-        limit_source: limit.map(|l| l.source),
-        limit_share: limit.and_then(|l| l.share),
     }
 }
 
@@ -318,53 +231,5 @@ mod tests {
         assert!(drifted(&estimate(), &again(90.6, 92.0)));
         assert!(drifted(&estimate(), &again(88.0, 89.4)));
         assert!(!drifted(&estimate(), &Estimate { ci95_low: None, ..again(95.0, 96.0) }));
-    }
-
-    fn judged(value: f64, limit: f64) -> Judged {
-        let limit = Some(Limit { value: limit, source: LimitSource::User, share: None });
-        Judged { value: Some(value), limit, band: Ok(Band::READS), may_fail: true }
-    }
-
-    #[test]
-    fn bandwidth_is_judged_by_its_share_of_the_limit() {
-        let of = |value, limit| {
-            let verdict = verdict(&judged(value, limit));
-            (verdict.status, verdict.reason)
-        };
-        for (value, status, reason) in [
-            (103.0, VerdictStatus::Unknown, VerdictReason::AboveLimit),
-            (101.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
-            (80.0, VerdictStatus::Ok, VerdictReason::WithinLimit),
-            (79.9, VerdictStatus::Warning, VerdictReason::Below80Percent),
-            (70.0, VerdictStatus::Warning, VerdictReason::Below80Percent),
-            (69.9, VerdictStatus::Failure, VerdictReason::Below70Percent),
-        ] {
-            assert_eq!(of(value, 100.0), (status, reason), "{value}");
-        }
-        assert_eq!(of(80.0, f64::NAN).1, VerdictReason::LimitUnknown);
-        assert_eq!(of(80.0, 0.0).1, VerdictReason::LimitUnknown);
-    }
-
-    #[test]
-    fn stores_cost_points_and_doubts_make_warnings() {
-        let mixed = |value| verdict(&Judged { band: Ok(Band::MIXED), ..judged(value, 100.0) });
-        assert_eq!(mixed(69.0).status, VerdictStatus::Ok);
-        assert_eq!((mixed(60.0).status, mixed(60.0).reason), (VerdictStatus::Warning, VerdictReason::Below68Percent));
-        assert_eq!(mixed(50.0).status, VerdictStatus::Failure);
-        let doubtful = verdict(&Judged { may_fail: false, ..judged(20.0, 100.0) });
-        assert_eq!((doubtful.status, doubtful.reason), (VerdictStatus::Warning, VerdictReason::Below70Percent));
-    }
-
-    #[test]
-    fn what_cannot_be_judged_says_why() {
-        let none = verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(20.0, 100.0) });
-        assert_eq!((none.status, none.reason), (VerdictStatus::Unknown, VerdictReason::NotAllCores));
-        assert_eq!((none.limit, none.limit_source), (Some(100.0), Some(LimitSource::User)));
-        assert_eq!(verdict(&Judged { band: Err(VerdictReason::NotAllCores), ..judged(120.0, 100.0) }).reason, VerdictReason::AboveLimit);
-        assert_eq!(verdict(&Judged { limit: None, ..judged(20.0, 100.0) }).reason, VerdictReason::LimitUnknown);
-        assert_eq!(verdict(&Judged { value: None, ..judged(20.0, 100.0) }).reason, VerdictReason::NotMeasured);
-        assert_eq!(unjudged(Metric::Latency, &estimate()).reason, VerdictReason::NotJudged);
-        assert_eq!(unjudged(Metric::Bandwidth, &estimate()).reason, VerdictReason::LimitUnknown);
-        assert_eq!(unjudged(Metric::Bandwidth, &Estimate::default()).reason, VerdictReason::NotMeasured);
     }
 }

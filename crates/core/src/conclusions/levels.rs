@@ -1,17 +1,19 @@
-//! Levels of the memory hierarchy in a curve over the working set: plateaus, the knees between them, and which of the machine's caches
-//! they are. Pure arithmetic, the same for latency and bandwidth.
+//! Finds the levels of the memory hierarchy in a curve over the working set: its plateaus, the knees between them, and the caches that they
+//! belong to. The arithmetic is the same for latency and bandwidth.
 //!
-//! A curve of latency is a staircase: flat while the working set fits a cache, rising where it does not, flat again at the next level.
-//! How it is taken apart:
+//! A curve of latency is a staircase: flat while the working set fits a cache, rising where it does not, flat again at the next level. The
+//! steps:
 //!
-//! 1. Logarithms of the values, median of three neighbours (one disturbed point is gone), then the nearest staircase that never falls
-//!    (of bandwidth: never rises), by pooling adjacent violators with medians, so that few disturbed points move nothing
+//! 1. Smooth the logarithms of the values: the median of three neighbours removes single disturbed points. Then fit a step function that
+//!    never falls (for bandwidth: never rises), by pooling adjacent violators with medians, so that a few disturbed points have no effect
 //!    (R. Barlow et al., "Statistical Inference under Order Restrictions", 1972).
-//! 2. Plateaus are the widest runs of that staircase that change by less than [`FLAT`] and are at least [`LEAST_OCTAVES`] wide, widest
-//!    first; neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] together are one. What is left between two plateaus is a knee.
-//! 3. A level's size is where the curve leaves its plateau: the last size before it has gone [`DEPARTED`] of the way to the next plateau,
-//!    and the size after it. Under LRU a cyclic walk leaves sharply, with any other replacement gradually.
-//! 4. Knees are matched with caches in order, so that the distances between their sizes are least together.
+//! 2. Plateaus are the widest runs of that function that change by less than [`FLAT`] and are at least [`MIN_OCTAVES`] wide. The widest is
+//!    found first. Neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] are one plateau. What is left between two
+//!    plateaus is a knee.
+//! 3. The size of a level is where the curve leaves its plateau: between the last size before the curve has gone [`DEPARTED`] of the way to
+//!    the next plateau, and the size after it. A cyclic chase leaves a cache sharply under LRU, and gradually under any other replacement
+//!    policy.
+//! 4. Knees are matched with caches in order, so that the sum of the distances between their sizes is smallest.
 
 use crate::experiment::{Coordinates, Experiment, Metric};
 use crate::result::{CacheSize, Knee, Level, LevelSummary, Measurement, Point};
@@ -19,30 +21,31 @@ use crate::stats;
 use crate::topology::{Machine, Topology};
 use crate::units::Bytes;
 
-/// A plateau changes by less than this from end to end: levels differ by 40 % at least, a level's own slope (more TLB misses, more sets
-/// in use) and noise stay below.
+/// A plateau changes by less than this from end to end. Levels differ by at least 40 %; the slope within a level (more TLB misses, more
+/// sets in use) and noise are smaller.
 const FLAT: f64 = 0.10;
-/// A plateau is at least this wide, in doublings: less is the foot of a step.
-const LEAST_OCTAVES: f64 = 0.74;
-/// And has at least so many points.
-const LEAST_POINTS: usize = 3;
-/// Neighbouring plateaus of latency whose values differ by less than this factor are one level: the second-level TLB adds some 10 to 20 %,
-/// memory half of which stays in a cache that others use too is a third faster, the next cache takes at least twice as long.
+/// A plateau is at least this wide, in doublings. Anything narrower is part of a step.
+const MIN_OCTAVES: f64 = 0.74;
+/// A plateau has at least this many points.
+const MIN_POINTS: usize = 3;
+/// Neighbouring plateaus of latency whose values differ by less than this factor are one level. Misses of the second-level TLB add 10 to 20
+/// %, and memory half of which stays in a shared cache is a third faster, but the next cache takes at least twice as long.
 const SAME_LATENCY: f64 = 1.5;
-/// The same of bandwidth, of which prefetchers leave less of a step.
+/// The same for bandwidth, whose steps prefetchers make smaller.
 const SAME_BANDWIDTH: f64 = 1.3;
-/// Share of the way from one plateau to the next at which the curve has left the first: above noise and slope, and early on the rise.
+/// The curve has left a plateau when it has gone this share of the way to the next one: more than noise and slope, and early in the rise.
 const DEPARTED: f64 = 0.15;
-/// A knee and a cache further apart than this, in doublings, are not the same where others could be; a hypervisor shows a cache's whole
-/// size to guests that have a part of it.
+/// A knee and a cache further apart than this, in doublings, are matched only if nothing else fits. A hypervisor shows the whole size of a
+/// cache to guests that have a part of it.
 const FAR: f64 = 3.0;
-/// Share of the time in which a measuring thread was ready to run and did not, in the median point, from which on the fastest samples are
-/// taken instead of medians: what else runs on the CPU meanwhile empties its caches, and refilling them takes longer than a slice of time,
-/// so that the median sample of a large cache shows memory. Samples are means over a millisecond, the fastest of them is no accident.
-pub const SHARED: f64 = 0.1;
+/// If a measuring thread waited for its CPU for more than this share of the time, in the median point, each point is its fastest sample
+/// instead of its median. Other programs on the CPU replace the contents of its caches. Refilling a large cache takes longer than a
+/// scheduler's time slice, so the median sample would show memory. Samples are means over a millisecond, so the fastest of them is not an
+/// accident.
+pub const SHARED_CPU: f64 = 0.1;
 
-/// The levels in every curve over the working set that `results` holds.
-pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
+/// Finds the levels in every curve over the working set in `results`.
+pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
     let mut curves: Vec<(Coordinates, Metric, Vec<&Measurement>)> = Vec::new();
     for m in results.iter().filter(|m| m.experiment == Experiment::Sweep && m.at.working_set.is_some() && m.estimate.value.is_some()) {
         let at = Coordinates { working_set: None, ..m.at.clone() };
@@ -55,7 +58,7 @@ pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummar
         .into_iter()
         .map(|(at, metric, ms)| {
             let waited: Vec<f64> = ms.iter().filter_map(|m| m.evidence.noise.waited).collect();
-            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED);
+            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED_CPU);
             let latency = metric == Metric::Latency;
             let value = |m: &Measurement| match by_fastest {
                 true if latency => m.estimate.min,
@@ -69,12 +72,13 @@ pub fn of_results(results: &[Measurement], machine: &Machine) -> Vec<LevelSummar
         .collect()
 }
 
-/// The data caches of the curve's CPU, by growing size: of each, what one of the curve's CPUs can fill while the others use theirs.
+/// The data caches of the curve's CPU, by ascending size. The size is the part that one of the curve's CPUs can fill while the others use
+/// theirs.
 pub fn caches(topology: &Topology, at: &Coordinates) -> Vec<CacheSize> {
     let cpus = at.cpus.clone().unwrap_or_else(|| at.cpu.into_iter().collect());
     let Some(cpu) = cpus.first() else { return Vec::new() };
     let mut caches: Vec<CacheSize> = topology
-        .caches_of(cpu)
+        .cpu_caches(cpu)
         .filter(|c| c.size.0 > 0)
         .map(|c| {
             let sharers = c.cpus.intersection(&cpus).len().max(1) as u64;
@@ -85,7 +89,7 @@ pub fn caches(topology: &Topology, at: &Coordinates) -> Vec<CacheSize> {
     caches
 }
 
-/// Takes a curve apart. `rising`: values grow with the working set, as latency does. Also returns the caches without a step.
+/// Finds the levels of one curve, and the caches without a step. `rising`: values grow with the working set, as latency does.
 pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>, Vec<CacheSize>) {
     let mut points: Vec<Point> = points.iter().copied().filter(|p| p.0.0 > 0 && p.1.is_finite() && p.1 > 0.0).collect();
     points.sort_by_key(|p| p.0);
@@ -109,7 +113,7 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
             let spills = (run.0..points.len()).find(|&p| stairs[p] > edge).unwrap_or(next.0).max(run.0 + 1);
             Knee { fits: points[spills - 1].0, spills: points[spills].0, cache: None, agrees: None }
         });
-        // What has left the plateau at its end is no part of it.
+        // Points at its end that have left the plateau are not part of it.
         let to = knee.as_ref().map_or(points[run.1 - 1].0, |k| points[run.1 - 1].0.min(k.fits));
         let value = stats::median(&values).unwrap_or(first);
         levels.push(Level { name: "?".into(), from: points[run.0].0, to, value, low, high, knee });
@@ -118,12 +122,12 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
     (levels, unseen)
 }
 
-/// The logarithm's part of a step at which [`DEPARTED`] of the linear way is gone.
+/// The part of a logarithmic step at which the curve has gone [`DEPARTED`] of the linear way.
 fn departure(step: f64) -> f64 {
     (1.0 + DEPARTED * (step.exp() - 1.0)).ln()
 }
 
-/// Each value, or that of its two neighbours which is in the middle; the ends stay.
+/// The median of each value and its two neighbours. The ends stay as they are.
 fn median_of_three(values: &[f64]) -> Vec<f64> {
     let mut out = values.to_vec();
     for (i, w) in values.windows(3).enumerate() {
@@ -132,7 +136,7 @@ fn median_of_three(values: &[f64]) -> Vec<f64> {
     out
 }
 
-/// The staircase that never falls and is nearest to the values: adjacent violators are pooled at their median.
+/// The nearest step function that never falls: adjacent violators are pooled at their median.
 fn staircase(values: &[f64]) -> Vec<f64> {
     let mut blocks: Vec<(Vec<f64>, f64)> = Vec::new();
     for &value in values {
@@ -161,7 +165,7 @@ fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut 
             end += 1;
         }
         let run = (start, end);
-        if end - start >= LEAST_POINTS && wide(run) >= LEAST_OCTAVES && best.is_none_or(|b| wide(run) > wide(b)) {
+        if end - start >= MIN_POINTS && wide(run) >= MIN_OCTAVES && best.is_none_or(|b| wide(run) > wide(b)) {
             best = Some(run);
         }
     }
@@ -171,11 +175,11 @@ fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut 
     plateaus(stairs, octave, end, to, found);
 }
 
-/// Neighbours that belong together, together.
+/// Merges neighbouring plateaus that are one level.
 fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
     let middle = |run: (usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
-    // The first part's height is what later parts are compared with, so that a long slope is not one level.
+    // Later parts are compared with the height of the first part, so that a long slope is not one level.
     let mut first = 0.0;
     for &run in runs {
         match out.last_mut() {
@@ -189,9 +193,9 @@ fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usi
     out
 }
 
-/// Names the levels and their knees by caches; returns the caches that are left.
+/// Names the levels and their knees after caches. Returns the caches that are left.
 fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<CacheSize> {
-    let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(middle_of).collect();
+    let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(knee_position).collect();
     let chosen = matched(&edges, caches);
     let mut left: Vec<CacheSize> = caches.to_vec();
     let mut knees = 0;
@@ -212,31 +216,32 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
         }
         knees += 1;
     }
-    // A sweep that ends inside a cache cannot show its step.
-    let most = steps.last().copied().unwrap_or_default();
-    left.retain(|c| c.size < most);
+    // A sweep that ends inside a cache cannot show the step of that cache.
+    let largest_swept = steps.last().copied().unwrap_or_default();
+    left.retain(|c| c.size < largest_swept);
     left
 }
 
-/// What the last plateau is: memory beyond the caches, or the cache that the sweep ends in.
+/// The name of the last plateau: memory, or the cache that the sweep ends in.
 fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], swept: Bytes) -> String {
     match largest {
-        // Where a sweep goes on beyond twice the last cache without another step, the plateau is none of the caches'.
+        // If a sweep continues beyond twice the last cache without another step, the plateau is not that of a cache.
         Some(largest) if swept.0 / 2 >= largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
-        // Of those that have no level yet.
+        // One of the caches without a level.
         Some(_) => left.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
         None => "?".into(),
     }
 }
 
-/// A knee's place on the logarithmic axis.
-fn middle_of(knee: &Knee) -> f64 {
+/// The position of a knee on the logarithmic axis.
+fn knee_position(knee: &Knee) -> f64 {
     ((knee.fits.0 as f64).log2() + (knee.spills.0 as f64).log2()) / 2.0
 }
 
-/// For each edge the cache that it is, in order, none twice; as many as can be, at the least sum of distances.
+/// The cache of each edge, in order and none twice: as many as possible, with the smallest sum of distances.
 fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
-    // best[e][c]: from edge e and cache c on. An edge left out costs as much as a far pair, a cache left out half of that.
+    // best[e][c]: the lowest cost from edge e and cache c on. Leaving out an edge costs as much as a far pair, leaving out a cache half of
+    // that.
     let size = |c: usize| (caches[c].size.0 as f64).log2();
     let (n, m) = (edges.len(), caches.len());
     let mut best = vec![vec![0.0_f64; m + 1]; n + 1];
@@ -247,7 +252,7 @@ fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
             best[e][c] = skip_edge.min(rest);
         }
     }
-    // Caches beyond the last edge cost nothing, in whatever order they are left out: only edges decide.
+    // Caches beyond the last edge cost nothing: only edges decide.
     let mut out = vec![None; n];
     let (mut e, mut c) = (0, 0);
     while e < n && c < m {
@@ -264,7 +269,8 @@ fn matched(edges: &[f64], caches: &[CacheSize]) -> Vec<Option<usize>> {
     out
 }
 
-/// An edge alone between two caches' edges, where only one cache is left, is a part of that cache: what neighbours or a hypervisor leave.
+/// Matches a single edge between the edges of two caches, if only one cache is left there. The edge is a part of that cache: what other
+/// users or a hypervisor leave.
 fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
     for e in 0..out.len() {
         let before = out[..e].iter().rev().find(|c| c.is_some()).copied().flatten();
@@ -275,16 +281,16 @@ fn parts(out: &mut [Option<usize>], edges: &[f64], caches: &[CacheSize]) {
         if alone && after == first + 1 && (0.0..SMALLEST_PART).contains(&octaves) {
             out[e] = Some(first);
         }
-        // A plateau that only begins where most of the cache is used up is not that cache's: the one before is.
+        // A plateau that only begins when most of the cache is in use is not the plateau of that cache; the one before it is.
         if alone && after == first && (0.0..LARGEST_PART).contains(&octaves) {
             out.swap(e, e + 1);
         }
     }
 }
 
-/// Doublings that a cache may look smaller than described: a sixteenth is what cache partitioning leaves at least on current servers.
+/// Doublings by which a cache may look smaller than described: cache partitioning on current servers leaves at least a sixteenth.
 const SMALLEST_PART: f64 = 4.0;
-/// Doublings below a cache's size from which on a plateau begins too late to be its own: a third of it.
+/// Doublings below a cache's size. A plateau that begins later than this, at a third of the size, is not the plateau of that cache.
 const LARGEST_PART: f64 = 1.6;
 
 #[cfg(test)]

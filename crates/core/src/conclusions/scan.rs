@@ -1,21 +1,21 @@
-//! What a scan of memory says: the histogram of its regions, and which of them are weak.
+//! The results of a memory scan: the histogram of its regions, and which of them are weak.
+
+use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;
 use crate::experiment::Method;
 use crate::note::Note;
-use crate::result::{LimitSource, VerdictReason};
-use crate::result::{Measurement, PhysicalRange, Verdict, VerdictStatus};
+use crate::result::{LimitSource, Measurement, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
-use std::collections::BTreeMap;
 
-/// A region is not weak while its interval reaches this close to the median of all, as a share of the median: as much as refresh,
-/// the placement of pages over banks and other processes cost now and then.
+/// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
+/// pages over banks and other processes cost this much now and then.
 pub const WEAK_SHARE: f64 = 0.05;
-/// Nor while it is within so many median absolute deviations of it. Four of them are 2.7 standard deviations of a normal distribution:
-/// three in a thousand on the low side, before the interval is asked for as well.
+/// Nor if it is within this many median absolute deviations of the median. Four of them are 2.7 standard deviations of a normal
+/// distribution: three regions in a thousand are lower, before their interval is considered.
 pub const WEAK_MADS: f64 = 4.0;
-/// Of fewer regions none is told from the others.
-const LEAST_REGIONS: usize = 3;
+/// With fewer regions none can be told from the others.
+const MIN_REGIONS: usize = 3;
 /// The code of the note and of the finding about memory that did not return what was written to it.
 pub const CORRUPTED: &str = "memory-corrupted";
 
@@ -23,19 +23,19 @@ pub const CORRUPTED: &str = "memory-corrupted";
 /// median absolute deviation, whichever is more. `None` for fewer than three regions.
 pub fn weak_below(regions: &[f64]) -> Option<f64> {
     let regions = stats::sorted(regions);
-    if regions.len() < LEAST_REGIONS {
+    if regions.len() < MIN_REGIONS {
         return None;
     }
     let median = stats::median(&regions)?;
     Some(median - (WEAK_SHARE * median).max(WEAK_MADS * stats::mad(&regions)?))
 }
 
-/// Whether all of a region's interval lies below that; where there are too few passes for an interval, all of them.
+/// Whether the whole interval of a region is below `below`; if there are too few passes for an interval, all of the passes.
 pub fn is_weak(estimate: &Estimate, below: f64) -> bool {
     estimate.value.is_some() && estimate.ci95_high.or(estimate.max).is_some_and(|high| high < below)
 }
 
-/// Judges the regions of one node against each other; one that does not return what was written to it fails however fast it is.
+/// Compares the regions of one node with each other. A region that does not return what was written to it fails, however fast it is.
 pub fn judge(regions: &mut [Measurement]) {
     let medians: Vec<f64> = regions.iter().filter_map(|m| m.estimate.value).collect();
     let below = weak_below(&medians);
@@ -63,11 +63,10 @@ pub fn corrupted(m: &Measurement) -> bool {
     m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0) || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
 }
 
-/// Weak or corrupted regions that a note names; the others are in the result.
+/// The largest number of weak or corrupted regions that a note names. The result has the others.
 const NAMED: usize = 10;
 
-/// What a scan tells its reader beyond each region's number: weak regions, memory that does not keep what is written, and addresses that
-/// may not be known.
+/// Notes on a scan: weak regions, memory that does not keep what is written, and unknown addresses.
 pub fn notes(results: &[Measurement]) -> Vec<Note> {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
     for m in results.iter().filter(|m| m.method() == Method::MemoryScan && m.at.region.is_some()) {
@@ -75,19 +74,19 @@ pub fn notes(results: &[Measurement]) -> Vec<Note> {
     }
     let mut notes = Vec::new();
     for (node, regions) in nodes {
-        let of = node.map_or_else(String::new, |n| format!(" of node {n}"));
-        notes.extend(weak_note(&of, &regions));
-        notes.extend(corruption_note(&of, &regions));
+        let of_node = node.map_or_else(String::new, |n| format!(" of node {n}"));
+        notes.extend(weak_note(&of_node, &regions));
+        notes.extend(corruption_note(&of_node, &regions));
         let unknown = regions.iter().find_map(|m| m.evidence.physical.as_ref().filter(|p| p.first.is_none())?.reason.as_ref());
         notes.extend(unknown.map(|why| {
-            Note::info("scan-no-addresses", format!("where the regions{of} are in physical memory is not known: {why}"))
+            Note::info("scan-no-addresses", format!("the physical addresses of the regions{of_node} are not known: {why}"))
                 .advise("run as root to see which addresses, and so which DIMM or window, a region stands for")
         }));
     }
     notes
 }
 
-fn weak_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
+fn weak_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     let mut weak: Vec<&&Measurement> = regions.iter().filter(|m| found_weak(m)).collect();
     let median = stats::median(&regions.iter().filter_map(|m| m.estimate.value).collect::<Vec<_>>())?;
     let value = |m: &Measurement| m.estimate.value.unwrap_or(f64::INFINITY);
@@ -100,7 +99,7 @@ fn weak_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
         .collect();
     let more = if weak.len() > NAMED { format!("; {} more are in the result", weak.len() - NAMED) } else { String::new() };
     let message = format!(
-        "{} of {} regions{of} are weak, all of their interval below {below:.1} GB/s where the median is {median:.1}: {}{more}",
+        "{} of {} regions{of_node} are weak, all of their interval below {below:.1} GB/s where the median is {median:.1}: {}{more}",
         weak.len(),
         regions.len(),
         names.join("; ")
@@ -110,7 +109,7 @@ fn weak_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
     ))
 }
 
-fn corruption_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
+fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     let bad: Vec<&&Measurement> = regions.iter().filter(|m| corrupted(m)).collect();
     let all: u64 = bad.iter().filter_map(|m| Some(m.evidence.integrity.as_ref()?.mismatches)).sum();
     let words: Vec<String> = bad
@@ -123,12 +122,12 @@ fn corruption_note(of: &str, regions: &[&Measurement]) -> Option<Note> {
             format!("{place}: bits {:#018x} differ, {again}, CPU {}", w.written ^ w.read, w.cpu)
         })
         .collect();
-    let message = format!("{all} words in {} regions{of} were not what had been written there: {}", bad.len(), words.join("; "));
+    let message = format!("{all} words in {} regions{of_node} were not what had been written there: {}", bad.len(), words.join("; "));
     let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
     (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
 }
 
-/// `region 5`, with its physical addresses where they are known.
+/// `region 5`, with its physical addresses if they are known.
 fn name(m: &Measurement) -> String {
     let number = m.at.region.unwrap_or_default();
     match m.evidence.physical.as_ref().and_then(addresses) {
@@ -137,14 +136,15 @@ fn name(m: &Measurement) -> String {
     }
 }
 
-/// `0x3840000000-0x3880000000`; of pages that are scattered it says that they lie within.
+/// `0x3840000000-0x3880000000`; for scattered pages, `pages within` the range.
 pub fn addresses(physical: &PhysicalRange) -> Option<String> {
     let (low, high) = (physical.low?, physical.high?);
     let within = if physical.contiguous == Some(true) { "" } else { "pages within " };
     Some(format!("{within}{low:#x}-{high:#x}"))
 }
 
-/// How many values lie in each bucket of this width that has any: (lower end, values), ascending. Values that are not finite are left out.
+/// The number of values in each bucket of this width: (lower end, values), ascending, without empty buckets. Values that are not finite are
+/// left out.
 pub fn histogram(values: &[f64], bucket: f64) -> Vec<(f64, usize)> {
     if !(bucket.is_finite() && bucket > 0.0) {
         return Vec::new();

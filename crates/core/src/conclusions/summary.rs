@@ -8,7 +8,7 @@ use crate::result::{Absent, Measurement, QualityLevel, QualityReason, Report, Su
 use crate::stats;
 use crate::traffic::Mix;
 
-/// A run is not to be trusted as a whole when more than this share of its numbers is degraded.
+/// The summary's trust is degraded if more than this share of the results is degraded or missing.
 const DEGRADED: f64 = 0.25;
 
 /// Sums up a report.
@@ -100,3 +100,6 @@ fn trust(results: &[Measurement]) -> Trust {
     };
     Trust { level, good, degraded, missing, reasons }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,34 +1,35 @@
-//! Whether samples went up or down while they were taken.
+//! Whether samples show a trend over the measurement.
 
 use crate::estimate::Drift;
 use crate::stats;
 
-/// Fewer groups than this show no trend at the 1 % level: of five in random order 1 in 60 is sorted.
-const LEAST_GROUPS: usize = 6;
-/// Up to here the distribution of Kendall's S is counted out; above, it is normal to within a thousandth.
+/// Fewer groups than this cannot show a trend at the 1 % level: five groups in random order are sorted in 1 of 60 cases.
+const MIN_GROUPS: usize = 6;
+/// Up to this number of groups the distribution of Kendall's S is computed exactly. Above, it is normal to within a thousandth.
 const EXACT: usize = 40;
-/// Medians of more groups than this are pooled with their neighbours': pairs grow with the square of their number, and a trend over the whole
-/// measurement shows in this many as well.
-const MOST_GROUPS: usize = 256;
-/// Chance of an apparent trend among groups in random order, both directions together.
+/// If there are more groups than this, the medians of neighbours are pooled. The number of pairs grows with the square, and a trend over
+/// the whole measurement shows in this many groups as well.
+const MAX_GROUPS: usize = 256;
+/// The probability of an apparent trend among groups in random order, in either direction.
 const LEVEL: f64 = 0.01;
 /// The normal distribution's quantile for [`LEVEL`].
 const Z: f64 = 2.576;
-/// A smaller change over the whole measurement is within twice the interval that is usually asked for, and moves the median by half of it.
-const LEAST_CHANGE: f64 = 0.02;
+/// The smallest change over the whole measurement that counts. A smaller one is within twice the usual interval, and moves the median by
+/// half of itself.
+const MIN_CHANGE: f64 = 0.02;
 
-/// The drift of samples grouped by the bursts that took them, in the order of time; `None` where there is none.
+/// The drift of samples grouped by burst, in order of time; `None` if there is none.
 ///
 /// It must be significant: by the rank correlation of the groups' medians with time (H. B. Mann, "Nonparametric Tests Against Trend",
-/// Econometrica 13, 1945; M. G. Kendall's S, counted out for up to 40 groups), of which chance leaves 1 %. And it must matter: the slope
-/// (the median of the slopes of all pairs: H. Theil, 1950; P. K. Sen, 1968) times the number of groups less one is 2 % of the median at least.
-/// Groups that are not independent, because something wanders more slowly than a burst lasts, show a trend more often: they did drift.
+/// Econometrica 13, 1945; M. G. Kendall's S, exact for up to 40 groups), at the 1 % level. And it must matter: the slope (the median of the
+/// slopes of all pairs: H. Theil, 1950; P. K. Sen, 1968) times the number of groups less one is at least 2 % of the median. Groups that are
+/// not independent, because something changes more slowly than a burst lasts, show a trend more often: they did drift.
 pub fn drift(groups: &[Vec<f64>]) -> Option<Drift> {
     let medians: Vec<f64> = groups.iter().filter_map(|g| stats::median(g)).collect();
-    let pooled = medians.len().div_ceil(MOST_GROUPS).max(1);
+    let pooled = medians.len().div_ceil(MAX_GROUPS).max(1);
     let medians: Vec<f64> = medians.chunks(pooled).filter_map(stats::median).collect();
     let n = medians.len();
-    if n < LEAST_GROUPS {
+    if n < MIN_GROUPS {
         return None;
     }
     let pairs = || (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
@@ -39,21 +40,22 @@ pub fn drift(groups: &[Vec<f64>]) -> Option<Drift> {
     let slopes: Vec<f64> = pairs().map(|(i, j)| (medians[j] - medians[i]) / (j - i) as f64).collect();
     let change = stats::median(&slopes)? * (n - 1) as f64 / stats::median(&medians).filter(|m| *m > 0.0)?;
     let tau = s as f64 / (n * (n - 1) / 2) as f64;
-    (change.abs() >= LEAST_CHANGE).then_some(Drift { change, tau })
+    (change.abs() >= MIN_CHANGE).then_some(Drift { change, tau })
 }
 
 fn sign(x: f64) -> i64 {
     i64::from(x > 0.0) - i64::from(x < 0.0)
 }
 
-/// Whether chance seldom gives a Kendall's S this far from 0 among `n` values.
+/// Whether a Kendall's S this far from 0 among `n` values is unlikely to be chance.
 fn significant(n: usize, s: usize) -> bool {
-    let most = n * (n - 1) / 2;
+    let pairs_in_all = n * (n - 1) / 2;
     if n > EXACT {
         let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
         return (s as f64 - 1.0) / variance.sqrt() > Z;
     }
-    // Orders of n values by their number of inversions, as shares: the n-th value adds 0 to n - 1 of them, each as often.
+    // The share of the orders of n values that have each number of inversions. The n-th value adds 0 to n - 1 inversions, each equally
+    // often.
     let mut shares = vec![1.0];
     for k in 2..=n {
         let mut next = vec![0.0; shares.len() + k - 1];
@@ -65,7 +67,7 @@ fn significant(n: usize, s: usize) -> bool {
         shares = next;
     }
     // S is the number of pairs less twice the inversions.
-    let tail: f64 = shares.iter().take((most - s.min(most)) / 2 + 1).sum();
+    let tail: f64 = shares.iter().take((pairs_in_all - s.min(pairs_in_all)) / 2 + 1).sum();
     2.0 * tail <= LEVEL
 }
 

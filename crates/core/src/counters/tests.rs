@@ -4,22 +4,22 @@ fn event(name: &str, roles: &[Role]) -> Event {
     Event { name: name.into(), roles: roles.to_vec(), code: format!("cpu/{name}/"), source: "a test".into() }
 }
 
-fn counted(name: &str, role: Role, value: u64) -> Counted {
-    let mut tally = Tally::default();
+fn counted(name: &str, role: Role, value: u64) -> EventOutcome {
+    let mut tally = EventTotals::default();
     tally.add(value, 1_000_000_000, 1_000_000_000);
-    Counted { event: event(name, &[role]), outcome: Ok(tally) }
+    EventOutcome { event: event(name, &[role]), outcome: Ok(tally) }
 }
 
-fn account(certain: Certain) -> Account {
+fn context(expected: ExpectedEvents) -> CountingContext {
     let work = Some(CountedWork { unit: WorkUnit::Hop, count: 10_000_000 });
-    Account { scope: Scope::User, threads: 1, thread_s: 1.0, wall_s: 1.0, work, certain }
+    CountingContext { scope: Scope::User, threads: 1, thread_s: 1.0, wall_s: 1.0, work, expected }
 }
 
-const MISSED_L1: Certain = Certain { loads: true, l1_missed: true, l2_missed: false, llc_missed: false };
+const MISSED_L1: ExpectedEvents = ExpectedEvents { loads: true, l1_missed: true, l2_missed: false, llc_missed: false };
 
 #[test]
 fn turns_are_scaled_thread_by_thread() {
-    let mut tally = Tally::default();
+    let mut tally = EventTotals::default();
     tally.add(100, 1000, 500);
     tally.add(300, 1000, 1000);
     // 100 seen in half of the time are 200; the other thread had a counter all the time.
@@ -34,14 +34,15 @@ fn a_thread_without_a_counter_spoils_the_sum() {
     if let Ok(tally) = &mut starved.outcome {
         tally.add(0, 1000, 0);
     }
-    let events = judge(&[starved], Certain::default());
+    let events = judge(&[starved], ExpectedEvents::default());
     assert_eq!(events[0].value, None);
     assert!(events[0].reason.as_ref().unwrap().contains("got no counter"), "{events:?}");
 }
 
 #[test]
 fn what_was_never_enabled_is_not_zero() {
-    let events = judge(&[Counted { event: event("a", &[Role::Loads]), outcome: Ok(Tally::default()) }], Certain::default());
+    let events =
+        judge(&[EventOutcome { event: event("a", &[Role::Loads]), outcome: Ok(EventTotals::default()) }], ExpectedEvents::default());
     assert!(events[0].value.is_none() && events[0].reason.is_some());
 }
 
@@ -54,7 +55,7 @@ fn a_miss_counter_stuck_at_zero_is_no_absence_of_misses() {
         counted("l1d_cache_refill", Role::L1Misses, 0),
         counted("ll_cache_miss_rd", Role::LlcMisses, 0),
     ];
-    let counters = Counters::new(&account(MISSED_L1), &list);
+    let counters = Counters::new(&context(MISSED_L1), &list);
     assert_eq!(counters.count(Role::L1Misses), None, "the loop is larger than the L1");
     assert_eq!(counters.metric(CounterMetric::L1MissRate), None);
     let gaps = counters.gaps();
@@ -72,7 +73,7 @@ fn no_cache_event_that_counts_means_no_cache_events() {
         counted("ll_cache_rd", Role::LlcAccesses, 0),
         counted("ll_cache_miss_rd", Role::LlcMisses, 0),
     ];
-    let counters = Counters::new(&account(Certain::default()), &list);
+    let counters = Counters::new(&context(ExpectedEvents::default()), &list);
     assert_eq!((counters.count(Role::LlcAccesses), counters.count(Role::LlcMisses)), (None, None));
     assert_eq!(counters.count(Role::Instructions), Some(1e7));
     assert_eq!(counters.metric(CounterMetric::Ipc), Some(0.005));
@@ -81,23 +82,23 @@ fn no_cache_event_that_counts_means_no_cache_events() {
 
 #[test]
 fn a_core_always_has_cycles() {
-    let counters = Counters::new(&account(Certain::default()), &[counted("cycles", Role::Cycles, 0)]);
+    let counters = Counters::new(&context(ExpectedEvents::default()), &[counted("cycles", Role::Cycles, 0)]);
     assert_eq!(counters.count(Role::Cycles), None);
 }
 
 #[test]
 fn an_idle_stretch_may_count_nothing() {
     let list = [counted("instructions", Role::Instructions, 50), counted("l1d_cache_refill", Role::L1Misses, 0)];
-    assert_eq!(Counters::new(&account(MISSED_L1), &list).count(Role::L1Misses), Some(0.0), "50 instructions need not miss");
+    assert_eq!(Counters::new(&context(MISSED_L1), &list).count(Role::L1Misses), Some(0.0), "50 instructions need not miss");
 }
 
 #[test]
 fn what_is_missing_says_why_in_every_metric_that_needs_it() {
     let list = [
         counted("cycles", Role::Cycles, 2_000_000_000),
-        Counted { event: event("inst_retired.any", &[Role::Instructions]), outcome: Err("is refused".into()) },
+        EventOutcome { event: event("inst_retired.any", &[Role::Instructions]), outcome: Err("is refused".into()) },
     ];
-    let counters = Counters::new(&account(Certain::default()), &list);
+    let counters = Counters::new(&context(ExpectedEvents::default()), &list);
     let ipc = counters.metrics.iter().find(|m| m.metric == CounterMetric::Ipc).unwrap();
     assert_eq!((ipc.value, ipc.reason.as_deref()), (None, Some("inst_retired.any is refused")));
     let rate = counters.metrics.iter().find(|m| m.metric == CounterMetric::L2MissRate).unwrap();
@@ -110,10 +111,10 @@ fn what_is_missing_says_why_in_every_metric_that_needs_it() {
 fn the_share_of_time_counted_is_the_smallest() {
     let mut half = counted("a", Role::Loads, 0);
     if let Ok(tally) = &mut half.outcome {
-        *tally = Tally::default();
+        *tally = EventTotals::default();
         tally.add(500, 1000, 250);
     }
-    let counters = Counters::new(&account(Certain::default()), &[counted("cycles", Role::Cycles, 1), half]);
+    let counters = Counters::new(&context(ExpectedEvents::default()), &[counted("cycles", Role::Cycles, 1), half]);
     assert_eq!(counters.running, Some(0.25));
     assert_eq!(counters.count(Role::Loads), Some(2000.0));
 }
@@ -122,6 +123,6 @@ fn the_share_of_time_counted_is_the_smallest() {
 fn one_event_can_have_several_roles() {
     let mut both = counted("fills", Role::LlcMisses, 7);
     both.event.roles.push(Role::LoadLlcMisses);
-    let counters = Counters::new(&account(Certain::default()), &[both]);
+    let counters = Counters::new(&context(ExpectedEvents::default()), &[both]);
     assert_eq!((counters.count(Role::LlcMisses), counters.count(Role::LoadLlcMisses)), (Some(7.0), Some(7.0)));
 }

@@ -1,34 +1,35 @@
 //! A memory device as firmware lists it.
 
-use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Bytes a transfer of a DDR channel: 64 data bits, as two subchannels of 32 with DDR5.
+use crate::units::Bytes;
+
+/// Bytes in one transfer of a DDR channel: 64 data bits, or two subchannels of 32 bits with DDR5.
 pub(super) const CHANNEL_BYTES: f64 = 8.0;
 
 /// A populated memory device (SMBIOS type 17).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryDevice {
-    /// What its place is called, such as `DIMM_A1`.
+    /// The name of its slot, such as `DIMM_A1`.
     pub locator: Option<String>,
-    /// What its bank is called, such as `P0 CHANNEL A`.
+    /// The name of its bank, such as `P0 CHANNEL A`.
     pub bank: Option<String>,
     /// Its size; `null` when not stated.
     pub size: Option<Bytes>,
-    /// Such as `DDR5`; `null` when not stated, and for the words that say nothing.
+    /// Such as `DDR5`; `null` if not stated or not informative.
     pub kind: Option<String>,
-    /// Data bits; `null` when not stated.
+    /// Width of its data bus in bits; `null` if not stated.
     pub data_bits: Option<u32>,
-    /// Transfers that it is configured for, in millions a second.
+    /// Configured speed, in millions of transfers a second.
     pub configured_mts: Option<u32>,
-    /// Transfers that it could do, in millions a second.
+    /// Rated speed, in millions of transfers a second.
     pub rated_mts: Option<u32>,
 }
 
 impl MemoryDevice {
-    /// What tells its channel from others: package, controller and channel as its names state them. `None` where they do not name a
-    /// channel. Vendors' names differ: `P0 CHANNEL A`, `CPU1_DIMM_A1`, `DIMM_P0_A0`, `Controller0-ChannelA-DIMM0`,
-    /// `_Node1_Channel0_Dimm1`. A number alone (`DIMM 7`, `A7`) numbers slots, of which a channel has one or two.
+    /// The identity of its channel: package, controller and channel as its names state them. `None` if they do not name a channel. The
+    /// names differ between vendors: `P0 CHANNEL A`, `CPU1_DIMM_A1`, `DIMM_P0_A0`, `Controller0-ChannelA-DIMM0`, `_Node1_Channel0_Dimm1`. A
+    /// number alone (`DIMM 7`, `A7`) numbers slots, of which a channel has one or two.
     pub(super) fn channel(&self) -> Option<String> {
         let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| words(name)).collect();
         let channel = names.iter().find_map(|words| named_channel(words)).or_else(|| names.iter().find_map(|words| lettered(words)))?;
@@ -45,7 +46,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_ascii_uppercase).collect()
 }
 
-/// What follows the word channel.
+/// The channel that follows the word `channel`.
 fn named_channel(words: &[String]) -> Option<String> {
     ["CHANNEL", "CHAN", "CH"].into_iter().find_map(|word| after(words, word, is_channel)).map(|c| format!("CHANNEL {c}"))
 }
@@ -62,7 +63,7 @@ fn lettered(words: &[String]) -> Option<String> {
     rest.into_iter().chain(after).find_map(slot).map(|letter| format!("CHANNEL {letter}"))
 }
 
-/// Words that name a package, node or controller, with their numbers.
+/// Words that name a package, node or controller, followed by a number.
 const PLACES: [&str; 8] = ["CPU", "PROC", "SOCKET", "NODE", "CONTROLLER", "MC", "P", "S"];
 
 fn places(words: &[String]) -> Vec<String> {

@@ -1,15 +1,16 @@
-//! Kinds of memory devices: how many bits each transfers at a time, and how fast its kind is at most.
+//! Kinds of memory devices: how many bits each transfers at a time, and the highest speed of its kind.
 
 use crate::installed::device::MemoryDevice;
 
-/// What the devices of a machine are.
+/// The family of a memory device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// DIMMs: a channel has 64 data bits, whatever its devices state (JESD79).
     Ddr,
-    /// Low-power DRAM beside the processor: a device states its part of the bus, 16 to 128 bits.
+    /// Low-power DRAM next to the processor: a device states its part of the bus, 16 to 128 bits.
     LowPower,
-    /// Stacks in the processor's package: 1024 bits each (JESD235, JESD238), stated whole or by channels of 64 or 128.
+    /// Stacked memory in the processor's package: 1024 bits per stack (JESD235, JESD238), stated as a whole or as channels of 64 or 128
+    /// bits.
     Stacked,
 }
 
@@ -17,8 +18,8 @@ pub(super) enum Family {
 struct Kind {
     name: &'static str,
     family: Family,
-    /// The fastest that its standard and its successors of the same name allow, in millions of transfers a second a pin. More is a mistake
-    /// of firmware, mostly another unit.
+    /// The highest speed that its standard and successors of the same name allow, in millions of transfers a second per pin. A higher value
+    /// is a mistake of firmware, mostly a wrong unit.
     fastest_mts: u32,
     /// The standard.
     source: &'static str,
@@ -28,27 +29,27 @@ const fn kind(name: &'static str, family: Family, fastest_mts: u32, source: &'st
     Kind { name, family, fastest_mts, source }
 }
 
-/// Kinds other than DDR, whose speeds firmware has always stated right as far as known.
+/// Kinds other than DDR. Wrong speeds of DDR devices are not known.
 const KINDS: [Kind; 8] = [
     kind("LPDDR", Family::LowPower, 400, "JESD209"),
     kind("LPDDR2", Family::LowPower, 1066, "JESD209-2"),
     kind("LPDDR3", Family::LowPower, 2133, "JESD209-3"),
-    // With LPDDR4X, which SMBIOS does not tell apart.
+    // Includes LPDDR4X, which SMBIOS does not distinguish.
     kind("LPDDR4", Family::LowPower, 4267, "JESD209-4"),
-    // With LPDDR5X, up to 10,667 in its later grades.
+    // Includes LPDDR5X, up to 10,667 in its later grades.
     kind("LPDDR5", Family::LowPower, 10_667, "JESD209-5"),
     // 128 GB/s a stack.
     kind("HBM", Family::Stacked, 1000, "JESD235"),
-    // With HBM2E: 256 to 461 GB/s a stack.
+    // Includes HBM2E: 256 to 461 GB/s a stack.
     kind("HBM2", Family::Stacked, 3600, "JESD235D"),
-    // 819 GB/s a stack; with HBM3E, up to 1.2 TB/s.
+    // 819 GB/s a stack; HBM3E has up to 1.2 TB/s.
     kind("HBM3", Family::Stacked, 9800, "JESD238"),
 ];
 
-/// What a device is, and the bytes of a transfer.
+/// The family of a device, and the bytes of one transfer.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why it is not known.
 pub(super) fn transfer(device: &MemoryDevice, name: &str) -> Result<(Family, f64), String> {
     let stated = device.kind.as_deref().ok_or_else(|| format!("firmware's table (SMBIOS) does not state the type of {name}"))?;
     if stated.starts_with("DDR") {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::installed::Installed;
+use crate::installed::InstalledMemory;
 use crate::installed::device::MemoryDevice;
 use crate::units::Bytes;
 
@@ -13,12 +13,12 @@ struct Channel {
     mts: BTreeSet<u32>,
 }
 
-impl Installed {
-    /// What is uneven about the devices, in words: sockets with different numbers of populated channels, channels of different sizes or
-    /// speeds. Empty where they are even, and where names do not tell channels apart or sizes are not stated.
+impl InstalledMemory {
+    /// What is uneven about the devices, in words: sockets with different numbers of populated channels, or channels of different sizes or
+    /// speeds. Empty if they are even, if their names do not identify the channels, or if sizes are not stated.
     ///
-    /// Memory is interleaved over channels of equal size only: what one channel has more is reached through fewer of them, and a slower
-    /// device slows down all that are in step with it.
+    /// Memory is interleaved over channels of equal size only, so the extra memory of a larger channel is interleaved over fewer channels.
+    /// A slower device slows down all devices that run at the same clock.
     pub fn uneven(&self) -> Vec<String> {
         let mut sockets: BTreeMap<String, BTreeMap<String, Channel>> = BTreeMap::new();
         for device in &self.devices {
@@ -53,13 +53,13 @@ impl Installed {
 }
 
 impl MemoryDevice {
-    /// The package that its names state, such as `CPU1`; one word for all where they state none.
+    /// The package that its names state, such as `CPU1`; one common word if they state none.
     fn socket(&self) -> String {
         let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::device::words(name)).collect();
-        let of = |word: &&str| {
+        let package = |word: &&str| {
             names.iter().find_map(|words| Some(format!("{word}{}", super::device::after(words, word, super::device::is_number)?)))
         };
-        ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(of).unwrap_or_else(|| "the socket".into())
+        ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(package).unwrap_or_else(|| "the socket".into())
     }
 }
 
@@ -67,7 +67,7 @@ impl MemoryDevice {
 mod tests {
     use super::*;
 
-    fn installed(devices: &[(&str, &str, u64, u32)]) -> Installed {
+    fn installed(devices: &[(&str, &str, u64, u32)]) -> InstalledMemory {
         let device = |&(bank, locator, gib, mts): &(&str, &str, u64, u32)| MemoryDevice {
             bank: Some(bank.into()),
             locator: Some(locator.into()),
@@ -76,7 +76,7 @@ mod tests {
             configured_mts: Some(mts),
             ..MemoryDevice::default()
         };
-        Installed { slots: 24, devices: devices.iter().map(device).collect(), reason: None }
+        InstalledMemory { slots: 24, devices: devices.iter().map(device).collect(), reason: None }
     }
 
     #[test]

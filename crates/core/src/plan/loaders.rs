@@ -1,11 +1,12 @@
-//! What probes and loaders are: CPUs, buffers, traffic.
+//! Probes and loaders: their CPUs, buffers and traffic.
+
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::PageRequest;
 use crate::traffic::{Form, Mix, Width};
 use crate::units::{Bytes, IdSet};
-use serde::{Deserialize, Serialize};
 
-/// A kernel as the planner sees it: the kernels crate lists those that this CPU can run.
+/// A kernel as the planner sees it. The kernels crate lists those that this CPU can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelRow {
     /// Its name, such as `load-avx2`.
@@ -14,7 +15,7 @@ pub struct KernelRow {
     pub mix: Mix,
     /// Its width.
     pub width: Width,
-    /// How it goes over memory.
+    /// Its access pattern.
     pub form: Form,
 }
 
@@ -27,7 +28,7 @@ pub struct Probe {
     pub buffer: BufferPlan,
     /// Distance between chased lines.
     pub stride: Bytes,
-    /// Window of the window-local chase.
+    /// Chase window of the window-local order.
     pub window: Bytes,
 }
 
@@ -38,7 +39,7 @@ pub struct Loader {
     pub cpu: u32,
     /// Its buffer, divided among the mix's streams.
     pub buffer: BufferPlan,
-    /// What it does where that is not what the cell's loaders do.
+    /// Its own traffic, if that differs from the cell's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Box<OwnTraffic>>,
 }
@@ -50,12 +51,12 @@ impl Loader {
     }
 }
 
-/// What one loader does, unlike others of its cell.
+/// The traffic of one loader, if it differs from that of the other loaders of its cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnTraffic {
     /// Its traffic.
     pub traffic: Traffic,
-    /// Core cycles between bursts of four lines; that of the cell where absent.
+    /// Injection delay, in core cycles after every four lines. If absent, the cell's delay applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<u32>,
     /// A second buffer.
@@ -71,16 +72,17 @@ pub struct OwnTraffic {
 pub struct Traffic {
     /// The mix.
     pub mix: Mix,
-    /// Kernels to choose from; the fastest of several in a short trial is measured and named in the result. Empty in a plan for another
-    /// instruction set than this program's.
+    /// Kernels to choose from. If there are several, a short trial finds the fastest; that one is measured and named in the result. Empty
+    /// in a plan for an instruction set other than this program's.
     pub kernels: Vec<String>,
-    /// How it goes over memory.
+    /// Its access pattern.
     #[serde(default, skip_serializing_if = "Form::is_plain")]
     pub form: Form,
     /// Strided access: bytes from one line to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stride: Option<Bytes>,
-    /// Random access: the window that is visited completely before the next; all of the buffer where absent.
+    /// Random access: bytes of the address window that is visited completely before the next one. If absent, the window is the whole
+    /// buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Bytes>,
 }
@@ -94,14 +96,16 @@ pub struct BufferPlan {
     pub node: u32,
     /// Which pages.
     pub pages: PageRequest,
-    /// CPUs that touch it first, in parallel: the node's own where allowed, so that first touch alone places it right.
+    /// CPUs that touch it first, in parallel. They are the node's own where that is allowed, so that first touch alone places the pages
+    /// correctly.
     pub touch: IdSet,
-    /// Whether the size was derived from the caches (and may be grown when the plateau shows that it is too small) or asked for.
+    /// Whether the size was derived from the caches rather than asked for. A derived size may grow when the measured plateau shows that it
+    /// is too small.
     pub derived: bool,
-    /// Directory whose file it is, by its path; absent for memory without a file.
+    /// Path of the directory that the buffer's file is in; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// All loaders that have this plan share one buffer, which they only read.
+    /// Whether all loaders with this plan share one buffer, which they only read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -112,9 +116,9 @@ pub struct BufferPlan {
 pub enum Delays {
     /// Chosen while measuring, so that points are evenly spread in bandwidth.
     Adaptive {
-        /// The most points.
+        /// The largest number of points.
         points: u32,
     },
-    /// These, in core cycles between bursts of four lines.
+    /// These delays, in core cycles after every four lines.
     Cycles(Vec<u32>),
 }

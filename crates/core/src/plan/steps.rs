@@ -1,5 +1,7 @@
 //! Steps and cells: everything that will be done, in order.
 
+use serde::{Deserialize, Serialize};
+
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
@@ -9,7 +11,6 @@ use crate::plan::sweeps::{BandwidthSweep, LatencySweep};
 use crate::plan::transfers::{Handoff, Transfers};
 use crate::traffic::LineContent;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
 
 /// Everything that will be done, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -22,31 +23,33 @@ pub struct Plan {
     pub seed: u64,
     /// CPUs kept busy so that other packages' caches and links stay awake while one package is measured.
     pub keep_awake: IdSet,
-    /// The CPUs kept busy were named: they are busy also where their own package is measured, but for those that measure themselves.
+    /// Whether the user named the CPUs to keep busy. They are then busy even while their own package is measured, except for those that
+    /// measure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_awake_named: bool,
     /// Directories whose files are buffers, as the kernel described them when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<MemoryDir>,
-    /// Estimate of the whole run in seconds: intervals of most cells are narrow before their budget is spent.
+    /// Estimated time of the whole run in seconds. The intervals of most cells are narrow before their budget is spent.
     pub estimated_s: f64,
-    /// The same with all budgets spent, as on a machine that is never quiet. Of a health check the time after which it ends. 0 in files
-    /// of versions that did not say it.
+    /// The time if every cell spends its whole budget, as on a machine that is never quiet. For a health check, the time after which it
+    /// ends. 0 in files of versions that did not state it.
     #[serde(default)]
     pub most_s: f64,
-    /// Seconds after which the run ends, whatever is measured by then, where that was asked for.
+    /// Seconds after which the run ends, whatever has been measured by then; absent if there is no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_s: Option<f64>,
-    /// What buffers contain, line after line and then again, as hexadecimal digits; what the kernels and the allocation leave where empty.
+    /// What the buffers contain: these lines in turn, repeated, as hexadecimal digits. If empty, the buffers contain what allocation and
+    /// kernels leave there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contents: Vec<LineContent>,
-    /// Name of the shared-memory word for whose value 1 each cell waits.
+    /// Name of a shared-memory word. Each cell waits until its value is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_signal: Option<String>,
-    /// What the user says that the machine's memory could transfer at most, in 10^9 bytes a second.
+    /// The machine's memory bandwidth limit as the user gave it, in 10^9 bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_gbs: Option<f64>,
-    /// Count hardware events while measured windows run.
+    /// Whether hardware events are counted while measured windows run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counters: bool,
     /// What the reader should know about the plan.
@@ -55,7 +58,7 @@ pub struct Plan {
 
 impl Plan {
     /// The directory that a buffer's file is in.
-    pub fn directory_of(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
+    pub fn buffer_directory(&self, buffer: &BufferPlan) -> Option<&MemoryDir> {
         let path = buffer.directory.as_ref()?;
         self.directories.iter().find(|d| d.file.path == *path)
     }
@@ -64,15 +67,15 @@ impl Plan {
 /// When a cell's measuring ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StopRule {
-    /// Relative half-width of the 95 % interval of the median to stop at.
+    /// A cell is finished when half of the 95 % interval of its median is at most this share of the median.
     pub relative_half_width: f64,
-    /// The most seconds of measuring for one cell.
+    /// The longest time, in seconds, for which one cell measures.
     pub budget_s: f64,
-    /// Measure for the whole budget even when the interval is narrow.
+    /// Whether to measure for the whole budget even if the interval is narrow.
     pub fixed_time: bool,
 }
 
-/// Cells that make one table or one curve.
+/// Cells that make up one table or one curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Step {
     /// Title for people, such as `Idle latency`.
@@ -88,11 +91,11 @@ pub struct Step {
 /// One experiment: coordinates and the work to do there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cell {
-    /// Where in the table it stands.
+    /// Its coordinates.
     pub at: Coordinates,
     /// What is done.
     pub work: Work,
-    /// It is measured again: as a control of drift, or to confirm what looked wrong.
+    /// Whether it repeats an earlier cell, to check for drift or to confirm what looked wrong.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
 }
@@ -112,15 +115,15 @@ pub enum Work {
     Latency {
         /// The probe.
         probe: Probe,
-        /// Fresh allocations, at least.
+        /// The smallest number of fresh allocations.
         allocations: u32,
-        /// Orders of the chase; none: window-local, and full-random where the buffer is larger than the window.
+        /// Orders of the chase. If empty: window-local, and also full-random if the buffer is larger than the chase window.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         orders: Vec<ChaseOrder>,
-        /// How far each chase goes, where that was asked for instead of a time.
+        /// Length of each chase, if it was given instead of a time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hops: Option<Hops>,
-        /// Hops of a batch, where a histogram was asked for.
+        /// Hops per batch, if a histogram was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         histogram: Option<u32>,
     },
@@ -130,7 +133,7 @@ pub enum Work {
         loaders: Vec<Loader>,
         /// Their traffic.
         traffic: Traffic,
-        /// Core cycles between bursts of four lines.
+        /// Injection delay, in core cycles after every four lines.
         #[serde(default, skip_serializing_if = "crate::units::is_zero")]
         delay: u32,
     },
@@ -144,16 +147,16 @@ pub enum Work {
         traffic: Traffic,
         /// Which delays.
         delays: Delays,
-        /// Shares of the peak bandwidth, in percent, whose latency is looked for afterwards.
+        /// Shares of the peak bandwidth, in percent, at which the latency is determined after the curve.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         at_percent: Vec<u32>,
         /// Order of the chase.
         #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
         order: ChaseOrder,
-        /// How far the chase goes at each delay, where that was asked for instead of a time.
+        /// Length of the chase at each delay, if it was given instead of a time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hops: Option<Hops>,
-        /// Hops of a batch, where a histogram was asked for.
+        /// Hops per batch, if a histogram was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         histogram: Option<u32>,
     },
@@ -184,12 +187,12 @@ impl Work {
         }
     }
 
-    /// Transfers between every two CPUs, to be changed.
+    /// The transfers between every two CPUs, mutable.
     pub(crate) const fn transfers_mut(&mut self) -> Option<&mut Transfers> {
         if let Self::Transfers(transfers) = self { Some(transfers) } else { None }
     }
 
-    /// The buffers that exist at the same time; of a scan one of its regions.
+    /// The buffers that exist at the same time; for a scan, one of its regions.
     pub fn buffers(&self) -> Vec<&BufferPlan> {
         match self {
             Self::Latency { probe, .. } => vec![&probe.buffer],

@@ -1,9 +1,10 @@
 //! Sweeps over working sets.
 
+use serde::{Deserialize, Serialize};
+
 use crate::experiment::ChaseOrder;
 use crate::plan::loaders::{Loader, Probe, Traffic};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -12,12 +13,12 @@ pub struct LatencySweep {
     pub probe: Probe,
     /// Order of the chase.
     pub order: ChaseOrder,
-    /// The working sets, ascending: bytes of the lines that are chased, which lie [`Probe::stride`] apart.
+    /// The working sets, ascending, in bytes of the lines that are chased. These lines are [`Probe::stride`] apart.
     pub sizes: Vec<Bytes>,
 }
 
 impl LatencySweep {
-    /// Bytes over which the lines of a working set are spread.
+    /// Bytes of the buffer over which the lines of a working set are spread.
     pub const fn range(&self, size: Bytes, line: Bytes) -> Bytes {
         Bytes(size.0 / line.0 * self.probe.stride.0)
     }

@@ -1,10 +1,11 @@
 //! Cache-to-cache transfers: one pair, or every pair.
 
+use serde::{Deserialize, Serialize};
+
 use crate::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace};
 use crate::plan::loaders::BufferPlan;
 use crate::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// A transfer from one CPU's cache to another's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -15,9 +16,9 @@ pub struct Handoff {
     pub reader: u32,
     /// Whether the holder modified them.
     pub state: LineState,
-    /// The buffer; its node is the lines' home.
+    /// The buffer. Its node is the home of the lines.
     pub buffer: BufferPlan,
-    /// Bytes handed over at a time; at most half of the holder's L2.
+    /// Transfer window: bytes handed over at a time, at most half of the holder's L2.
     pub window: Bytes,
     /// Distance between lines.
     pub stride: Bytes,
@@ -27,48 +28,48 @@ pub struct Handoff {
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer: Option<u32>,
-    /// Bytes that the holder reads elsewhere, in a buffer like this one, after taking the lines.
+    /// Bytes that the holder reads from another buffer after it has loaded or stored the lines, so that they move to an outer cache.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub holder_pushes: Bytes,
-    /// Bytes that the reader reads elsewhere before it reads the lines.
+    /// Bytes that the reader reads from another buffer before it reads the lines.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub reader_pushes: Bytes,
 }
 
-/// Seconds of the three runs that a transfer takes at least.
-pub(crate) const LEAST_S: f64 = MIN_PAIR_RUNS as f64 * PAIR_RUN.as_millis() as f64 / 1e3;
+/// Seconds of the runs that every transfer has at least.
+pub(crate) const MIN_TRANSFER_S: f64 = MIN_PAIR_RUNS as f64 * PAIR_RUN.as_millis() as f64 / 1e3;
 
 /// Seconds to start them and to look at the machine.
 const START_S: f64 = 0.01;
 
-/// Transfers between every two of some CPUs, in both directions: in rounds of pairs that have no core in common
-/// ([`Rounds`](crate::pairing::Rounds)), a round's pairs at once where they do not disturb each other.
+/// Transfers between every two of some CPUs, in both directions. They are made in rounds of pairs that have no core in common
+/// ([`Rounds`](crate::pairing::Rounds)). The pairs of a round run at the same time if they do not disturb each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Transfers {
     /// The CPUs.
-    pub ends: Vec<End>,
-    /// States of the lines, each pair in each.
+    pub ends: Vec<TransferEnd>,
+    /// States of the lines; every pair is measured in each.
     pub states: Vec<LineState>,
     /// Distance between lines.
     pub stride: Bytes,
-    /// Order of the chase where one was asked for.
+    /// Order of the chase, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<ChaseOrder>,
-    /// Bytes that each holder reads elsewhere after taking the lines.
+    /// Bytes that each holder reads from another buffer after it has loaded or stored the lines.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub holder_pushes: Bytes,
-    /// Bytes that each reader reads elsewhere before it reads the lines.
+    /// Bytes that each reader reads from another buffer before it reads the lines.
     #[serde(default, skip_serializing_if = "Bytes::is_zero")]
     pub reader_pushes: Bytes,
-    /// Rounds; each is run once for each direction, state and home.
+    /// Number of rounds. Each is run once for each direction, state and home.
     pub rounds: u64,
-    /// The most pairs of a round.
+    /// The largest number of pairs in a round.
     pub at_once: u32,
-    /// Pairs of reader and holder that are measured instead of all when pairs disturb each other and all of them one by one would take too
-    /// long; all of them where empty.
+    /// Pairs of reader and holder that are measured in place of all pairs if pairs disturb each other and all of them one by one would take
+    /// too long. If empty, all are measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub representatives: Vec<(u32, u32)>,
-    /// The most seconds of measuring for one transfer, three runs at least.
+    /// The longest time, in seconds, for which one transfer measures. It has at least three runs.
     pub each_s: f64,
     /// Seconds that all pairs would take one by one.
     pub one_by_one_s: f64,
@@ -76,14 +77,14 @@ pub struct Transfers {
 
 /// A CPU as reader and as holder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct End {
+pub struct TransferEnd {
     /// Its number.
     pub cpu: u32,
     /// Its node.
     pub node: u32,
-    /// The buffers that it reads as reader, one for each home of the lines.
+    /// The buffers that it reads as the reader, one for each home of the lines.
     pub buffers: Vec<BufferPlan>,
-    /// Bytes handed over at a time where it is the holder; at most half of its L2.
+    /// Transfer window when it is the holder: bytes handed over at a time, at most half of its L2.
     pub window: Bytes,
 }
 
@@ -94,7 +95,7 @@ impl Transfers {
         n * n.saturating_sub(1)
     }
 
-    /// Where the lines of a reader may be at home; as many for each.
+    /// How many homes the lines of a reader may have; the same number for each.
     pub fn homes(&self) -> usize {
         self.ends.first().map_or(0, |e| e.buffers.len())
     }
@@ -109,22 +110,22 @@ impl Transfers {
         self.one_s_within(f64::INFINITY)
     }
 
-    /// The same with no more than `budget_s` of measuring, the fewest runs aside.
+    /// The same with at most `budget_s` of measuring, but never less than the fewest runs take.
     pub(crate) const fn one_s_within(&self, budget_s: f64) -> f64 {
-        self.each_s.min(budget_s).max(LEAST_S) + START_S
+        self.each_s.min(budget_s).max(MIN_TRANSFER_S) + START_S
     }
 
-    /// Seconds of all rounds, a round's pairs at once, in both directions.
+    /// Seconds of all rounds in both directions, the pairs of a round at the same time.
     pub(crate) fn together_s(&self) -> f64 {
         2.0 * self.rounds as f64 * (self.states.len() * self.homes()) as f64 * self.one_s()
     }
 
-    fn end(&self, cpu: u32) -> Option<&End> {
+    fn end(&self, cpu: u32) -> Option<&TransferEnd> {
         self.ends.binary_search_by_key(&cpu, |e| e.cpu).ok().map(|i| &self.ends[i])
     }
 
-    /// One transfer, and where it stands in the table; `None` for CPUs or a home that are not among these.
-    pub fn one(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
+    /// One transfer and its coordinates; `None` for CPUs or a home that are not among these.
+    pub fn transfer(&self, reader: u32, holder: u32, home: usize, state: LineState) -> Option<(Coordinates, Handoff)> {
         let (by, from) = (self.end(reader)?, self.end(holder)?);
         let buffer = by.buffers.get(home)?.clone();
         let at = Coordinates {

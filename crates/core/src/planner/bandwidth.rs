@@ -4,7 +4,7 @@ use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
 use crate::planner::context::Planner;
 use crate::planner::error::PlanError;
-use crate::planner::load::{SEARCH_DELAYS, with_delay};
+use crate::planner::loaders::{SEARCH_DELAYS, with_delay};
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -13,7 +13,7 @@ impl Planner<'_> {
     pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
             return Err(PlanError::Request(
-                "--delay is for one CPU set and node at a time; leave it or --matrix, --ramp, --search out".into(),
+                "--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search".into(),
             ));
         }
         let order = self.machine.topology.spread(&self.cpus);
@@ -30,7 +30,7 @@ impl Planner<'_> {
             }
             BandwidthShape::Search => {
                 for mix in self.mixes(&Mix::PEAK)? {
-                    for cpus in self.crews_to_try(&order) {
+                    for cpus in self.search_cpu_sets(&order) {
                         let cell = self.bandwidth_cell(&cpus, None, fixed_node, mix)?;
                         cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
                     }
@@ -39,7 +39,7 @@ impl Planner<'_> {
             BandwidthShape::Matrix => {
                 for mix in self.mixes(&[Mix::AllReads])? {
                     for row in self.cpu_nodes().iter() {
-                        let cpus = self.machine.topology.spread(&self.cpus_of(row));
+                        let cpus = self.machine.topology.spread(&self.cpus_on(row));
                         for column in self.columns() {
                             cells.push(self.bandwidth_cell(&cpus, Some(row), column, mix)?);
                         }
@@ -69,7 +69,7 @@ impl Planner<'_> {
         let loaders = self.loaders(cpus, node, 0)?;
         let at = Coordinates {
             cpu_node: row,
-            memory: Some(self.place(node)),
+            memory: Some(self.memory_place(node)),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
@@ -77,13 +77,13 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 }))
     }
 
-    /// The node asked for, where a measurement has place for one only.
+    /// The requested node, for measurements that use one node at a time.
     pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
         if let Some(device) = self.device {
             return Ok(device);
         }
         match &self.spec.nodes {
-            // In the suite nodes only narrow what is measured; each CPU uses the nearest of them.
+            // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
             Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
                 "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"

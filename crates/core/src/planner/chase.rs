@@ -1,42 +1,41 @@
-//! What is asked of the chase: who chases, where its buffer is, how far it goes.
+//! Chases: which CPU chases, where its buffer is, how far it goes.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
-use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
 use crate::spec::{LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
-/// What a hop takes before it is known: a load from DRAM. For estimates of time only.
+/// The assumed time of a hop: a load from DRAM. For estimates of time only.
 const NS_PER_HOP: f64 = 100.0;
-/// Fresh allocations for a latency cell that was asked for by name: with twelve, Student's factor is near its limit.
+/// Fresh allocations for a cell of `memgauge latency`: with twelve, Student's factor is near its limit.
 const ALLOCATIONS: u32 = 12;
-/// Fresh allocations for a cell of the suite. Six is the fewest of which a non-parametric 95 % interval exists.
+/// Fresh allocations for a cell of the suite: the fewest for which a non-parametric 95 % interval exists.
 const SUITE_ALLOCATIONS: u32 = 6;
-/// Fresh allocations in a large matrix: the least that shows a placement effect at all.
+/// Fresh allocations in a large matrix: the fewest that show an effect of placement at all.
 const FEW_ALLOCATIONS: u32 = 3;
 
-/// Hops of one chase over the probe's buffer.
-fn hops_of(hops: Hops, probe: &Probe) -> u64 {
+/// The hops of one chase over the probe's buffer.
+fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
     match hops {
         Hops::Count(hops) => hops,
         Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
     }
 }
 
-/// What one chase takes, roughly.
+/// The approximate time of one chase.
 pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
-    hops_of(hops, probe) as f64 * NS_PER_HOP / 1e9
+    chase_hops(hops, probe) as f64 * NS_PER_HOP / 1e9
 }
 
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let (orders, hops, histogram) = (self.orders(), self.spec.chase.hops, self.spec.chase.histogram);
+        let (orders, hops, histogram) = (self.spec.chase.distinct_orders(), self.spec.chase.hops, self.spec.chase.histogram);
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let cpus: Vec<u32> = match shape {
-            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_of(n).first()).collect(),
+            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
             LatencyShape::PerCpu => self.cpus.iter().collect(),
             LatencyShape::One if several => self.cpus.iter().collect(),
             LatencyShape::One => self.cpus.first().into_iter().collect(),
@@ -63,10 +62,10 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            let allocations = hops.map_or(allocations, |hops| self.allocations_of(hops, &probe, allocations));
+            let allocations = hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             let at = Coordinates {
-                cpu_node: Some(self.node_of(cpu)),
-                memory: Some(self.place(Some(node))),
+                cpu_node: Some(self.cpu_node(cpu)),
+                memory: Some(self.memory_place(Some(node))),
                 cpu: Some(cpu),
                 ..Default::default()
             };
@@ -76,9 +75,9 @@ impl Planner<'_> {
         Ok(self.step(title, experiment, cells))
     }
 
-    pub(super) fn probe(&mut self, cpu: u32, node: u32, beside: u64) -> Result<Probe, PlanError> {
+    pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let mut buffer = self.sizes.probe_buffer(cpu, node, beside, &mut self.notes)?;
+        let mut buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
@@ -89,42 +88,22 @@ impl Planner<'_> {
         Ok(Probe { cpu, buffer, stride, window })
     }
 
-    /// The orders asked for, each once.
-    pub(super) fn orders(&self) -> Vec<ChaseOrder> {
-        let mut orders: Vec<ChaseOrder> = Vec::new();
-        for order in &self.spec.chase.orders {
-            if !orders.contains(order) {
-                orders.push(*order);
-            }
-        }
-        orders
-    }
-
-    /// Where the chase's buffer is when no node is named: at the CPU that touches it, or else at the one that chases.
+    /// The node of the chase's buffer when none is named: that of the CPU that touches it, otherwise that of the CPU that chases.
     pub(super) fn chase_home(&mut self, cpu: u32) -> u32 {
         match self.spec.chase.touch {
             // Nodes that are named may be those of the loaders.
-            Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.node_of(touch)) => self.node_of(touch),
-            touch => self.home_of(touch.unwrap_or(cpu)),
+            Some(touch) if self.device.is_none() && self.machine.allowed.nodes.contains(self.cpu_node(touch)) => self.cpu_node(touch),
+            touch => self.local_node(touch.unwrap_or(cpu)),
         }
     }
 
-    /// Fresh allocations of a chase of so many hops: as many as its time has room for, so that long chases are not multiplied.
-    pub(super) fn allocations_of(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
+    /// Fresh allocations for a chase with a given number of hops: as many as fit into the budget, so that long chases are not multiplied.
+    pub(super) fn allocations_for(&self, hops: Hops, probe: &Probe, most: u32) -> u32 {
         ((self.budget() / seconds(hops, probe)) as u32).clamp(1, most)
-    }
-
-    /// CPUs to keep busy: those named, or one of each package where there are several.
-    pub(super) fn keep_awake(&self) -> Result<IdSet, PlanError> {
-        match &self.spec.keep_awake {
-            Some(asked) => check_cpus(asked, self.machine).map_err(|e| named("--keep-awake", e)),
-            None if self.machine.topology.packages().len() > 1 => Ok(self.first_cpu_of_each_package()),
-            None => Ok(IdSet::new()),
-        }
     }
 }
 
-/// Why there is no full-random chase over so large a buffer: links number lines by 32 bits.
+/// Why there is no full-random chase over so large a buffer: its links number lines with 32 bits.
 fn too_long(buffer: Bytes) -> String {
     format!("a full-random chase over {buffer} has more lines than can be numbered (2^32)")
 }

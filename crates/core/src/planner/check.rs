@@ -1,20 +1,22 @@
-//! Whether what was asked by name exists, may be used and goes together.
+//! Whether what the user names exists, may be used and fits together.
 
 use crate::directory::FileBacking;
 use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};
 use crate::planner::error::PlanError;
-use crate::spec::{LatencyShape, Spec, Task, TransferShape};
+use crate::planner::sizes::LINE;
+use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
+use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
-/// The CPUs asked for, when all of them may be used.
-pub(super) fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+/// The requested CPUs, if all of them may be used.
+pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let online = machine.topology.online();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Err(PlanError::Request(format!("--cpu names no CPU; online are {online}")));
     }
-    for cpu in asked.iter() {
+    for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
             return Err(PlanError::Request(format!(
                 "CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"
@@ -30,10 +32,10 @@ pub(super) fn check_cpus(asked: &IdSet, machine: &Machine) -> Result<IdSet, Plan
             )));
         }
     }
-    Ok(asked.clone())
+    Ok(requested.clone())
 }
 
-/// A directory goes with what it can be asked together with.
+/// Checks that `--memory-dir` fits the other options.
 pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
@@ -58,13 +60,13 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     }
 }
 
-/// The nodes asked for, when all of them have memory that may be used.
-pub(super) fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
+/// The requested nodes, if all of them have memory that may be used.
+pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
-    if asked.is_empty() {
+    if requested.is_empty() {
         return Err(PlanError::Request(format!("--node names no node; nodes with memory are {nodes}")));
     }
-    for node in asked.iter() {
+    for node in requested.iter() {
         match machine.topology.node(node) {
             None => return Err(PlanError::Request(format!("there is no node {node}; nodes with memory are {nodes}"))),
             Some(n) if n.memory == Bytes(0) => {
@@ -79,13 +81,40 @@ pub(super) fn check_nodes(asked: &IdSet, machine: &Machine) -> Result<IdSet, Pla
             Some(_) => {}
         }
     }
-    Ok(asked.clone())
+    Ok(requested.clone())
 }
 
-/// The longest name of a file, of which `shm_open` makes one.
-const LONGEST_NAME: usize = 255;
+/// Checks that the options of the loaders' traffic fit together.
+pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
+    let traffic = &spec.traffic;
+    let wrong = |why: String| Err(PlanError::Request(why));
+    if let Some(stride) = traffic.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
+        return wrong(format!("a stride of {stride} is not a multiple of {LINE} B"));
+    }
+    if traffic.window.is_some() && traffic.access != Access::Random {
+        return wrong("a random window needs random access".into());
+    }
+    if traffic.stride.is_some() && traffic.access == Access::Random {
+        return wrong("random access has no stride; leave one of them out".into());
+    }
+    if traffic.line != LineUse::Whole && (traffic.access == Access::Random || traffic.stride.is_some_and(|s| s.0 > LINE)) {
+        return wrong("only traffic that visits every line in order can touch parts of lines, write them back or sum them up".into());
+    }
+    let reads = |mix: &Mix| *mix == Mix::AllReads;
+    let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
+    let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));
+    let writes = writes.or((peak && spec.mixes.is_empty()).then_some(Mix::R1W1));
+    match writes {
+        Some(mix) if traffic.shared => wrong(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
+        Some(mix) if traffic.line == LineUse::Checked => wrong(format!("a checksum needs data that nobody changes; the mix {mix} writes")),
+        _ => Ok(()),
+    }
+}
 
-/// Whether what was asked of the chase exists, may be used and goes together.
+/// The longest file name on Linux: `shm_open` makes a file.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Checks that what the options of the chase name exists, may be used and fits together.
 pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
     let request = |text: String| Err(PlanError::Request(text));
     let chase = &spec.chase;
@@ -117,26 +146,26 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
         return request("--hops and --time both say how long to chase; leave one of them out".into());
     }
     if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
-        return request(format!("a histogram of batches of {batch} hops cannot be had; batches of 1, 8 or 64 can"));
+        return request(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
     }
     if spec.task == Task::Loaded && chase.orders.len() > 1 {
         return request("latency under load is one chase, in one order; name one --order".into());
     }
     match &spec.start_signal {
         Some(name) if !is_name(name) => request(format!(
-            "'{name}' cannot name shared memory: give 1 to {LONGEST_NAME} characters without a slash, such as memgauge-start"
+            "'{name}' cannot name shared memory: give 1 to {MAX_NAME_BYTES} characters without a slash, such as memgauge-start"
         )),
         _ => Ok(()),
     }
 }
 
-/// Whether `shm_open` takes it, with the slash in front that it wants.
+/// Whether `shm_open` accepts it, with a slash in front.
 fn is_name(name: &str) -> bool {
     let bare = name.strip_prefix('/').unwrap_or(name);
-    (1..=LONGEST_NAME).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
+    (1..=MAX_NAME_BYTES).contains(&bare.len()) && !bare.contains(['/', '\0']) && bare != "." && bare != ".."
 }
 
-/// Says which option an error is about.
+/// Adds the option that an error is about.
 pub(super) fn named(option: &str, error: PlanError) -> PlanError {
     match error {
         PlanError::Request(text) => PlanError::Request(format!("{option}: {text}")),

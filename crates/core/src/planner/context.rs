@@ -1,8 +1,10 @@
-//! What all of the planner reads: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
+//! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::directory::FileBacking;
-use crate::experiment::Experiment;
-use crate::experiment::MemoryPlace;
+use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, Step, StopRule};
 use crate::planner::check::{check_chase, check_cpus, check_directory, check_nodes};
@@ -11,25 +13,23 @@ use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
 use crate::units::IdSet;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Half-width of the 95 % interval to stop at: the field's 1 % (Hoefler & Belli, SC'15, rule 5).
+/// Relative half-width of the 95 % interval at which a cell stops: 1 %, as is usual (Hoefler & Belli, SC'15, rule 5).
 const DEFAULT_HALF_WIDTH: f64 = 0.01;
-/// Relative half-width of a region's interval that is good enough: regions are told apart by 5 % ([`crate::conclusions::scan::WEAK_SHARE`]).
+/// The same for a region of a scan, because weak regions are found by a difference of 5 % ([`crate::conclusions::scan::WEAK_SHARE`]).
 const SCAN_HALF_WIDTH: f64 = 0.05;
-/// Relative half-width of a point's interval that is good enough: levels lie tens of per cent apart.
+/// The same for a point of a sweep, because levels differ by tens of per cent.
 const SWEEP_HALF_WIDTH: f64 = 0.02;
-/// Seconds for one point: 73 sizes in two curves stay below 40 s also where no point reaches its interval.
+/// Seconds for one point of a sweep. 73 sizes in two curves take less than 40 s, even if no point converges.
 const SWEEP_BUDGET_S: f64 = 0.25;
-/// Seconds for one cell of a command that was asked for by name.
+/// Seconds for one cell of a command other than the suite.
 const COMMAND_BUDGET_S: f64 = 4.0;
-/// Seconds for one cell of the suite: eight bursts, a little more than the fewest of which an interval exists, so that the smallest machine, with some
-/// thirty cells and points, takes some fifteen seconds and no more where intervals stay wide.
+/// Seconds for one cell of the suite: eight bursts, a little more than the fewest for which an interval exists. The smallest machine, with
+/// about thirty cells and points, then takes about fifteen seconds, even if intervals stay wide.
 const SUITE_BUDGET_S: f64 = 0.48;
 /// Seconds for one cell of a large matrix.
 const LARGE_MATRIX_BUDGET_S: f64 = 1.0;
-/// Cells above which a matrix takes fewer allocations and less time for each.
+/// Above this number of cells a matrix uses fewer allocations and less time for each.
 pub(super) const LARGE_MATRIX: usize = 36;
 /// Arbitrary; printed with the plan so that a run can be repeated with the same orders.
 pub(super) const DEFAULT_SEED: u64 = 1;
@@ -42,7 +42,7 @@ pub(super) struct Planner<'a> {
     pub(super) cpus: IdSet,
     /// Memory nodes to measure.
     pub(super) nodes: IdSet,
-    /// Buffers are on a device (DAX): its node, `None` within when the kernel does not state it.
+    /// The node of the device that the buffers are on (DAX). The inner `None` means that the kernel does not state the node.
     pub(super) device: Option<Option<u32>>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,
@@ -51,7 +51,7 @@ pub(super) struct Planner<'a> {
 impl<'a> Planner<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
         let mut cpus = match &spec.cpus {
-            Some(asked) => check_cpus(asked, machine)?,
+            Some(requested) => check_cpus(requested, machine)?,
             None => machine.allowed.cpus.clone(),
         };
         if cpus.is_empty() {
@@ -60,7 +60,7 @@ impl<'a> Planner<'a> {
         check_directory(spec)?;
         check_chase(spec, machine)?;
         let mut nodes = match &spec.nodes {
-            Some(asked) => check_nodes(asked, machine)?,
+            Some(requested) => check_nodes(requested, machine)?,
             None => machine.allowed.nodes.clone(),
         };
         if nodes.is_empty() {
@@ -71,7 +71,7 @@ impl<'a> Planner<'a> {
         }
         let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
         if backing == Some(FileBacking::PageCache) {
-            // No policy binds the page cache: its pages are where they are touched first, so they need a CPU there.
+            // No policy binds the page cache. Its pages are where they are first touched, so their node needs a CPU.
             let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
             nodes = nodes.iter().filter(touchable).collect();
             if nodes.is_empty() {
@@ -87,7 +87,7 @@ impl<'a> Planner<'a> {
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
     }
 
-    pub(super) fn stop(&self, steps: &[Step]) -> StopRule {
+    pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
         let suite = self.spec.task == Task::Suite;
         let default = match () {
             () if matches!(self.spec.task, Task::Sweep(_)) => SWEEP_BUDGET_S,
@@ -106,31 +106,22 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn first_cpu_of_each_package(&self) -> IdSet {
-        let topology = &self.machine.topology;
-        topology
-            .packages()
-            .iter()
-            .filter_map(|p| self.machine.allowed.cpus.iter().find(|&c| topology.cpu(c).is_some_and(|c| c.package == p)))
-            .collect()
-    }
-
     /// Nodes of the CPUs measured from: the rows of a matrix.
     pub(super) fn cpu_nodes(&self) -> IdSet {
-        self.cpus.iter().map(|c| self.node_of(c)).collect()
+        self.cpus.iter().map(|c| self.cpu_node(c)).collect()
     }
 
-    pub(super) fn node_of(&self, cpu: u32) -> u32 {
+    pub(super) fn cpu_node(&self, cpu: u32) -> u32 {
         self.machine.topology.cpu(cpu).map_or(0, |c| c.node)
     }
 
-    pub(super) fn cpus_of(&self, node: u32) -> IdSet {
-        self.cpus.iter().filter(|&c| self.node_of(c) == node).collect()
+    pub(super) fn cpus_on(&self, node: u32) -> IdSet {
+        self.cpus.iter().filter(|&c| self.cpu_node(c) == node).collect()
     }
 
-    /// The node that a CPU's own memory comes from: its node, or the nearest measured one when that may not be used.
-    pub(super) fn home_of(&mut self, cpu: u32) -> u32 {
-        let own = self.node_of(cpu);
+    /// The node of a CPU's local memory: its own node, or the nearest measured one if its own may not be used.
+    pub(super) fn local_node(&mut self, cpu: u32) -> u32 {
+        let own = self.cpu_node(cpu);
         if let Some(device) = self.device {
             return device.unwrap_or(own);
         }
@@ -148,8 +139,8 @@ impl<'a> Planner<'a> {
         near
     }
 
-    /// Where memory on `node` is; each CPU's own where none is named.
-    pub(super) fn place(&self, node: Option<u32>) -> MemoryPlace {
+    /// The place of memory on `node`; each CPU's own node if there is none.
+    pub(super) fn memory_place(&self, node: Option<u32>) -> MemoryPlace {
         match (self.device, node) {
             (Some(node), _) => MemoryPlace::Device { node },
             (None, Some(node)) => MemoryPlace::Node(node),
@@ -157,16 +148,16 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The columns of a matrix: the nodes measured, or the one device. `None`: its node is not known.
+    /// The columns of a matrix: the measured nodes, or the one device (`None` if its node is not known).
     pub(super) fn columns(&self) -> Vec<Option<u32>> {
         self.device.map_or_else(|| self.nodes.iter().map(Some).collect(), |device| vec![device])
     }
 
     pub(super) fn budget(&self) -> f64 {
-        self.stop(&[]).budget_s
+        self.stop_rule(&[]).budget_s
     }
 
-    /// Shuffles the cells, so that drift does not look like topology, and repeats the first of several at the end as a control.
+    /// Shuffles the cells, so that drift does not look like an effect of topology, and repeats the first one at the end as a check.
     pub(super) fn step(&self, title: &str, experiment: Experiment, mut cells: Vec<Cell>) -> Step {
         let mut title = title.to_owned();
         if let Some(dir) = &self.spec.memory_dir {
@@ -184,12 +175,12 @@ impl<'a> Planner<'a> {
                 cells.push(Cell { repeat: true, ..first });
             }
         }
-        // What it takes is known once all steps are.
+        // The time is filled in once all steps are known.
         Step { title, experiment, cells, estimated_s: 0.0 }
     }
 }
 
-/// Fisher and Yates, with a generator whose values do not depend on a library's version of "a random index".
+/// The Fisher-Yates shuffle, with a generator whose values are the same in every version of the library.
 fn shuffle(cells: &mut [Cell], seed: u64) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     for i in (1..cells.len()).rev() {

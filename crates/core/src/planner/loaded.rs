@@ -1,4 +1,5 @@
-//! Latency under load: a chase beside loaders, whose memory may be on named nodes: how far the load of one node or tier disturbs another.
+//! Latency under load: a chase alongside loaders. The loaders' memory may be on named nodes, to see how much load on one node or tier
+//! affects another.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +16,14 @@ use crate::units::IdSet;
 const CURVE_POINTS: u32 = 12;
 
 impl Planner<'_> {
-    /// One curve a mix: the first CPU chases, the others, its SMT siblings left idle, load.
+    /// One curve for each mix. The first CPU chases and the others load; the SMT siblings of the first stay idle.
     pub(super) fn loaded(&mut self) -> Result<Vec<Step>, PlanError> {
         let chaser = self.spec.chase.cpu.or_else(|| self.cpus.first()).unwrap_or(0);
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
             return Err(PlanError::Unavailable(format!(
-                "latency under load needs a second core beside CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
+                "latency under load needs a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
             )));
         }
         let loading = self.machine.topology.spread(&others);
@@ -32,24 +33,24 @@ impl Planner<'_> {
             (None, None, Some(node)) => node,
             _ => self.chase_home(chaser),
         };
-        let order = self.orders().first().copied();
+        let order = self.spec.chase.distinct_orders().first().copied();
         let mut cells = Vec::new();
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
         for mix in mixes {
             let probe = self.probe(chaser, home, 0)?;
-            let beside = probe.buffer.bytes.0;
+            let reserved = probe.buffer.bytes.0;
             let load_nodes = self.spec.load_nodes.clone();
             let loaders = match &load_nodes {
-                _ if threads => self.threads(beside, &IdSet::one(chaser))?,
-                Some(nodes) => self.loaders_on(&loading, nodes, beside)?,
-                None => self.loaders(&loading, fixed_node, beside)?,
+                _ if threads => self.threads(reserved, &IdSet::one(chaser))?,
+                Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
+                None => self.loaders(&loading, fixed_node, reserved)?,
             };
             let at = Coordinates {
                 cpu: Some(chaser),
                 cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
-                cpu_node: Some(self.node_of(chaser)),
-                memory: Some(self.place(Some(home))),
+                cpu_node: Some(self.cpu_node(chaser)),
+                memory: Some(self.memory_place(Some(home))),
                 load_nodes,
                 order,
                 mix: (!threads).then_some(mix),
@@ -70,9 +71,9 @@ impl Planner<'_> {
         Ok(vec![step])
     }
 
-    /// Loaders of memory on `nodes`, by those of `cpus` (in the order to take them) that are nearest: a node's own CPUs, or for a node
-    /// without any those of the nearest node that has some. CPUs that are near to several of the nodes are divided among them.
-    pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, beside: u64) -> Result<Vec<Loader>, PlanError> {
+    /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that
+    /// has some. CPUs that are nearest to several of the nodes are divided among them, in the order of `cpus`.
+    pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
             return Err(PlanError::Request(
@@ -97,15 +98,15 @@ impl Planner<'_> {
                 "no CPU is left to load the memory of node {node}; name fewer nodes with --load-node, or more CPUs with --cpu"
             )));
         }
-        self.sizes.loader_buffers(&homes, beside, &mut self.notes)
+        self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }
 
     /// Those of `cpus` that are on `node`, or on the nearest node that has some of them.
     fn nearest(&self, cpus: &[u32], node: u32) -> IdSet {
         let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
         let far = |home: u32| if home == node { 0 } else { distances.get(&home).copied().unwrap_or(u32::MAX) };
-        let best = cpus.iter().map(|cpu| far(self.node_of(*cpu))).min();
-        let nearest = best.and_then(|best| cpus.iter().map(|cpu| self.node_of(*cpu)).find(|home| far(*home) == best));
-        cpus.iter().copied().filter(|cpu| Some(self.node_of(*cpu)) == nearest).collect()
+        let best = cpus.iter().map(|cpu| far(self.cpu_node(*cpu))).min();
+        let nearest = best.and_then(|best| cpus.iter().map(|cpu| self.cpu_node(*cpu)).find(|home| far(*home) == best));
+        cpus.iter().copied().filter(|cpu| Some(self.cpu_node(*cpu)) == nearest).collect()
     }
 }

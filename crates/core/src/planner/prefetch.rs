@@ -7,14 +7,14 @@ use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
-/// Fresh allocations of a chase: the fewest of which a non-parametric 95 % interval exists.
+/// Fresh allocations of a chase: the fewest for which a non-parametric 95 % interval exists.
 const ALLOCATIONS: u32 = 6;
 
 impl Planner<'_> {
     /// For each state a step of bandwidths and a step of latencies.
     ///
-    /// The CPUs named read together, the first of them chases; where none is named one CPU does both, since the prefetchers of one core
-    /// show where memory is not saturated by many.
+    /// The named CPUs read together, and the first of them chases. If none is named, one CPU does both: the effect of prefetchers shows on
+    /// one core, before many cores saturate the memory.
     pub(super) fn prefetch(&mut self) -> Result<Vec<Step>, PlanError> {
         let first = self.cpus.first().unwrap_or(0);
         let readers: Vec<u32> = if self.spec.cpus.is_some() { self.cpus.iter().collect() } else { vec![first] };
@@ -23,14 +23,14 @@ impl Planner<'_> {
         for state in [PrefetchRequest::On, PrefetchRequest::Off] {
             let (mut bandwidths, mut latencies) = (Vec::new(), Vec::new());
             for node in &columns {
-                let row = Some(self.node_of(first));
+                let row = Some(self.cpu_node(first));
                 let mut cell = self.bandwidth_cell(&readers, row, *node, Mix::AllReads)?;
                 cell.at.prefetch = Some(state);
                 bandwidths.push(cell);
-                let home = node.unwrap_or_else(|| self.node_of(first));
+                let home = node.unwrap_or_else(|| self.cpu_node(first));
                 let at = Coordinates {
                     cpu_node: row,
-                    memory: Some(self.place(*node)),
+                    memory: Some(self.memory_place(*node)),
                     cpu: Some(first),
                     cpus: Some(IdSet::one(first)),
                     prefetch: Some(state),

@@ -1,4 +1,4 @@
-//! The health check: few cells, chosen so that siblings can be compared, within a time that does not grow with the machine.
+//! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
@@ -7,27 +7,27 @@ use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
-/// Seconds that a check may take in all, where no other time is asked for: schedulers kill theirs after 60 s.
-pub const LIMIT_S: f64 = 45.0;
-/// Of this time the plan's first round takes at most this share.
-pub const FIRST_ROUND: f64 = 0.58;
-/// Measuring suspicious cells again is planned to take at most this share.
-pub const SECOND_ROUND: f64 = 0.31;
-/// By the clock, the first round and both rounds end after these shares of it, whatever is done by then.
-pub const ENDS: [f64; 2] = [0.88, 0.96];
-/// Seconds of measuring for a cell: the fewest bursts of which an interval exists take 0.4 s.
+/// Seconds that a check may take by default: schedulers kill their health checks after 60 s.
+pub const DEFAULT_WITHIN_S: f64 = 45.0;
+/// The largest share of this time that is planned for the first round.
+pub const FIRST_ROUND_SHARE: f64 = 0.58;
+/// The largest share that is planned for measuring suspicious cells again.
+pub const SECOND_ROUND_SHARE: f64 = 0.31;
+/// Shares of the time after which the first round and the second round end, whatever has been measured by then.
+pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
+/// Seconds of measuring for a cell: the fewest bursts for which an interval exists take 0.4 s.
 const BUDGET_S: f64 = 0.5;
-/// Interval to stop at: half of the least difference that counts.
+/// Relative half-width of the interval at which a cell stops: half of the smallest difference that counts.
 const HALF_WIDTH: f64 = 0.015;
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
-/// Most nodes with CPUs, and most cache domains, of which siblings are compared. Fewer where they take too long.
-const MOST_SIBLINGS: usize = 8;
-/// Most nodes of memory only.
-const MOST_FAR: usize = 2;
+/// The largest number of nodes with CPUs, and of cache domains, that are compared. Fewer if they take too long.
+const MAX_SIBLINGS: usize = 8;
+/// The largest number of nodes without CPUs that are measured.
+const MAX_FAR: usize = 2;
 /// Starting a cell: warm-up of the core's clock (0.3 s at most) and trials of kernels.
 const START_S: f64 = 0.5;
-/// Seconds that one allocation measures once the planned ones were too few.
+/// Seconds of measuring for each extra allocation if the planned ones were too few.
 const MORE_ALLOCATIONS_S: f64 = 0.12;
 /// Bytes a second at which a chase's buffer is touched and its chain written, and at which several CPUs touch theirs.
 const CHAIN_BYTES_S: f64 = 2e9;
@@ -35,11 +35,11 @@ const TOUCH_BYTES_S: f64 = 8e9;
 
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
-        let mut siblings = MOST_SIBLINGS;
-        let most_s = FIRST_ROUND * self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64());
+        let mut siblings = MAX_SIBLINGS;
+        let most_s = FIRST_ROUND_SHARE * self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64());
         loop {
             let notes = self.notes.clone();
-            let steps = self.quick_of(siblings)?;
+            let steps = self.quick_steps(siblings)?;
             let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
             if seconds <= most_s || siblings <= 2 {
                 return Ok(steps);
@@ -49,7 +49,7 @@ impl Planner<'_> {
         }
     }
 
-    fn quick_of(&mut self, siblings: usize) -> Result<Vec<Step>, PlanError> {
+    fn quick_steps(&mut self, siblings: usize) -> Result<Vec<Step>, PlanError> {
         let nodes = sample(&self.cpu_nodes().iter().collect::<Vec<_>>(), siblings);
         let mut steps = vec![self.quick_latency(&nodes)?, self.quick_nodes(&nodes)?];
         steps.extend(self.quick_domains(siblings)?);
@@ -57,16 +57,16 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// When cells end, and the check.
+    /// When cells end, and when the whole check ends.
     pub(super) fn quick_time(&self) -> (StopRule, f64) {
-        (self.quick_stop(), self.spec.within.map_or(LIMIT_S, |t| t.as_secs_f64()))
+        (self.quick_stop(), self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64()))
     }
 
     fn quick_stop(&self) -> StopRule {
-        let asked = self.spec.time.or(self.spec.budget);
+        let requested = self.spec.time.or(self.spec.budget);
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(HALF_WIDTH),
-            budget_s: asked.map_or(BUDGET_S, |t| t.as_secs_f64()),
+            budget_s: requested.map_or(BUDGET_S, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
     }
@@ -80,27 +80,27 @@ impl Planner<'_> {
         Step { title: title.into(), experiment, cells, estimated_s }
     }
 
-    /// The first CPU of each node to its own memory; the first node's also to another's and to memory without CPUs.
+    /// From the first CPU of each node to its own memory; from the first node's also to another node's memory and to memory without CPUs.
     fn quick_latency(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
         for &node in nodes {
-            if let Some(cpu) = self.cpus_of(node).first() {
-                pairs.push((cpu, self.home_of(cpu)));
+            if let Some(cpu) = self.cpus_on(node).first() {
+                pairs.push((cpu, self.local_node(cpu)));
             }
         }
         if let Some((cpu, home)) = pairs.first().copied() {
             let bare = |n: &u32| self.machine.topology.node(*n).is_some_and(|n| n.cpus.is_empty());
             let (far, remote): (Vec<u32>, Vec<u32>) = self.nodes.iter().filter(|n| *n != home).partition(bare);
-            // The last one: nodes of one package have neighbouring numbers.
+            // The last one, because nodes of one package have neighbouring numbers.
             pairs.extend(remote.last().map(|&node| (cpu, node)));
-            pairs.extend(sample(&far, MOST_FAR).into_iter().map(|node| (cpu, node)));
+            pairs.extend(sample(&far, MAX_FAR).into_iter().map(|node| (cpu, node)));
         }
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
             let at = Coordinates {
-                cpu_node: Some(self.node_of(cpu)),
-                memory: Some(self.place(Some(node))),
+                cpu_node: Some(self.cpu_node(cpu)),
+                memory: Some(self.memory_place(Some(node))),
                 cpu: Some(cpu),
                 ..Coordinates::default()
             };
@@ -110,12 +110,12 @@ impl Planner<'_> {
         Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
 
-    /// Every node's cores on its own memory: loads, and two loads to a store on the bus.
+    /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
     fn quick_nodes(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
         let mut cells = Vec::new();
         for &node in nodes {
-            let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_of(node)));
-            let Some(home) = cpus.first().map(|cpu| self.home_of(*cpu)) else { continue };
+            let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_on(node)));
+            let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { continue };
             for mix in [Mix::AllReads, Mix::R2W1] {
                 if self.kernels.is_empty() || self.kernels.iter().any(|k| k.mix == mix) {
                     cells.push(self.bandwidth_cell(&cpus, Some(node), Some(home), mix)?);
@@ -125,18 +125,18 @@ impl Planner<'_> {
         Ok(self.quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }
 
-    /// The cores behind each last-level cache on their own memory, where a node has several of those.
+    /// The cores of each last-level cache on their own memory, if a node has several such caches.
     fn quick_domains(&mut self, most: usize) -> Result<Option<Step>, PlanError> {
         let topology = &self.machine.topology;
         let cores = topology.one_per_core(&self.cpus);
         let mut domains: Vec<IdSet> = Vec::new();
         for cpu in cores.iter() {
-            let of = topology.llc_of(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
-            if !domains.contains(&of) {
-                domains.push(of);
+            let domain = topology.last_level_cache(cpu).map_or_else(|| IdSet::one(cpu), |c| c.cpus.intersection(&cores));
+            if !domains.contains(&domain) {
+                domains.push(domain);
             }
         }
-        // A core's own cache is no domain: its bandwidth is the core's.
+        // A cache of one core is not a domain: its bandwidth is that of the core.
         domains.retain(|d| d.len() > 1);
         if domains.len() <= self.cpu_nodes().len() {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for domain in sample(&domains, most) {
             let Some(first) = domain.first() else { continue };
-            let (row, home) = (self.node_of(first), self.home_of(first));
+            let (row, home) = (self.cpu_node(first), self.local_node(first));
             let cpus: Vec<u32> = domain.iter().collect();
             cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
@@ -154,20 +154,20 @@ impl Planner<'_> {
     /// One point: the first CPU chases while the other cores of its node load.
     fn quick_loaded(&mut self) -> Result<Option<Step>, PlanError> {
         let Some(chaser) = self.cpus.first() else { return Ok(None) };
-        let node = self.node_of(chaser);
-        let cores = self.machine.topology.one_per_core(&self.cpus_of(node));
+        let node = self.cpu_node(chaser);
+        let cores = self.machine.topology.one_per_core(&self.cpus_on(node));
         let loaders = self.machine.topology.spread(&cores.difference(&IdSet::one(chaser)));
         if loaders.is_empty() {
             return Ok(None);
         }
-        let home = self.home_of(chaser);
+        let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
         let at = Coordinates {
             cpu: Some(chaser),
             cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
             cpu_node: Some(node),
-            memory: Some(self.place(Some(home))),
+            memory: Some(self.memory_place(Some(home))),
             mix: Some(Mix::AllReads),
             ..Coordinates::default()
         };
@@ -185,7 +185,7 @@ impl Planner<'_> {
     }
 }
 
-/// Seconds that a cell takes: starting, setting up, measuring.
+/// Seconds that a cell takes to start, set up and measure.
 pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
     let loaders = |work: &Work| match work {
         Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. } => {
@@ -194,7 +194,7 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
         _ => 0.0,
     };
     let chain = |work: &Work| match work {
-        // The search for the plateau takes one more; and where intervals stay wide, allocations go on until the budget is spent.
+        // The search for the plateau needs one more allocation. If intervals stay wide, allocations continue until the budget is spent.
         Work::Latency { probe, allocations, .. } => {
             let more = 1.0 + (budget_s / MORE_ALLOCATIONS_S).floor();
             probe.buffer.bytes.0 as f64 * (f64::from(*allocations) + more) / CHAIN_BYTES_S
@@ -205,7 +205,7 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
     START_S + budget_s + loaders(&cell.work) + chain(&cell.work)
 }
 
-/// At most `most` of `all`, evenly spread, the first and the last among them.
+/// At most `most` of `all`, evenly spread, including the first and the last.
 fn sample<T: Clone>(all: &[T], most: usize) -> Vec<T> {
     if all.len() <= most {
         return all.to_vec();

@@ -1,4 +1,4 @@
-//! A scan of memory: which CPUs read which node, how much of it is taken, and in regions of which size.
+//! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
 use crate::note::Note;
@@ -13,54 +13,55 @@ use crate::units::{Bytes, IdSet};
 /// A region: the unit in which controllers and hot-plugged memory are laid out, and the largest page that CPUs have in use.
 const REGION: Bytes = Bytes::gib(1);
 /// The smallest region: several threads need some huge pages each for a pass that is longer than their start.
-const LEAST_REGION: Bytes = Bytes::mib(1);
-/// Of fewer regions none can be told from the others.
+const MIN_REGION: Bytes = Bytes::mib(1);
+/// With fewer regions none can be told from the others.
 const FEW_REGIONS: u64 = 4;
-/// So many are wanted where the default region is too large for that.
+/// The number of regions to aim for if the default region is too large.
 const WANTED_REGIONS: u64 = 8;
-/// Passes over each region: with ten, the interval of the median leaves out the fastest and the slowest.
+/// Passes over each region. With ten, the interval of the median leaves out the fastest and the slowest.
 const PASSES: u32 = 10;
 /// Width of the histogram's buckets in GB/s.
 const BUCKET_GBS: f64 = 5.0;
-/// The share of a node's memory that stays free, in percent, and the least that does: a machine at work needs room for what starts meanwhile.
+/// The share of a node's memory that stays free, in percent, and the least that stays free. A machine in use needs memory for programs that
+/// start during the scan.
 const MARGIN_PERCENT: u64 = 5;
-const LEAST_MARGIN: u64 = 2 << 30;
-/// On nodes for which that is much, the least margin is one part in so many of the node.
+const MIN_MARGIN: u64 = 2 << 30;
+/// On small nodes the least margin is one part in this many of the node's memory.
 const SMALL_NODE: u64 = 4;
 
-/// How much of a node to take.
-struct Take {
+/// The memory of a node that may be scanned.
+struct NodeRoom {
     bytes: u64,
     limited_by: String,
     margin: u64,
 }
 
 impl Planner<'_> {
-    /// One cell a node.
+    /// One cell for each node.
     pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
         let scan = &self.spec.scan;
         if scan.passes == Some(0) {
-            return Err(PlanError::Request("no pass over a region measures nothing; give --passes 1 or more".into()));
+            return Err(PlanError::Request("--passes 0 measures nothing; give 1 or more".into()));
         }
         if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
-            return Err(PlanError::Request("a histogram's bucket is wider than 0 GB/s".into()));
+            return Err(PlanError::Request("the width of a histogram's bucket must be more than 0 GB/s".into()));
         }
         let mix = self.mixes(&[Mix::AllReads])?;
         let [mix] = mix[..] else {
             return Err(PlanError::Request("a scan has one mix of traffic at a time".into()));
         };
         if mix != Mix::AllReads {
-            return Err(PlanError::Request(format!("a scan reads memory (all-reads), and {mix} was asked for")));
+            return Err(PlanError::Request(format!("a scan only reads memory (all-reads), but {mix} was asked for")));
         }
         let mut cells = Vec::new();
-        let mut taken = Vec::new();
+        let mut scanned = Vec::new();
         for node in self.nodes.clone().iter() {
             let cpus = self.scan_cpus(node);
-            let take = self.take(node);
-            let scan = self.scan_of(node, cpus.clone(), mix, &take)?;
-            taken.push((node, scan.bytes().0, take.limited_by));
+            let room = self.node_room(node);
+            let scan = self.node_scan(node, cpus.clone(), mix, &room)?;
+            scanned.push((node, scan.bytes().0, room.limited_by));
             let at = Coordinates {
-                cpu_node: cpus.first().map(|c| self.node_of(c)).filter(|&n| cpus.iter().all(|c| self.node_of(c) == n)),
+                cpu_node: cpus.first().map(|c| self.cpu_node(c)).filter(|&n| cpus.iter().all(|c| self.cpu_node(c) == n)),
                 memory: Some(MemoryPlace::Node(node)),
                 cpus: Some(cpus),
                 mix: Some(mix),
@@ -69,40 +70,40 @@ impl Planner<'_> {
             cells.push(Cell::new(at, Work::Scan(scan)));
         }
         if self.spec.size.is_none() {
-            self.notes.extend(share_note(&taken, &self.machine.topology));
+            self.notes.extend(share_note(&scanned, &self.machine.topology));
         }
         Ok(self.step("Memory scan", Experiment::MemoryScan, cells))
     }
 
-    /// The CPUs named, or else the node's own; of a node without CPUs, those of the nearest node that has some.
+    /// The named CPUs, otherwise the node's own. For a node without CPUs, those of the nearest node that has some.
     fn scan_cpus(&self, node: u32) -> IdSet {
         if self.spec.cpus.is_some() {
             return self.cpus.clone();
         }
-        let own = self.cpus_of(node);
+        let own = self.cpus_on(node);
         if !own.is_empty() {
             return own;
         }
         let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
-        let nodes: IdSet = self.cpus.iter().map(|c| self.node_of(c)).collect();
+        let nodes: IdSet = self.cpus.iter().map(|c| self.cpu_node(c)).collect();
         let near = nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX));
-        near.map_or_else(|| self.cpus.clone(), |near| self.cpus_of(near))
+        near.map_or_else(|| self.cpus.clone(), |near| self.cpus_on(near))
     }
 
-    fn scan_of(&mut self, node: u32, cpus: IdSet, mix: Mix, take: &Take) -> Result<Scan, PlanError> {
+    fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
-            Some(Bytes(asked)) if asked > take.bytes => {
+            Some(Bytes(requested)) if requested > room.bytes => {
                 return Err(PlanError::Unavailable(format!(
                     "{} of node {node} are more than the {} that may be taken there (limited by {}); give a smaller --size",
-                    Bytes(asked),
-                    approximately(take.bytes),
-                    take.limited_by
+                    Bytes(requested),
+                    approximately(room.bytes),
+                    room.limited_by
                 )));
             }
-            Some(Bytes(asked)) => asked,
-            None => take.bytes,
+            Some(Bytes(requested)) => requested,
+            None => room.bytes,
         };
-        let region = self.region(node, bytes, take)?;
+        let region = self.region(node, bytes, room)?;
         let regions = u32::try_from(bytes / region).unwrap_or(u32::MAX);
         let mut plan = self.sizes.buffer(Bytes(region), node, false);
         if plan.touch.is_empty() {
@@ -112,7 +113,7 @@ impl Planner<'_> {
             cpus,
             region: plan,
             regions,
-            margin: Bytes(take.margin),
+            margin: Bytes(room.margin),
             passes: self.spec.scan.passes.unwrap_or(PASSES),
             traffic: self.traffic(mix)?,
             bucket_gbs: self.spec.scan.bucket_gbs.unwrap_or(BUCKET_GBS),
@@ -122,12 +123,12 @@ impl Planner<'_> {
         Ok(scan)
     }
 
-    /// Within every limit that other measurements keep to, and 5 % of the node or 2 GiB free besides.
-    fn take(&mut self, node: u32) -> Take {
+    /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
+    fn node_room(&mut self, node: u32) -> NodeRoom {
         if matches!(self.spec.pages, PageRequest::Huge2M | PageRequest::Huge1G) {
-            // Pages of a pool were taken from free memory when the pool was made, so using them leaves as much free as before.
+            // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
             let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
-            return Take { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
+            return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
         }
         let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
         let (margin, reduced) = margin(found.memory.0);
@@ -144,32 +145,32 @@ impl Planner<'_> {
             (free.0.saturating_sub(margin), format!("free memory of node {node}, less the {} that stay free", approximately(margin)))
         }));
         let (bytes, limited_by) = limits.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
-        Take { bytes, limited_by, margin }
+        NodeRoom { bytes, limited_by, margin }
     }
 
-    /// Bytes of a region when `bytes` are taken.
-    fn region(&mut self, node: u32, bytes: u64, take: &Take) -> Result<u64, PlanError> {
+    /// Bytes of a region when `bytes` are scanned.
+    fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
         let page = match self.spec.pages {
             PageRequest::Huge2M => Bytes::mib(2),
             PageRequest::Huge1G => Bytes::gib(1),
-            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => LEAST_REGION,
+            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => MIN_REGION,
         };
         let too_little = |region: Bytes| {
             PlanError::Unavailable(format!(
                 "node {node} has no room for a region of {region}: {} are to be taken (limited by {}); {}",
                 approximately(bytes),
-                if self.spec.size.is_some() { "--size" } else { &take.limited_by },
+                if self.spec.size.is_some() { "--size" } else { &room.limited_by },
                 match self.spec.pages {
                     PageRequest::Huge2M | PageRequest::Huge1G => "make its pool larger, or leave --pages out",
                     _ => "free some there, raise the limit, or give a smaller --region",
                 }
             ))
         };
-        if let Some(asked) = self.spec.scan.region {
-            if asked < page || !asked.0.is_multiple_of(page.0) {
-                return Err(PlanError::Request(format!("a region of {asked} is not a multiple of {page}")));
+        if let Some(requested) = self.spec.scan.region {
+            if requested < page || !requested.0.is_multiple_of(page.0) {
+                return Err(PlanError::Request(format!("a region of {requested} is not a multiple of {page}")));
             }
-            return if asked.0 > bytes { Err(too_little(asked)) } else { Ok(asked.0) };
+            return if requested.0 > bytes { Err(too_little(requested)) } else { Ok(requested.0) };
         }
         if bytes / REGION.0 >= FEW_REGIONS || page == REGION {
             return if bytes < REGION.0 { Err(too_little(REGION)) } else { Ok(REGION.0) };
@@ -190,8 +191,8 @@ impl Planner<'_> {
     }
 
     fn warn_of_caches(&mut self, node: u32, scan: &Scan) {
-        // Between two passes over a region all others are read; what the caches can hold of all of them comes from there.
-        let caches = self.sizes.caches_of(&scan.cpus);
+        // Between two passes over a region all other regions are read. What the caches can hold of them is read from the caches.
+        let caches = self.sizes.cache_bytes(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
             self.notes.push(
                 Note::warning(
@@ -208,19 +209,19 @@ impl Planner<'_> {
     }
 }
 
-/// How much of the nodes' memory is reached: (node, bytes, what limits them) of each.
-fn share_note(taken: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
+/// Says how much of the nodes' memory is scanned. `scanned` holds node, bytes and what limits them.
+fn share_note(scanned: &[(u32, u64, String)], topology: &Topology) -> Option<Note> {
     let memory = |node: &u32| topology.node(*node).map_or(0, |n| n.memory.0);
-    let all: u64 = taken.iter().map(|(node, ..)| memory(node)).sum();
-    let bytes: u64 = taken.iter().map(|(_, bytes, _)| bytes).sum();
-    let nodes: IdSet = taken.iter().map(|(node, ..)| *node).collect();
+    let all: u64 = scanned.iter().map(|(node, ..)| memory(node)).sum();
+    let bytes: u64 = scanned.iter().map(|(_, bytes, _)| bytes).sum();
+    let nodes: IdSet = scanned.iter().map(|(node, ..)| *node).collect();
     let share = bytes as f64 / all as f64 * 100.0;
-    let (what, limit) = match taken {
+    let (what, limit) = match scanned {
         [] => return None,
         [(node, _, limited_by)] => (format!("node {node}"), format!("limited by {limited_by}")),
         _ => {
             let share_of = |(node, bytes, _): &&(u32, u64, String)| bytes * 1000 / memory(node).max(1);
-            let (node, bytes, limited_by) = taken.iter().min_by_key(share_of)?;
+            let (node, bytes, limited_by) = scanned.iter().min_by_key(share_of)?;
             (format!("nodes {nodes}"), format!("least of node {node} ({}, limited by {limited_by})", approximately(*bytes)))
         }
     };
@@ -229,11 +230,11 @@ fn share_note(taken: &[(u32, u64, String)], topology: &Topology) -> Option<Note>
     (all > 0).then(|| Note::info("scan-share", message))
 }
 
-/// What stays free of a node with so much memory, and whether that is less than elsewhere because the node is small.
+/// How much memory of a node stays free, and whether that is less than usual because the node is small.
 fn margin(memory: u64) -> (u64, bool) {
     let share = memory / 100 * MARGIN_PERCENT;
-    let least = LEAST_MARGIN.min(memory / SMALL_NODE);
-    (share.max(least), least < LEAST_MARGIN)
+    let min_margin = MIN_MARGIN.min(memory / SMALL_NODE);
+    (share.max(min_margin), min_margin < MIN_MARGIN)
 }
 
 #[cfg(test)]

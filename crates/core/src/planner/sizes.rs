@@ -1,4 +1,4 @@
-//! How large buffers are: from the caches that could hold them, within what may be taken.
+//! Sizes of buffers: large enough that no cache can hold them, and within the limits on memory.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
 
-/// A buffer is memory and not cache when it is four times what could hold it: a random reference then hits at most a quarter of the
-/// time under any replacement, and a cyclic chase under LRU never (STREAM's rule of 4 x the last-level cache).
+/// A buffer of four times the caches that could hold it measures memory. A random reference then hits at most a quarter of the time under
+/// any replacement policy, and a cyclic chase under LRU never does (STREAM's rule of 4 x the last-level cache).
 const CACHES_TIMES: u64 = 4;
 /// The smallest derived buffer; covers machines that state no caches (many virtual machines, RISC-V boards).
-const LEAST_DERIVED: u64 = 64 << 20;
-/// Loaders stop gaining from larger buffers once every stream is much longer than what prefetchers and TLBs hold.
-const LEAST_LOADER: u64 = 32 << 20;
-/// Window of the window-local chase: 128 pages of 4 KiB, within a second-level TLB, and far more lines than prefetchers track.
+const MIN_DERIVED: u64 = 64 << 20;
+/// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
+const MIN_LOADER: u64 = 32 << 20;
+/// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
-/// Line size where the machine states none.
-const LINE: u64 = 64;
-/// Threads that touch one buffer first: clearing pages saturates memory well before this.
-const MOST_TOUCHERS: usize = 16;
-/// Lines handed over at a time where the holder's L2 is unknown.
+/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
+pub(super) const LINE: u64 = 64;
+/// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
+const MAX_TOUCHERS: usize = 16;
+/// The transfer window, in bytes, if the size of the holder's L2 is not known.
 const HANDOFF_WINDOW: u64 = 128 << 10;
 
 pub(super) struct Sizes<'a> {
     spec: &'a Spec,
     machine: &'a Machine,
     line: u64,
-    /// What does not depend on the cell: a plan for 1,024 CPUs asks a million times.
+    /// Computed once, because a plan for 1,024 CPUs uses it a million times.
     caches: BTreeMap<u32, CpuCaches>,
     touch: BTreeMap<u32, IdSet>,
 }
@@ -47,12 +47,12 @@ struct CpuCaches {
     l2: Option<u64>,
 }
 
-/// What one buffer may take.
+/// The memory that one buffer may use.
 struct Room {
     bytes: u64,
-    /// What leaves no more: `node 1`, or a directory.
+    /// The place that has no more: `node 1`, or a directory.
     place: String,
-    /// Why not, in words.
+    /// What limits it, in words.
     limited_by: String,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Sizes<'a> {
         self.caches.get(&cpu).copied().unwrap_or(CpuCaches { domain: cpu, ..CpuCaches::default() })
     }
 
-    /// Two lines by default, because adjacent-line prefetchers fetch pairs.
+    /// The distance between chased lines: two lines by default, because adjacent-line prefetchers fetch pairs.
     pub(super) fn stride(&self) -> Result<Bytes, PlanError> {
         let line = self.line;
         match self.spec.stride {
@@ -77,13 +77,13 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The window of the window-local chase, no larger than the buffer.
+    /// The chase window, no larger than the buffer.
     pub(super) fn window(&self, buffer: Bytes, stride: Bytes) -> Result<Bytes, PlanError> {
         let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
         let window = self.spec.window.unwrap_or_else(derived);
         if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
             return Err(PlanError::Request(format!(
-                "a window of {window} is no multiple of the stride of {stride}, of twice that at least"
+                "a window of {window} must be a multiple of the stride ({stride}) and at least twice it"
             )));
         }
         if self.spec.window.is_some() && window > buffer {
@@ -94,30 +94,30 @@ impl<'a> Sizes<'a> {
         Ok(window.min(buffer))
     }
 
-    /// Half of the holder's L2, so that the window stays there while it is handed over, and at most half of the buffer: a window that is handed
-    /// over next must be another one.
+    /// The transfer window: half of the holder's L2, so that it stays there while it is handed over, and at most half of the buffer, so
+    /// that the next window is a different one.
     pub(super) fn handoff_window(&self, holder: u32, stride: Bytes, buffer: Bytes) -> Result<Bytes, PlanError> {
         if self.spec.window.is_some() {
             let window = self.window(Bytes(u64::MAX), stride)?;
             if window.0 > buffer.0 / 2 {
                 return Err(PlanError::Request(format!(
-                    "a window of {window} slides over a buffer of {buffer}, which is to hold two of them; give a larger --size or a smaller --window"
+                    "a window of {window} is too large for a buffer of {buffer}, which must hold two of them; give a larger --size or a smaller --window"
                 )));
             }
             return Ok(window);
         }
         let half = self.caches(holder).l2.map_or(HANDOFF_WINDOW, |l2| floor_power_of_two(l2 / 2));
         let window = half.max(64 * stride.0).next_multiple_of(stride.0);
-        let most = buffer.0 / 2 / stride.0 * stride.0;
-        if most < 2 * stride.0 {
+        let largest = buffer.0 / 2 / stride.0 * stride.0;
+        if largest < 2 * stride.0 {
             return Err(PlanError::Request(format!(
                 "a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"
             )));
         }
-        Ok(Bytes(window.min(most)))
+        Ok(Bytes(window.min(largest)))
     }
 
-    /// Whether lines that a CPU has read may still be in its own caches when it comes to them again, one lap over the buffer later.
+    /// Whether lines that a CPU has read may still be in its own caches one lap over the buffer later.
     pub(super) fn may_hold(&self, cpu: u32, buffer: Bytes, stride: Bytes) -> bool {
         buffer.0 / stride.0 * self.line < self.caches(cpu).reach
     }
@@ -140,16 +140,16 @@ impl<'a> Sizes<'a> {
         buffer.0 / self.line > u32::MAX as u64
     }
 
-    /// How many times its size a chase over lines so far apart takes.
+    /// How many times its size a working set is spread over, if its lines are `stride` apart.
     pub(super) fn spread(&self, stride: Bytes) -> u64 {
         stride.0 / self.line
     }
 
-    /// What each of `in_all` buffers may take, `on_node` of them on `node`, beside `beside` bytes planned there and elsewhere. Files
-    /// of tmpfs and in the page cache take room in both memory and file system, those with DAX in the file system only.
-    fn room(&self, node: u32, beside: u64, on_node: u64, in_all: u64) -> Room {
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, in addition to `reserved` bytes. Files of tmpfs and
+    /// in the page cache use both memory and the file system, files with DAX the file system only.
+    fn room(&self, node: u32, reserved: u64, on_node: u64, in_all: u64) -> Room {
         let allowed = &self.machine.allowed;
-        let share = |bytes: u64, among: u64| bytes.saturating_sub(beside) / among;
+        let share = |bytes: u64, among: u64| bytes.saturating_sub(reserved) / among;
         let of_all = share(allowed.memory.0, in_all);
         let of_node = allowed.node_memory.get(&node).map_or(of_all, |b| share(b.0, on_node));
         let place = format!("node {node}");
@@ -158,11 +158,11 @@ impl<'a> Sizes<'a> {
         } else {
             Room { bytes: of_all, place, limited_by: allowed.memory_limited_by.clone() }
         };
-        // Pages of a pool were taken from free memory when the pool was made.
+        // Pages of a pool are not part of the free memory.
         let memory = Room { bytes: memory.bytes + self.in_pool(node) / on_node, ..memory };
         let Some(dir) = &self.spec.memory_dir else { return memory };
-        let most = if self.spec.size.is_some() { dir.most() } else { dir.room() };
-        let bytes = most.saturating_sub(beside) / in_all;
+        let free = if self.spec.size.is_some() { dir.capacity() } else { dir.room() };
+        let bytes = free.saturating_sub(reserved) / in_all;
         if dir.is_dax() || bytes < memory.bytes {
             Room { bytes, place: dir.file.path.clone(), limited_by: dir.limited_by() }
         } else {
@@ -170,7 +170,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Free bytes of the pool that pages are to come from.
+    /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
         let page = match self.spec.pages {
             PageRequest::Huge2M => Bytes::mib(2),
@@ -181,10 +181,10 @@ impl<'a> Sizes<'a> {
         pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
     }
 
-    fn too_much(&self, asked: u64, what: &str, room: &Room) -> PlanError {
+    fn too_much(&self, requested: u64, what: &str, room: &Room) -> PlanError {
         PlanError::Unavailable(format!(
             "{what} of {} on {} is more than the {} that may be taken there (limited by {}); give a smaller --size",
-            Bytes(asked),
+            Bytes(requested),
             room.place,
             approximately(room.bytes),
             room.limited_by,
@@ -192,26 +192,26 @@ impl<'a> Sizes<'a> {
     }
 
     /// The chase's buffer from `cpu` on `node`.
-    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, beside: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
-        let room = self.room(node, beside, 1, 1);
-        if let Some(asked) = self.spec.size {
+    pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
+        let room = self.room(node, reserved, 1, 1);
+        if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
-            if asked.0 < 2 * stride.0 {
-                return Err(PlanError::Request(format!("a buffer of {asked} does not hold two lines {stride} apart")));
+            if requested.0 < 2 * stride.0 {
+                return Err(PlanError::Request(format!("a buffer of {requested} does not hold two lines {stride} apart")));
             }
-            if asked.0 > room.bytes {
-                return Err(self.too_much(asked.0, "a buffer", &room));
+            if requested.0 > room.bytes {
+                return Err(self.too_much(requested.0, "a buffer", &room));
             }
-            return Ok(self.buffer(Bytes(asked.0 / stride.0 * stride.0), node, false));
+            return Ok(self.buffer(Bytes(requested.0 / stride.0 * stride.0), node, false));
         }
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_DERIVED).next_power_of_two();
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED).next_power_of_two();
         self.warn_of_memory_side_cache(node, wanted, notes);
         let bytes = self.shrink(wanted, &room, notes)?;
         Ok(self.buffer(Bytes(bytes), node, true))
     }
 
     fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
-        // Persistent memory is not behind the cache of its node's DRAM.
+        // The cache of a node's DRAM does not cache persistent memory.
         if self.spec.memory_dir.as_ref().is_some_and(MemoryDir::is_dax) {
             return;
         }
@@ -227,14 +227,14 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// `wanted`, or the largest power of two below that fits.
+    /// `wanted`, or the largest smaller power of two that fits.
     fn shrink(&self, wanted: u64, room: &Room, notes: &mut Vec<Note>) -> Result<u64, PlanError> {
         if wanted <= room.bytes {
             return Ok(wanted);
         }
-        let least = 1 << 20;
-        if room.bytes < least {
-            return Err(self.too_much(least, "even a buffer", room));
+        let smallest = 1 << 20;
+        if room.bytes < smallest {
+            return Err(self.too_much(smallest, "even a buffer", room));
         }
         notes.push(
             Note::warning(
@@ -252,8 +252,9 @@ impl<'a> Sizes<'a> {
         Ok(floor_power_of_two(room.bytes))
     }
 
-    /// Buffers of loaders given as (CPU, node): together four times the caches that they share, equal within a cache domain.
-    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], beside: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
+    /// The buffers of loaders given as (CPU, node). Together they are four times the caches that they share, and equal within a cache
+    /// domain.
+    pub(super) fn loader_buffers(&self, homes: &[(u32, u32)], reserved: u64, notes: &mut Vec<Note>) -> Result<Vec<Loader>, PlanError> {
         let domain = |cpu: u32| self.caches(cpu).domain;
         let mut in_domain = BTreeMap::new();
         let mut on_node = BTreeMap::new();
@@ -266,65 +267,69 @@ impl<'a> Sizes<'a> {
             .iter()
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
-                let room = self.room(node, beside, on_node.get(&node).copied().unwrap_or(1), total);
-                if let Some(asked) = self.spec.size {
-                    if asked.0 < self.least_loader() {
+                let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
+                if let Some(requested) = self.spec.size {
+                    if requested.0 < self.min_loader_bytes() {
                         return Err(PlanError::Request(format!(
-                            "a loader's buffer of {asked} is less than {}",
-                            Bytes(self.least_loader())
+                            "a loader's buffer of {requested} is less than {}",
+                            Bytes(self.min_loader_bytes())
                         )));
                     }
-                    if asked.0 > room.bytes {
-                        return Err(self.too_much(asked.0, "a buffer for each CPU", &room));
+                    if requested.0 > room.bytes {
+                        return Err(self.too_much(requested.0, "a buffer for each CPU", &room));
                     }
-                    return Ok(Loader { cpu, buffer: self.buffer(asked, node, false), own: None });
+                    return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
                 }
-                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(LEAST_LOADER).next_multiple_of(4 << 20);
+                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20);
                 let bytes = self.shrink(wanted, &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
     }
 
-    /// What each of `in_all` buffers may take, `on_node` of them on `node`, and what leaves no more.
-    pub(super) fn most(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
+    /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
+    pub(super) fn max_bytes(&self, node: u32, on_node: u64, in_all: u64) -> (u64, String) {
         let room = self.room(node, 0, on_node.max(1), in_all.max(1));
         (room.bytes, format!("{}: {}", room.place, room.limited_by))
     }
 
-    /// A buffer of a thread that was given what to do.
+    /// A buffer of a thread that the user describes.
     pub(super) fn thread_buffer(
         &self,
         cpu: u32,
         node: u32,
         size: Option<Bytes>,
         directory: Option<&MemoryDir>,
-        beside: u64,
+        reserved: u64,
     ) -> Result<BufferPlan, PlanError> {
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(LEAST_LOADER).next_multiple_of(4 << 20);
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_LOADER).next_multiple_of(4 << 20);
         let bytes = size.map_or(wanted, |s| s.0);
         let room = match directory {
-            Some(dir) => Room { bytes: dir.most(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
-            None => self.room(node, beside, 1, 1),
+            Some(dir) => Room { bytes: dir.capacity(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
+            None => self.room(node, reserved, 1, 1),
         };
         if bytes > room.bytes {
             return Err(self.too_much(bytes, "a thread's buffer", &room));
         }
-        if bytes < self.least_loader() {
-            return Err(PlanError::Request(format!("a thread's buffer of {} is less than {}", Bytes(bytes), Bytes(self.least_loader()))));
+        if bytes < self.min_loader_bytes() {
+            return Err(PlanError::Request(format!(
+                "a thread's buffer of {} is less than {}",
+                Bytes(bytes),
+                Bytes(self.min_loader_bytes())
+            )));
         }
         let directory = directory.map(|dir| dir.file.path.clone());
         Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })
     }
 
     /// Bytes that the caches of these CPUs together could hold.
-    pub(super) fn caches_of(&self, cpus: &IdSet) -> u64 {
+    pub(super) fn cache_bytes(&self, cpus: &IdSet) -> u64 {
         let domains: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (self.caches(cpu).domain, self.caches(cpu).reach)).collect();
         domains.values().sum()
     }
 
     /// The smallest buffer in which every stream of every kernel has whole steps.
-    fn least_loader(&self) -> u64 {
+    fn min_loader_bytes(&self) -> u64 {
         16 << 10
     }
 }
@@ -334,7 +339,7 @@ fn touchers(machine: &Machine, node: &Node) -> IdSet {
     let allowed = &machine.allowed.cpus;
     let own = node.cpus.intersection(allowed);
     let all = if own.is_empty() { allowed.clone() } else { own };
-    machine.topology.one_per_core(&all).iter().take(MOST_TOUCHERS).collect()
+    machine.topology.one_per_core(&all).iter().take(MAX_TOUCHERS).collect()
 }
 
 fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
@@ -350,7 +355,7 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
             }
         }
     }
-    // L2s in front of each last-level cache, which is known by its first CPU.
+    // The L2s in front of each last-level cache. The first CPU identifies the cache.
     let domain = |cpu: u32| last.get(&cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
     let mut in_front: BTreeMap<u32, u64> = BTreeMap::new();
     for cache in topology.caches.iter().filter(|c| c.level == 2) {
@@ -358,19 +363,19 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
             *in_front.entry(domain(cpu)).or_default() += cache.size.0;
         }
     }
-    let of = |cpu: u32, llc: &Cache| CpuCaches {
+    let caches = |cpu: u32, llc: &Cache| CpuCaches {
         reach: llc.size.0 + in_front.get(&domain(cpu)).copied().unwrap_or(0),
         domain: domain(cpu),
         l2: l2.get(&cpu).copied(),
     };
-    last.iter().map(|(&cpu, llc)| (cpu, of(cpu, llc))).collect()
+    last.iter().map(|(&cpu, llc)| (cpu, caches(cpu, llc))).collect()
 }
 
 pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
 }
 
-/// An amount for people: limits are rarely round.
+/// An amount in words, rounded: limits are rarely round numbers.
 pub(super) fn approximately(bytes: u64) -> String {
     if bytes >= 1 << 30 { format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64) } else { format!("{} MiB", bytes >> 20) }
 }

@@ -1,4 +1,6 @@
-//! A sweep over working sets: which sizes, from which CPUs, over buffers of which every smaller working set is a part.
+//! A sweep over working sets: which sizes, on which CPUs. Every smaller working set is a part of the same buffer.
+
+use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
@@ -9,18 +11,17 @@ use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::spec::SweepShape;
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
-use std::collections::BTreeMap;
 
-/// The smallest working set: a sixth of the smallest first-level cache in servers (32 KiB), one step of every kernel.
+/// The smallest working set: an eighth of the smallest first-level data cache in servers (32 KiB), and one step of every kernel.
 const MIN: Bytes = Bytes::kib(4);
-/// The largest: four times any last-level cache slice that one CPU can fill today, 1.1 GiB of AMD's 3D V-Cache packages excepted.
+/// The largest working set: four times any last-level cache that one CPU can fill today, except for AMD's 1.1 GiB of 3D V-Cache.
 const MAX: Bytes = Bytes::gib(1);
 /// Sizes in each doubling: 5/4, 6/4, 7/4 of a power of two, as caches' sizes are.
 const POINTS_PER_OCTAVE: u32 = 4;
-/// More sizes in a doubling than this cost time and tell nothing: sizes would differ by less than what a level's edge is wide.
-const MOST_POINTS: u32 = 32;
+/// More sizes in a doubling than this cost time without adding information: they would be closer together than the width of a level's edge.
+const MAX_POINTS: u32 = 32;
 
-/// Multiples of `granule` from `min` to `max`, both included, `points` in each doubling at equal distances.
+/// Multiples of `granule` from `min` to `max`, both included, with `points` of them in each doubling at equal distances.
 pub(super) fn sizes(min: Bytes, max: Bytes, points: u32, granule: u64) -> Vec<Bytes> {
     let down = |n: u64| n / granule * granule;
     let points = u64::from(points.max(1));
@@ -66,7 +67,7 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// The CPUs that work together, one group a curve.
+    /// The CPUs that work together, one group for each curve.
     fn sweep_groups(&self, shape: SweepShape) -> Vec<Vec<u32>> {
         let topology = &self.machine.topology;
         match shape {
@@ -75,7 +76,7 @@ impl Planner<'_> {
             SweepShape::PerDomain => {
                 let mut domains: BTreeMap<u32, IdSet> = BTreeMap::new();
                 for cpu in self.cpus.iter() {
-                    let domain = topology.llc_of(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
+                    let domain = topology.last_level_cache(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
                     domains.entry(domain).or_default().insert(cpu);
                 }
                 domains.values().map(|cpus| topology.spread(cpus)).collect()
@@ -92,8 +93,8 @@ impl Planner<'_> {
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
         let at = Coordinates {
-            cpu_node: Some(self.node_of(cpu)),
-            memory: Some(self.place(Some(node))),
+            cpu_node: Some(self.cpu_node(cpu)),
+            memory: Some(self.memory_place(Some(node))),
             cpu: Some(cpu),
             order: Some(order),
             ..Default::default()
@@ -106,16 +107,16 @@ impl Planner<'_> {
         for &cpu in cpus {
             homes.push((cpu, self.sweep_home(cpu)?));
         }
-        // The same sizes as the latency's, so that both curves have the same points.
+        // The same sizes as for latency, so that both curves have the same points.
         let stride = self.sizes.stride()?;
         let sizes = self.working_sets(&homes, stride.0, 1)?;
         let largest = sizes.last().copied().unwrap_or(MIN);
         let loaders = homes.iter().map(|&(cpu, node)| Loader { cpu, buffer: self.sizes.buffer(largest, node, false), own: None }).collect();
         let nodes: IdSet = homes.iter().map(|h| h.1).collect();
-        let rows: IdSet = cpus.iter().map(|&c| self.node_of(c)).collect();
+        let rows: IdSet = cpus.iter().map(|&c| self.cpu_node(c)).collect();
         let at = Coordinates {
             cpu_node: rows.first().filter(|_| rows.len() == 1),
-            memory: Some(self.place(nodes.first().filter(|_| nodes.len() == 1))),
+            memory: Some(self.memory_place(nodes.first().filter(|_| nodes.len() == 1))),
             cpus: Some(cpus.iter().copied().collect()),
             mix: Some(mix),
             ..Default::default()
@@ -123,17 +124,17 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::BandwidthSweep(BandwidthSweep { loaders, traffic: self.traffic(mix)?, sizes })))
     }
 
-    /// The node asked for, or the CPU's own.
+    /// The requested node, or the CPU's own.
     fn sweep_home(&mut self, cpu: u32) -> Result<u32, PlanError> {
-        Ok(self.one_node()?.unwrap_or_else(|| self.home_of(cpu)))
+        Ok(self.one_node()?.unwrap_or_else(|| self.local_node(cpu)))
     }
 
-    /// The working sets of buffers given as (CPU, node), within what each may take; each is spread over so many times its size.
+    /// The working sets for buffers given as (CPU, node), within what each may use. Each is spread over `spread` times its size.
     fn working_sets(&mut self, homes: &[(u32, u32)], granule: u64, spread: u64) -> Result<Vec<Bytes>, PlanError> {
-        let asked = &self.spec.sweep;
-        let (min, points) = (asked.min.unwrap_or(MIN), asked.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
-        if points == 0 || points > MOST_POINTS {
-            return Err(PlanError::Request(format!("{points} sizes in each doubling cannot be had; give 1 to {MOST_POINTS}")));
+        let requested = &self.spec.sweep;
+        let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
+        if points == 0 || points > MAX_POINTS {
+            return Err(PlanError::Request(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}")));
         }
         if min < MIN {
             return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));
@@ -142,11 +143,11 @@ impl Planner<'_> {
         for (_, node) in homes {
             *on_node.entry(*node).or_default() += 1;
         }
-        let least = on_node.iter().map(|(node, count)| self.sizes.most(*node, *count, homes.len() as u64)).min();
+        let least = on_node.iter().map(|(node, count)| self.sizes.max_bytes(*node, *count, homes.len() as u64)).min();
         let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
-        let mut max = asked.max.unwrap_or(MAX.max(min));
+        let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
-            if asked.max.is_some() || most < MIN.0.max(min.0) {
+            if requested.max.is_some() || most < MIN.0.max(min.0) {
                 return Err(PlanError::Unavailable(format!(
                     "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
                     if homes.len() == 1 { "a working set" } else { "working sets" },

@@ -1,26 +1,28 @@
-//! From what was asked to what will be done: the steps of each task, and their time.
+//! The steps of each task, and how long they take.
 
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, LEAST_S, Plan, Step, StopRule};
+use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
+use crate::planner::check::{check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
 use crate::planner::error::PlanError;
 use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
+use crate::units::IdSet;
 
-/// Share of the time for the whole run that cells are planned for: the rest is for looking at the machine and for writing the result.
+/// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
 const WITHIN: f64 = 0.95;
 
-/// Decides every default of `spec` for `machine`; `kernels` are those that can run there (none: planning for another instruction set).
+/// Makes the plan for `spec` on `machine`. `kernels` are those that can run there; none if the plan is for another instruction set.
 ///
 /// # Errors
 /// [`PlanError::Request`] when the request names what does not exist; [`PlanError::Unavailable`] when it names what this
 /// process may not use, or needs more memory or CPUs than there are.
 pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Plan, PlanError> {
     let mut planner = Planner::new(spec, machine, kernels)?;
-    planner.check_traffic()?;
+    check_traffic(spec)?;
     let mut steps = match spec.task {
         Task::Suite => planner.suite()?,
         Task::Latency(shape) => vec![planner.latency(shape)?],
@@ -32,10 +34,10 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.time(&mut steps) };
+    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
-    let keep_awake = planner.keep_awake()?;
-    let directories = spec.memory_dir.iter().cloned().chain(planner.thread_directories()).collect();
+    let keep_awake = keep_awake(spec, machine)?;
+    let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
     let at_once = steps.iter().flat_map(|s| &s.cells).map(|c| c.work.cpus().len()).max().unwrap_or(0);
     let mut notes: Vec<Note> = quota_note(machine, at_once).into_iter().chain(planner.notes).collect();
     if spec.task == Task::Prefetch || spec.prefetch != PrefetchRequest::Leave {
@@ -61,7 +63,20 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
     })
 }
 
-/// Says when more CPUs work at once than this process's control group may use.
+/// CPUs to keep busy: those named, or one of each package if there are several packages.
+fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
+    if let Some(cpus) = &spec.keep_awake {
+        return check_cpus(cpus, machine).map_err(|e| named("--keep-awake", e));
+    }
+    let packages = machine.topology.packages();
+    if packages.len() < 2 {
+        return Ok(IdSet::new());
+    }
+    let package = |cpu: u32| machine.topology.cpu(cpu).map(|c| c.package);
+    Ok(packages.iter().filter_map(|p| machine.allowed.cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
+}
+
+/// Warns if more CPUs work at once than this process's control group may use.
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
     let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
@@ -86,7 +101,7 @@ impl Planner<'_> {
                     .advise("allow another CPU (taskset, cpuset) to measure them"),
             );
         }
-        // The first cell once more, when everything else has run: slow drift shows as a difference.
+        // The first cell runs again at the end, so that slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
             let cell = Cell { repeat: true, ..first };
             steps.push(Step {
@@ -99,15 +114,16 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// When cells end, and the most that the whole may take; every step gets its estimate. Where the whole is to end in time, so is each cell.
-    fn time(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
-        let mut stop = self.stop(steps);
+    /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the whole run has a time limit,
+    /// the budget of each cell is reduced to fit it.
+    fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
+        let mut stop = self.stop_rule(steps);
         let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));
         if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
             stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
         }
         for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
-            transfers.each_s = transfers.each_s.min(stop.budget_s.max(LEAST_S));
+            transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
         }
         let most_s = cost::fill(steps, &stop, counters);
         if let Some(within_s) = within.filter(|within_s| most_s > *within_s) {

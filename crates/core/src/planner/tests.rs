@@ -4,7 +4,7 @@ use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
 use crate::plan::{Cell, Handoff, KernelRow, Plan, Step, Work};
-use crate::spec::{BandwidthShape, LatencyShape, Place, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
+use crate::spec::{BandwidthShape, BufferPlace, LatencyShape, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
@@ -143,7 +143,7 @@ fn the_chaser_has_its_core_for_itself() {
     assert_eq!(cpus, [2, 4, 6, 3, 5, 7], "CPU 1 is CPU 0's sibling; first threads first, over both packages");
     assert!(loaders.iter().all(|l| l.buffer.node == l.cpu / 4), "each loads its own node");
     let error = planned(Task::Loaded, |s| s.cpus = Some("0,1".parse().unwrap())).unwrap_err();
-    assert!(error.to_string().contains("second core beside CPU 0"), "{error}");
+    assert!(error.to_string().contains("second core besides CPU 0"), "{error}");
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn a_full_core_to_core_matrix_has_every_ordered_pair_in_both_states() {
     assert_eq!(plan.steps[0].experiment, Experiment::CacheToCacheMatrix);
     let [Cell { work: Work::Transfers(all), .. }] = &plan.steps[0].cells[..] else { panic!() };
     assert_eq!((all.pairs(), all.results()), (8 * 7, 8 * 7 * 2));
-    let (at, handoff) = all.one(3, 6, 0, LineState::Hitm).unwrap();
+    let (at, handoff) = all.transfer(3, 6, 0, LineState::Hitm).unwrap();
     assert_eq!((at.cpu, at.holder_cpu, at.memory_node(), at.state), (Some(3), Some(6), Some(0), Some(LineState::Hitm)));
     assert_eq!((handoff.reader, handoff.holder, handoff.buffer.node), (3, 6, 0));
-    assert!(all.one(3, 9, 0, LineState::Hit).is_none() && all.one(3, 6, 1, LineState::Hit).is_none());
+    assert!(all.transfer(3, 9, 0, LineState::Hit).is_none() && all.transfer(3, 6, 1, LineState::Hit).is_none());
     // Four cores of two threads: three turns of four rounds, and one in which the threads of each core meet.
     assert_eq!((all.rounds, all.at_once), (13, 4));
     assert!(all.representatives.is_empty() && all.one_by_one_s < 600.0);
@@ -268,7 +268,7 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
     let mut machine = machine();
     machine.allowed.node_memory.insert(1, Bytes::mib(16));
     machine.topology.nodes[1].pools = vec![PagePool { page: Bytes::mib(2), total: 64, free: 56 }];
-    let asked = |pages| {
+    let requested = |pages| {
         let mut spec = Spec::new(Task::Latency(LatencyShape::One));
         spec.pages = pages;
         spec.cpus = Some("4".parse().unwrap());
@@ -276,9 +276,9 @@ fn pages_of_a_pool_are_room_beside_free_memory() {
         spec.size = Some(Bytes::mib(128));
         plan(&spec, &machine, &kernels())
     };
-    assert!(asked(PageRequest::Huge2M).is_ok());
+    assert!(requested(PageRequest::Huge2M).is_ok());
     for pages in [PageRequest::Auto, PageRequest::Huge1G] {
-        let error = asked(pages).unwrap_err().to_string();
+        let error = requested(pages).unwrap_err().to_string();
         assert!(error.contains("16 MiB") && error.contains("limited by free memory of node 1"), "{error}");
     }
 }
@@ -337,7 +337,7 @@ fn every_buffer_is_in_the_directory_and_every_cell_says_so() {
             for cell in plan.steps.iter().flat_map(|s| &s.cells) {
                 assert_eq!(cell.at.memory_dir.as_deref(), Some("/mnt/pmem"));
                 let buffers = cell.work.buffers();
-                assert!(!buffers.is_empty() && buffers.iter().all(|b| plan.directory_of(b).is_some()));
+                assert!(!buffers.is_empty() && buffers.iter().all(|b| plan.buffer_directory(b).is_some()));
             }
             assert!(plan.steps.iter().all(|s| s.title.ends_with(", files in /mnt/pmem")));
         }
@@ -447,7 +447,7 @@ fn shaped(mixes: &[Mix], change: impl FnOnce(&mut crate::spec::TrafficSpec)) -> 
     plan(&spec, &machine(), &rows())
 }
 
-fn kernels_of(plan: &Plan) -> Vec<String> {
+fn matching_kernels(plan: &Plan) -> Vec<String> {
     plan.steps[0]
         .cells
         .iter()
@@ -460,7 +460,7 @@ fn kernels_of(plan: &Plan) -> Vec<String> {
 
 #[test]
 fn each_form_has_its_own_kernels() {
-    let names = |mixes: &[Mix], change: &dyn Fn(&mut crate::spec::TrafficSpec)| kernels_of(&shaped(mixes, change).unwrap());
+    let names = |mixes: &[Mix], change: &dyn Fn(&mut crate::spec::TrafficSpec)| matching_kernels(&shaped(mixes, change).unwrap());
     assert_eq!(names(&[Mix::AllReads], &|_| ()), ["load-sse2", "load-avx2"]);
     assert_eq!(names(&[Mix::AllReads, Mix::R2W1Nt], &|t| t.access = Access::Random), ["load-avx2-random", "triad-random"]);
     assert_eq!(names(&[Mix::R1W1], &|t| t.line = LineUse::Part), ["store-part"]);
@@ -524,8 +524,8 @@ fn threads_do_what_each_was_given() {
         second: None,
     };
     let two = vec![
-        ThreadSpec { mix: Mix::R1W1, delay: Some(50), ..thread("1-2", Place::Node(2)) },
-        ThreadSpec { second: Some(SecondStream { place: Place::Node(2), percent: 25 }), ..thread("5", Place::Local) },
+        ThreadSpec { mix: Mix::R1W1, delay: Some(50), ..thread("1-2", BufferPlace::Node(2)) },
+        ThreadSpec { second: Some(SecondStream { place: BufferPlace::Node(2), percent: 25 }), ..thread("5", BufferPlace::Local) },
     ];
     for task in [Task::Bandwidth(BandwidthShape::One), Task::Loaded] {
         let mut spec = Spec::new(task);
@@ -545,13 +545,13 @@ fn threads_do_what_each_was_given() {
         spec.traffic.threads = threads;
         plan(&spec, &machine(), &rows()).unwrap_err().to_string()
     };
-    assert!(refused(vec![thread("1-2", Place::Local), thread("2", Place::Local)]).contains("CPU 2 is given two things"));
-    assert!(refused(vec![thread("1", Place::Node(9))]).contains("no node 9"));
-    assert!(refused(vec![thread("99", Place::Local)]).contains("no CPU 99"));
-    let large = ThreadSpec { size: Some(Bytes::gib(3)), ..thread("0-7", Place::Local) };
+    assert!(refused(vec![thread("1-2", BufferPlace::Local), thread("2", BufferPlace::Local)]).contains("CPU 2 is given two things"));
+    assert!(refused(vec![thread("1", BufferPlace::Node(9))]).contains("no node 9"));
+    assert!(refused(vec![thread("99", BufferPlace::Local)]).contains("no CPU 99"));
+    let large = ThreadSpec { size: Some(Bytes::gib(3)), ..thread("0-7", BufferPlace::Local) };
     assert!(refused(vec![large]).contains("together"));
-    let nothing = SecondStream { place: Place::Local, percent: 0 };
-    assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", Place::Local) }]).contains("1 to 99"));
+    let nothing = SecondStream { place: BufferPlace::Local, percent: 0 };
+    assert!(refused(vec![ThreadSpec { second: Some(nothing), ..thread("1", BufferPlace::Local) }]).contains("1 to 99"));
 }
 
 #[test]
@@ -560,7 +560,7 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
     // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
     assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::LoadedLatency, 1)]);
-    assert!(plan.estimated_s <= super::quick::FIRST_ROUND * super::quick::LIMIT_S, "{}", plan.estimated_s);
+    assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
 }

@@ -1,34 +1,31 @@
-//! Cache-to-cache transfers: which pairs of CPUs, with lines at home where.
+//! Cache-to-cache transfers: which pairs of CPUs, and on which node the lines have their home.
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState};
+use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace};
 use crate::note::Note;
 use crate::pairing::Rounds;
-use crate::plan::{BufferPlan, Cell, End, Handoff, Step, Transfers, Work};
+use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
 use crate::planner::check::{check_cpus, named};
 use crate::planner::context::{LARGE_MATRIX, Planner};
 use crate::planner::error::PlanError;
-
-use crate::experiment::MemoryPlace;
-use crate::plan::LEAST_S;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
-/// Where pairs disturb each other, a matrix is measured one by one when that takes no longer than this.
-const LONGEST_ONE_BY_ONE_S: f64 = 600.0;
+/// If pairs disturb each other, all pairs of a matrix are measured one by one as long as that takes no longer than this.
+const MAX_ONE_BY_ONE_S: f64 = 600.0;
 
-/// Readers' buffers of a matrix take at most one in this many bytes of what may be taken.
+/// The readers' buffers of a matrix use at most one in this many bytes of the memory that may be used.
 const PART: u64 = 4;
 
 /// A transfer to be planned.
 struct Transfer {
     reader: u32,
     holder: u32,
-    /// The node that the lines are at home on.
+    /// The home node of the lines.
     home: u32,
     state: LineState,
-    /// Whether its place in the table is that of the holder's node.
+    /// Whether its coordinates contain the holder's node.
     by_node: bool,
 }
 
@@ -63,18 +60,20 @@ impl Planner<'_> {
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
     }
 
-    /// The pair named.
+    /// The pair that the user names.
     fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
         let request = |text: String| Err(PlanError::Request(text));
         if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
-            return request("--reader and --holder name one pair, and a matrix is of many; leave them out, or the matrix".into());
+            return request(
+                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix".into(),
+            );
         }
         let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
         check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
         match self.spec.chase.cpu {
-            None => request(format!("--holder {holder} is half of a pair; name the CPU that reads with --reader")),
+            None => request(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
             Some(reader) if reader == holder => {
-                request(format!("CPU {reader} would read what it holds itself; name two CPUs with --reader and --holder"))
+                request(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
             }
             Some(reader) => Ok(Some((reader, holder))),
         }
@@ -89,14 +88,45 @@ impl Planner<'_> {
         Ok(Some(sharer))
     }
 
-    fn states(&self) -> Vec<LineState> {
-        let asked = &self.spec.transfer.states;
-        [LineState::Hit, LineState::Hitm].into_iter().filter(|s| asked.is_empty() || asked.contains(s)).collect()
-    }
-
     /// Every ordered pair in every state: one cell, which names each CPU once.
     fn all_pairs(&mut self) -> Result<Step, PlanError> {
+        let requested = self.spec.transfer.clone();
+        let states = self.spec.transfer.selected_states();
         let stride = self.sizes.stride()?;
+        let ends = self.transfer_ends(stride)?;
+        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
+        let mut transfers = Transfers {
+            ends,
+            states,
+            stride,
+            order: requested.order,
+            holder_pushes: requested.holder_pushes,
+            reader_pushes: requested.reader_pushes,
+            rounds: rounds.count() as u64,
+            at_once: rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32,
+            representatives: Vec::new(),
+            each_s: self.budget(),
+            one_by_one_s: 0.0,
+        };
+        // With many transfers each gets the time of three runs. With few, or where a time was asked for, each may go on until its interval is
+        // narrow.
+        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
+            transfers.each_s = MIN_TRANSFER_S;
+        }
+        transfers.one_by_one_s = transfers.results() as f64 * transfers.one_s();
+        if transfers.at_once > 1 && transfers.one_by_one_s > MAX_ONE_BY_ONE_S {
+            transfers.representatives = self.representative_pairs();
+        }
+        if transfers.at_once > 1 {
+            self.notes.push(at_once_note(&transfers));
+        }
+        let at = Coordinates { cpus: Some(self.cpus.clone()), order: requested.order, ..Coordinates::default() };
+        let cell = Cell::new(at, Work::Transfers(transfers));
+        Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
+    }
+
+    /// Each CPU as reader and as holder, with its buffers.
+    fn transfer_ends(&mut self, stride: Bytes) -> Result<Vec<TransferEnd>, PlanError> {
         let cpus: Vec<u32> = self.cpus.iter().collect();
         let mut homes = Vec::new();
         for &cpu in &cpus {
@@ -105,109 +135,75 @@ impl Planner<'_> {
                 None => homes.push((cpu, self.chase_home(cpu))),
             }
         }
-        let asked = self.spec.transfer.clone();
-        let beside = (asked.holder_pushes.0.saturating_add(asked.reader_pushes.0)).saturating_mul(cpus.len() as u64);
-        let buffers = self.readers_buffers(&homes, beside)?;
+        let pushes = self.spec.transfer.holder_pushes.0.saturating_add(self.spec.transfer.reader_pushes.0);
+        let mut buffers = self.readers_buffers(&homes, pushes.saturating_mul(cpus.len() as u64))?;
+        if let Some(touch) = self.spec.chase.touch {
+            buffers.iter_mut().for_each(|buffer| buffer.touch = IdSet::one(touch));
+        }
         let smallest = buffers.iter().map(|b| b.bytes).min().unwrap_or_default();
+        let homes_per_cpu = homes.len() / cpus.len().max(1);
         let mut buffers = buffers.into_iter();
-        let each = homes.len() / cpus.len().max(1);
         let mut ends = Vec::with_capacity(cpus.len());
         for &cpu in &cpus {
             let window = self.sizes.handoff_window(cpu, stride, smallest)?;
-            let mut buffers: Vec<_> = buffers.by_ref().take(each).collect();
-            for buffer in &mut buffers {
-                if let Some(touch) = self.spec.chase.touch {
-                    buffer.touch = IdSet::one(touch);
-                }
-            }
-            ends.push(End { cpu, node: self.node_of(cpu), buffers, window });
+            ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers: buffers.by_ref().take(homes_per_cpu).collect(), window });
         }
         if let Some(first) = cpus.first().copied() {
-            let clean = self.states().contains(&LineState::Hit);
+            let clean = self.spec.transfer.selected_states().contains(&LineState::Hit);
             self.warn_of_own_cache(first, smallest, stride, clean);
         }
-        let rounds = Rounds::new(&self.cpus, &self.machine.topology);
-        let at_once = rounds.iter().map(|r| r.len()).max().unwrap_or(0) as u32;
-        let (states, rounds) = (self.states(), rounds.count() as u64);
-        let mut transfers = Transfers {
-            ends,
-            states,
-            stride,
-            order: asked.order,
-            holder_pushes: asked.holder_pushes,
-            reader_pushes: asked.reader_pushes,
-            rounds,
-            at_once,
-            representatives: Vec::new(),
-            each_s: self.budget(),
-            one_by_one_s: 0.0,
-        };
-        // Many transfers get what three runs take; few, and those for which a time was asked, may go on until their intervals are narrow.
-        if transfers.results() > LARGE_MATRIX as u64 && self.spec.time.or(self.spec.budget).is_none() {
-            transfers.each_s = LEAST_S;
-        }
-        let (together_s, one_by_one_s) = (transfers.together_s(), transfers.results() as f64 * transfers.one_s());
-        transfers.one_by_one_s = one_by_one_s;
-        if at_once > 1 && one_by_one_s > LONGEST_ONE_BY_ONE_S {
-            transfers.representatives = self.representative_pairs();
-        }
-        if at_once > 1 {
-            let instead = match transfers.representatives.len() {
-                0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
-                n => format!(
-                    "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
-                    one_by_one_s / 3600.0
-                ),
-            };
-            self.notes.push(Note::info(
-                "pairs-at-once",
-                format!(
-                    "{} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
-                    transfers.pairs()
-                ),
-            ));
-        }
-        let at = Coordinates { cpus: Some(self.cpus.clone()), order: asked.order, ..Coordinates::default() };
-        let cell = Cell::new(at, Work::Transfers(transfers));
-        Ok(self.step("Cache to cache", Experiment::CacheToCacheMatrix, vec![cell]))
+        Ok(ends)
     }
 
-    /// These pairs of reader and holder in every state, lines at home on each node that matters.
+    /// These pairs of reader and holder in every state, with the lines' home on each node that matters.
     fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
         let mut transfers = Vec::new();
         for &(reader, holder) in pairs {
             let mut homes = vec![self.chase_home(reader)];
             if self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
-                let holders = self.home_of(holder);
+                let holders = self.local_node(holder);
                 homes.extend((holders != homes[0]).then_some(holders));
             }
             if self.spec.nodes.is_some() {
                 homes = self.nodes.iter().collect();
             }
             for home in homes {
-                transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: false }));
+                transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
+                    reader,
+                    holder,
+                    home,
+                    state,
+                    by_node: false,
+                }));
             }
         }
         transfers
     }
 
-    /// A near pair in every state, and modified lines from every node with CPUs to every other, at home at the holder and at the reader.
+    /// A near pair in every state, and modified lines from every node with CPUs to every other, with their home at the holder and at the
+    /// reader.
     fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
-            return Err(PlanError::Request("--node-matrix has lines at home at both CPUs of a pair; leave --node out".into()));
+            return Err(PlanError::Request("--node-matrix measures lines with their home at each CPU of a pair; leave --node out".into()));
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
-            let home = self.home_of(reader);
-            transfers.extend(self.states().into_iter().map(|state| Transfer { reader, holder, home, state, by_node: true }));
+            let home = self.local_node(reader);
+            transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
+                reader,
+                holder,
+                home,
+                state,
+                by_node: true,
+            }));
         }
-        if !self.states().contains(&LineState::Hitm) {
+        if !self.spec.transfer.selected_states().contains(&LineState::Hitm) {
             return Ok(transfers);
         }
-        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_of(node).first()).collect();
+        let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_on(node).first()).collect();
         for &holder in &firsts {
             for &reader in firsts.iter().filter(|&&reader| reader != holder) {
-                let mut homes = vec![self.home_of(holder), self.home_of(reader)];
+                let mut homes = vec![self.local_node(holder), self.local_node(reader)];
                 homes.dedup();
                 transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm, by_node: true }));
             }
@@ -215,7 +211,7 @@ impl Planner<'_> {
         Ok(transfers)
     }
 
-    /// Reader and holder on two cores of one node; failing that of one package, on one core, or whatever there is.
+    /// Reader and holder on two cores of one node. If there are none, of one package, then on one core, then any two.
     fn near_pair(&self) -> Option<(u32, u32)> {
         let topology = &self.machine.topology;
         let reader = topology.cpu(self.cpus.first()?)?;
@@ -233,22 +229,22 @@ impl Planner<'_> {
 
     fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
         let &Transfer { reader, holder, home, state, by_node } = transfer;
-        let asked = &self.spec.transfer;
-        let (holder_pushes, reader_pushes, order) = (asked.holder_pushes, asked.reader_pushes, asked.order);
+        let requested = &self.spec.transfer;
+        let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
         let stride = self.sizes.stride()?;
-        let beside = holder_pushes.0.saturating_add(reader_pushes.0);
-        let mut buffer = self.sizes.probe_buffer(reader, home, beside, &mut self.notes)?;
+        let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
+        let mut buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
         if let Some(touch) = self.spec.chase.touch {
             buffer.touch = IdSet::one(touch);
         }
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
-            cpu_node: Some(self.node_of(reader)),
+            cpu_node: Some(self.cpu_node(reader)),
             memory: Some(MemoryPlace::Node(home)),
             cpu: Some(reader),
             holder_cpu: Some(holder),
-            holder_node: by_node.then(|| self.node_of(holder)),
+            holder_node: by_node.then(|| self.cpu_node(holder)),
             sharer_cpu: sharer,
             state: Some(state),
             order,
@@ -259,7 +255,7 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::Handoff(work)))
     }
 
-    /// Clean lines may be found where the reader left them one lap over its buffer ago: in its own caches.
+    /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
     fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
         if clean && self.sizes.may_hold(reader, buffer, stride) {
             self.notes.push(
@@ -272,27 +268,27 @@ impl Planner<'_> {
         }
     }
 
-    /// One buffer for each reader, each as large as one that is chased alone, where a quarter of the memory is enough for that; smaller ones
+    /// One buffer for each reader. Each is as large as for a single chase if a quarter of the memory is enough for all of them, and smaller
     /// otherwise.
-    fn readers_buffers(&mut self, homes: &[(u32, u32)], beside: u64) -> Result<Vec<BufferPlan>, PlanError> {
+    fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: u64) -> Result<Vec<BufferPlan>, PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut alone = Vec::with_capacity(homes.len());
         for &(cpu, node) in homes {
-            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, beside, &mut Vec::new())? };
+            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, reserved, &mut Vec::new())? };
             *on_node.entry(node).or_default() += buffer.bytes.0;
             alone.push(buffer);
         }
         let fits =
-            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|most| bytes.saturating_mul(PART) <= most.0))
+            on_node.iter().all(|(node, bytes)| allowed.node_memory.get(node).is_none_or(|limit| bytes.saturating_mul(PART) <= limit.0))
                 && on_node.values().sum::<u64>().saturating_mul(PART) <= allowed.memory.0;
         if fits && self.spec.memory_dir.is_none() {
             return Ok(alone);
         }
-        Ok(self.sizes.loader_buffers(homes, beside, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
+        Ok(self.sizes.loader_buffers(homes, reserved, &mut self.notes)?.into_iter().map(|l| l.buffer).collect())
     }
 
-    /// One reader, and a holder for each way of being near or far: same core, same L2, same last-level cache, same package, each other package.
+    /// One reader, and a holder at each kind of distance: same core, same L2, same last-level cache, same package, each other package.
     fn representative_pairs(&self) -> Vec<(u32, u32)> {
         let topology = &self.machine.topology;
         let Some(reader) = self.spec.chase.cpu.or_else(|| self.cpus.first()) else { return Vec::new() };
@@ -300,8 +296,8 @@ impl Planner<'_> {
         let mut pairs = Vec::new();
         for holder in self.cpus.iter().filter(|&c| c != reader) {
             let (Some(a), Some(b)) = (topology.cpu(reader), topology.cpu(holder)) else { continue };
-            let shares = |level: u8| topology.caches_of(reader).any(|c| c.level == level && c.cpus.contains(holder));
-            let llc = topology.llc_of(reader).map_or(0, |c| c.level);
+            let shares = |level: u8| topology.cpu_caches(reader).any(|c| c.level == level && c.cpus.contains(holder));
+            let llc = topology.last_level_cache(reader).map_or(0, |c| c.level);
             let relation = match () {
                 () if a.siblings.contains(holder) => (0, 0, 0),
                 () if llc > 2 && shares(2) => (1, 0, 0),
@@ -315,4 +311,26 @@ impl Planner<'_> {
         }
         pairs
     }
+}
+
+/// Says how long all pairs take, at once and one by one.
+fn at_once_note(transfers: &Transfers) -> Note {
+    let one_by_one_s = transfers.one_by_one_s;
+    let instead = match transfers.representatives.len() {
+        0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
+        n => format!(
+            "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
+            one_by_one_s / 3600.0
+        ),
+    };
+    Note::info(
+        "pairs-at-once",
+        format!(
+            "{} ordered pairs in {} rounds of up to {} pairs at once, about {:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
+            transfers.pairs(),
+            transfers.rounds,
+            transfers.at_once,
+            transfers.together_s()
+        ),
+    )
 }

@@ -1,13 +1,14 @@
-//! What a loaded-latency curve says.
+//! Summary of a loaded-latency curve.
+
+use serde::{Deserialize, Serialize};
 
 use crate::estimate::Estimate;
 use crate::experiment::Coordinates;
-use serde::{Deserialize, Serialize};
 
-/// What a loaded-latency curve says.
+/// Summary of a loaded-latency curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CurveSummary {
-    /// Coordinates that its points share.
+    /// The coordinates that all its points share.
     pub at: Coordinates,
     /// Latency at the lowest load.
     pub unloaded_ns: Option<f64>,
@@ -19,25 +20,25 @@ pub struct CurveSummary {
     pub peak_gbs: Option<f64>,
     /// Whether bandwidth fell while load and latency still grew.
     pub over_saturated: bool,
-    /// Latency at shares of the peak, where they were asked for.
+    /// Latency at shares of the peak, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<CurveShare>,
 }
 
-/// The point of a curve that is closest to a share of its peak. It is among the results, with its evidence, at its delay.
+/// The point of a curve that is closest to a share of its peak. The results contain it, with its evidence, at its delay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CurveShare {
-    /// What was looked for, in percent of the peak.
+    /// The share that was asked for, in percent of the peak.
     pub percent: u32,
-    /// What was reached, as a share of the peak, 0 to 1; `null` when nothing was measured.
+    /// The share that was reached, 0 to 1; `null` if nothing was measured.
     pub reached: Option<f64>,
-    /// The delay that reached it.
+    /// The delay at which it was reached.
     pub delay_cycles: Option<u32>,
     /// Latency there, in ns.
     pub latency: Estimate,
     /// Bandwidth there, in GB/s, probe included.
     pub bandwidth: Estimate,
-    /// Why it was not reached; absent when it was.
+    /// Why no point is close to the share; absent if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed: Option<ShareMissed>,
 }
@@ -48,16 +49,16 @@ pub struct CurveShare {
 pub enum ShareMissed {
     /// No point of the curve was measured.
     NothingMeasured,
-    /// No delay brought less bandwidth: the chase alone has as much, or loads step over it.
+    /// No delay gave less bandwidth: the chase alone uses as much, or bandwidth jumps past that share.
     NoLessBandwidth,
-    /// No delay brought it closer: bandwidth steps over it, or was not steady.
+    /// No delay came closer: bandwidth jumps past that share, or was not steady.
     NotCloser,
 }
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CurvePoint {
-    /// Injection delay in core cycles between bursts of four lines.
+    /// Injection delay, in core cycles after every four lines.
     pub delay_cycles: u32,
     /// Bandwidth, probe included.
     pub bandwidth_gbs: f64,

@@ -1,21 +1,22 @@
-//! The state of the machine that bears on the numbers.
+//! The state of the machine, as far as it affects the numbers.
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::prefetchers::PrefetchState;
 use crate::traffic::Rfo;
 use crate::units::IdSet;
-use serde::{Deserialize, Serialize};
 
-/// The state of the machine that bears on the numbers.
+/// The state of the machine, as far as it affects the numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Environment {
     /// Effective user is root.
     pub root: bool,
-    /// Effective capabilities that matter here and are held, such as `CAP_SYS_NICE`.
+    /// The effective capabilities that matter here, such as `CAP_SYS_NICE`.
     pub capabilities: Vec<String>,
-    /// The clock that timed.
+    /// The clock that was used.
     pub clock: Option<ClockReport>,
     /// Core frequency in GHz, measured by a chain of dependent adds, by CPU.
     pub core_ghz: BTreeMap<u32, f64>,
@@ -29,20 +30,21 @@ pub struct Environment {
     pub governors: Vec<String>,
     /// Energy/performance preferences in use.
     pub energy_preferences: Vec<String>,
-    /// Whether turbo or boost is allowed; `null` when the kernel does not say.
+    /// Whether turbo or boost is allowed; `null` if the kernel does not state it.
     pub turbo: Option<bool>,
-    /// What is limited here, why, and how to lift it.
+    /// What is limited on this machine, why, and how to lift the limit.
     pub limits: Vec<Note>,
-    /// Whether plain stores of whole lines read them first, as measured along the way; absent where nothing depended on it.
+    /// Whether plain stores of whole lines read them first, as a calibration found; absent if no result depended on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rfo: Option<RfoEvidence>,
-    /// State of the hardware prefetchers, where it was asked for or changed; during the run, or as found where the run measured several.
+    /// State of the hardware prefetchers, if it was asked for or changed. It is the state during the run or, if the run measured several
+    /// states, the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchState>,
 }
 
-/// Whether plain stores of whole lines read the line first (read for ownership), by comparison with stores that must read and stores that
-/// do not.
+/// Whether plain stores of whole lines read the line first (read for ownership). It is found by comparison with stores that must read and
+/// with stores that do not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RfoEvidence {
     /// The conclusion.
@@ -53,21 +55,21 @@ pub struct RfoEvidence {
     pub kernels: Vec<String>,
     /// CPUs that stored.
     pub cpus: Option<IdSet>,
-    /// Lines stored whole, in GB/s of lines; `null` when it was not measured.
+    /// Whole lines stored, in GB/s; `null` if it was not measured.
     pub whole_gbs: Option<f64>,
-    /// Lines of which a part was stored, in GB/s of lines.
+    /// Lines of which a part was stored, in GB/s of whole lines.
     pub part_gbs: Option<f64>,
-    /// Lines stored by non-temporal stores, in GB/s.
+    /// Whole lines stored by non-temporal stores, in GB/s.
     pub non_temporal_gbs: Option<f64>,
 }
 
-/// Why it is known, or not, whether plain stores read first.
+/// Why the calibration came to its conclusion about plain stores, or to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RfoReason {
-    /// This CPU lacks one of the kinds of stores that would tell.
+    /// This CPU lacks one of the kinds of stores to compare.
     NoKernels,
-    /// The CPUs got too little time to tell.
+    /// The CPUs got too little time.
     TooLittleTime,
     /// The rounds disagree, as on a busy machine.
     RoundsDisagree,
@@ -77,7 +79,7 @@ pub enum RfoReason {
     AsSlowAsParts,
     /// Stores of whole lines are as fast as non-temporal ones, which do not read.
     AsFastAsNonTemporal,
-    /// Stores of whole lines are neither.
+    /// Stores of whole lines are neither as slow as the one nor as fast as the other.
     Between,
 }
 
@@ -95,7 +97,7 @@ impl Default for RfoEvidence {
     }
 }
 
-/// The clock that timed.
+/// The clock that was used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockReport {
     /// `tsc`, `cntvct` or `monotonic-raw`.

@@ -1,4 +1,4 @@
-//! Proof of what was measured: kernels, pages, placement, disturbances.
+//! What was observed while a number was measured: kernels, pages, placement, disturbances.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::experiment::PageRequest;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
-/// Proof of what was measured.
+/// What was observed while the number was measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Evidence {
     /// Threads that took part (probe and loaders).
@@ -27,36 +27,36 @@ pub struct Evidence {
     /// Distance between chased lines; absent without a chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stride: Option<Bytes>,
-    /// Hops that each sample is the mean of, where a number of hops was asked for instead of a time.
+    /// Hops in each sample, if a number of hops was asked for instead of a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hops: Option<u64>,
-    /// What a transfer's CPUs read elsewhere, so that the lines moved on in their caches.
+    /// What the CPUs of a transfer read from other buffers, so that the lines moved to an outer cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushes: Option<Pushes>,
     /// Fresh allocations that the samples come from.
     pub allocations: u32,
     /// The pages that backed the buffers, read back.
     pub pages: PageEvidence,
-    /// The file that the buffers were; absent for memory without a file.
+    /// The file that was used as memory; absent for memory without a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileEvidence>,
     /// Where the pages were, read back.
     pub placement: Placement,
     /// Time in which all threads ran, over the longest thread's time; `null` with one thread.
     pub coverage: Option<f64>,
-    /// Slowest thread's bandwidth over the fastest's; `null` with one loader.
+    /// Bandwidth of the slowest loader over that of the fastest; absent with one loader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
     /// Each loader's own bandwidth in GB/s, by CPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub gbs_by_cpu: BTreeMap<u32, f64>,
-    /// What became of the checksums; absent where none were asked for.
+    /// The checksums that were compared; absent if none were asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<Checksums>,
     /// Bytes by kind; absent for latencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficRates>,
-    /// Evidence that prefetchers did not help; for chases.
+    /// Whether prefetchers helped; for chases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchEvidence>,
     /// The check of the buffer's size against the measured plateau; for chases whose size was derived.
@@ -65,33 +65,34 @@ pub struct Evidence {
     /// Where the buffer is in the machine's physical memory; for regions of a scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical: Option<PhysicalRange>,
-    /// What came back of patterns written; for regions of a scan that was asked to check.
+    /// The comparison of patterns that were written and read back; for regions of a scan with `--integrity`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrity>,
-    /// What of a full-random latency is address translation: its excess over the window-local latency of the same cell, whose translations
-    /// stay in the TLBs. 0 where the two intervals do not tell them apart; absent for other results.
+    /// The part of a full-random latency that is address translation: its excess over the window-local latency of the same cell, whose
+    /// translations stay in the TLBs. 0 if the intervals of the two overlap; absent for other results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub translation_ns: Option<f64>,
-    /// Bytes that each thread loaded and stored in a cycle of its core, by the frequency of the first one's before and after; for bandwidths.
+    /// Bytes that each thread loaded and stored per core cycle. The frequency is the first core's, the mean of before and after; for
+    /// bandwidths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_cycle: Option<f64>,
-    /// What proves that a loop did what it says; for `memgauge stream` and `memgauge chase`.
+    /// Proof that the loop did its work; for `memgauge stream` and `memgauge chase`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<crate::microbench::LoopProof>,
-    /// What disturbed.
+    /// What disturbed the measurement.
     pub noise: Noise,
 }
 
-/// Checksums of what loaders read, pass by pass over their buffers, against that of what was written.
+/// Checksums of what the loaders read, pass by pass over their buffers, compared with that of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checksums {
     /// Passes compared.
     pub passes: u64,
-    /// Passes that read something else.
+    /// Passes with another checksum.
     pub mismatches: u64,
 }
 
-/// What a transfer's CPUs read of another buffer in each turn.
+/// What the CPUs of a transfer read from other buffers each time that lines are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Pushes {
     /// Bytes that the holder read after taking the lines.
@@ -100,7 +101,7 @@ pub struct Pushes {
     pub reader: Bytes,
 }
 
-/// A kernel tried.
+/// The trial of one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trial {
     /// Its name.
@@ -109,10 +110,10 @@ pub struct Trial {
     pub value: f64,
 }
 
-/// The pages that backed a buffer, as `/proc/self/smaps` tells after first touch.
+/// The pages that backed a buffer, as `/proc/self/smaps` shows after first touch.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PageEvidence {
-    /// What was asked.
+    /// What was asked for.
     pub requested: PageRequest,
     /// The kind that backs most of the buffer; `null` when it could not be read back.
     pub obtained: Option<PageKind>,
@@ -120,7 +121,7 @@ pub struct PageEvidence {
     pub share: Option<f64>,
     /// Size of those pages.
     pub page: Option<Bytes>,
-    /// Why the kind is not known or not what was hoped for.
+    /// Why the kind is not known, or not the one that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -152,13 +153,13 @@ pub struct Placement {
     pub source: Option<PlacementSource>,
     /// Pages checked, by node.
     pub pages_by_node: BTreeMap<u32, u64>,
-    /// Why it is not verified.
+    /// Why the placement is not verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<PlacementProblem>,
 }
 
 impl Placement {
-    /// That of several buffers together: the worst status, the pages added up.
+    /// The placement of several buffers together: the worst status, and the sum of the pages.
     pub fn combined(placements: impl IntoIterator<Item = Self>) -> Self {
         let mut all: Option<Self> = None;
         for placement in placements {
@@ -189,11 +190,11 @@ impl Placement {
 pub enum PlacementMethod {
     /// A memory policy of the buffer.
     Mbind,
-    /// The first touch by a CPU of the node, where policies are refused or not heeded.
+    /// First touch by a CPU of the node, because policies are refused or have no effect.
     FirstTouch,
     /// The file system's choice, with DAX.
     Device,
-    /// The process's own memory policy.
+    /// The memory policy of the process, unchanged.
     AsGiven,
 }
 
@@ -209,7 +210,7 @@ pub enum PlacementSource {
     /// The machine has no other node.
     #[serde(rename = "only-node")]
     OnlyNode,
-    /// The node of the device as the kernel states it, with DAX: neither of the others shows such pages.
+    /// The node of the device as the kernel states it, with DAX. Neither of the first two shows such pages.
     #[serde(rename = "device")]
     Device,
 }
@@ -252,7 +253,7 @@ pub enum PlacementProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementStatus {
-    /// Every page checked was on the node asked for.
+    /// Every page that was checked was on the requested node.
     Verified,
     /// Some were not.
     Wrong,
@@ -268,8 +269,8 @@ pub struct TrafficRates {
     pub app_read_gbs: f64,
     /// What the program stored.
     pub app_write_gbs: f64,
-    /// Estimate of what crossed the memory bus; `null` when it is not known whether plain stores read first, and for buffers that may stay
-    /// in caches.
+    /// Estimate of what crossed the memory bus. `null` if it is not known whether plain stores read first, and for buffers that may stay in
+    /// caches.
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,
@@ -278,14 +279,14 @@ pub struct TrafficRates {
 /// Whether prefetchers helped a chase.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrefetchEvidence {
-    /// The same buffer chased in ascending order.
+    /// Latency of a chase over the same buffer in ascending order.
     pub sequential_ns: f64,
     /// The random chase's latency over the sequential one's. Far above 1: prefetchers are on, and the random order defeats them. About 1:
     /// they are off, or this machine has none.
     pub random_over_sequential: f64,
 }
 
-/// Whether the buffer was large enough to be memory and not cache.
+/// Whether the buffer was large enough to measure memory rather than a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plateau {
     /// Latency over half of the buffer.
@@ -296,10 +297,10 @@ pub struct Plateau {
     pub reached: bool,
 }
 
-/// Physical addresses of a buffer, as `/proc/self/pagemap` tells.
+/// Physical addresses of a buffer, as `/proc/self/pagemap` shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhysicalRange {
-    /// Address of its first page; `null` when it may not be known.
+    /// Address of its first page; `null` if this process may not see it.
     pub first: Option<u64>,
     /// The lowest address of any of its pages.
     pub low: Option<u64>,
@@ -307,47 +308,48 @@ pub struct PhysicalRange {
     pub high: Option<u64>,
     /// Whether its pages follow each other in physical memory as they do in the buffer.
     pub contiguous: Option<bool>,
-    /// Why they are not known.
+    /// Why the addresses are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What came back of patterns written to all of a buffer.
+/// The comparison of patterns that were written to a whole buffer and read back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Integrity {
-    /// Patterns that were written and compared: the first depends on each word's address, the second is its complement.
+    /// Patterns that were written and compared. The first depends on the address of each word, the second is its complement.
     pub patterns: u32,
-    /// Words of 8 bytes that were not what had been written, in all patterns.
+    /// Words of 8 bytes that differed from what had been written, over all patterns.
     pub mismatches: u64,
     /// The first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Mismatch>,
 }
 
-/// A word that was not what had been written.
+/// A word that differed from what had been written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mismatch {
-    /// Bytes from the buffer's begin.
+    /// Offset from the start of the buffer, in bytes.
     pub offset: u64,
-    /// Physical address; `null` when it may not be known.
+    /// Physical address; `null` if this process may not see it.
     pub physical: Option<u64>,
     /// What had been written.
     pub written: u64,
     /// What was read.
     pub read: u64,
-    /// What was read again from memory, the line dropped from the caches: what had been written if only the first reading was wrong.
+    /// What was read the second time, from memory, after the line was dropped from the caches. It equals `written` if only the first
+    /// reading was wrong.
     pub reread: u64,
     /// The CPU that read it.
     pub cpu: u32,
 }
 
-/// What disturbed a burst. The order is that in which causes are looked for.
+/// What disturbed a burst. A burst with several causes counts for the first of them in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DisturbanceCause {
     /// A thread ran on another CPU.
     Migrated,
-    /// The hypervisor gave a CPU to others.
+    /// The hypervisor gave a CPU to other guests.
     Stolen,
     /// A thread was taken off its CPU.
     TakenOff,
@@ -355,39 +357,39 @@ pub enum DisturbanceCause {
     Frequency,
 }
 
-/// What disturbed a measurement: differences of counters over its time. `null`: this kernel does not tell.
+/// What disturbed a measurement: differences of the kernel's counters over its time. `null` if this kernel does not provide the counter.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Noise {
-    /// Time that the hypervisor gave to others, of all CPU time, 0 to 1.
+    /// Share of all CPU time that the hypervisor gave to other guests (steal), 0 to 1.
     pub steal: Option<f64>,
-    /// Other processes' share of the CPUs measured, 0 to 1.
+    /// Share of the measured CPUs' time that other processes used, 0 to 1.
     pub others: Option<f64>,
-    /// Bursts that samples were taken in; absent where samples do not come from bursts.
+    /// Number of bursts; absent if samples do not come from bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<u32>,
-    /// Those in which something disturbed a measuring thread: taken off its CPU, moved to another, its CPU given to others by the
-    /// hypervisor, or its core's frequency unlike that of most bursts.
+    /// Bursts in which a measuring thread was disturbed: it was taken off its CPU or moved to another one, the hypervisor gave its CPU to
+    /// other guests, or its core ran at another frequency than in most bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_disturbed: Option<u32>,
-    /// Bursts measured beyond the fewest because others were disturbed.
+    /// Extra bursts that were measured because others were disturbed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_repeated: Option<u32>,
-    /// Disturbed bursts whose samples do not count, because enough others were left. Switches, time waited, migrations and coverage are
-    /// then those of the bursts that count.
+    /// Disturbed bursts that do not count because enough clean ones remained. Switches, waiting time, migrations and coverage are then
+    /// those of the bursts that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_left_out: Option<u32>,
-    /// How many bursts each cause disturbed; of several causes in one burst the first counts.
+    /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
-    /// Times that the kernel took a measuring thread off its CPU.
+    /// Number of times that the kernel took a measuring thread off its CPU.
     pub involuntary_switches: Option<u64>,
-    /// Share of the measuring threads' time in which they were ready to run and did not, 0 to 1.
+    /// Share of the measuring threads' time in which they were ready to run but had no CPU, 0 to 1.
     pub waited: Option<f64>,
-    /// Measuring threads found on another CPU than planned.
+    /// Number of times that a measuring thread was found on another CPU than planned.
     pub migrations: Option<u64>,
-    /// Core frequency of the first CPU before, in GHz.
+    /// Core frequency of the first CPU before the measurement, in GHz.
     pub ghz_before: Option<f64>,
-    /// And after.
+    /// Core frequency of the first CPU after the measurement, in GHz.
     pub ghz_after: Option<f64>,
     /// Pages that the kernel migrated between nodes, system-wide.
     pub pages_migrated: Option<u64>,
@@ -395,7 +397,7 @@ pub struct Noise {
     pub numa_hint_faults: Option<u64>,
     /// Huge pages that khugepaged assembled, system-wide.
     pub thp_collapsed: Option<u64>,
-    /// Time in which some task waited for a CPU (PSI), of the measurement's time, 0 to 1.
+    /// Share of the measurement's time in which some task waited for a CPU (PSI), 0 to 1.
     pub cpu_pressure: Option<f64>,
     /// The same for memory.
     pub memory_pressure: Option<f64>,

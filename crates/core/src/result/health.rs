@@ -11,26 +11,26 @@ pub struct Health {
     pub findings: Vec<Finding>,
     /// What the numbers were compared with: `siblings`, `limit`, `baseline`, `rules`.
     pub compared_with: Vec<String>,
-    /// Numbers that were measured again because they looked wrong.
+    /// Number of results that were measured again because they looked wrong.
     pub measured_again: u32,
 }
 
-/// How healthy a machine's memory is. The order is from good to bad; of two findings the worse decides.
+/// How healthy a machine's memory is, from good to bad. The worst finding decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthStatus {
-    /// As it should be, as far as it was compared with anything.
+    /// No problem was found.
     #[default]
     Ok,
-    /// Measured, and there was nothing to compare with.
+    /// There was nothing to compare the numbers with.
     Unknown,
-    /// Worse than it should be, or worse in a way that something else may explain.
+    /// Worse than it should be, or much worse but with another possible cause.
     Warning,
-    /// What was measured says nothing about the machine.
+    /// The numbers say nothing about the machine.
     CouldNotMeasure,
-    /// Much worse than it should be, three times in a row, with nothing else to blame.
+    /// Much worse than it should be in three measurements, without another possible cause.
     Failure,
-    /// Data was corrupted, or the kernel reported memory errors meanwhile.
+    /// Data was corrupted, or the kernel reported memory errors during the check.
     Incident,
 }
 
@@ -39,7 +39,7 @@ pub enum HealthStatus {
 pub struct Finding {
     /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
     pub code: String,
-    /// How bad it is; `ok` explains only.
+    /// How bad it is. A finding with `ok` is an explanation only.
     pub severity: HealthStatus,
     /// What was found.
     pub message: String,

@@ -1,22 +1,23 @@
-//! The levels of the memory hierarchy that a curve over the working set shows.
+//! The levels of the memory hierarchy in a curve over the working set.
+
+use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Coordinates, Metric};
 use crate::units::Bytes;
-use serde::{Deserialize, Serialize};
 
-/// What one curve over the working set says of the hierarchy.
+/// The levels that one curve over the working set shows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelSummary {
     /// Coordinates that the curve's points share.
     pub at: Coordinates,
-    /// Whether `value` of a level is nanoseconds or 10^9 bytes a second.
+    /// Whether the `value` of a level is a latency (ns) or a bandwidth (GB/s).
     pub metric: Option<Metric>,
-    /// Whether each point's fastest sample was taken instead of its median, because the CPU was shared with other work ([`SHARED`]).
+    /// Whether each point is its fastest sample instead of its median, because the CPU was shared with other work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_fastest: bool,
     /// The levels, nearest first.
     pub levels: Vec<Level>,
-    /// Caches of the machine's description at which the curve has no step.
+    /// Caches that the machine describes but at which the curve has no step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<CacheSize>,
 }
@@ -26,14 +27,14 @@ pub struct LevelSummary {
 pub struct CacheSize {
     /// `L1d`, `L2`, `L3`.
     pub name: String,
-    /// Bytes of it that one CPU of the curve can fill: all of it, or its part where several CPUs of the curve share it.
+    /// The part of it that one CPU of the curve can fill: all of it, or an equal part if several CPUs of the curve share it.
     pub size: Bytes,
 }
 
 /// One level: a plateau and where it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Level {
-    /// The cache's name, `memory` for what is beyond the last one, `?` for a level that the machine's description does not explain.
+    /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain.
     pub name: String,
     /// The smallest working set on the plateau.
     pub from: Bytes,
@@ -41,7 +42,7 @@ pub struct Level {
     pub to: Bytes,
     /// The median of the points on the plateau.
     pub value: f64,
-    /// The lower end of the 95 % interval of that median; of the points where there are fewer than six.
+    /// Lower end of the 95 % interval of that median; the lowest point if there are fewer than six.
     pub low: f64,
     /// The upper end.
     pub high: f64,
@@ -53,14 +54,14 @@ pub struct Level {
 /// Where a curve leaves a plateau.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Knee {
-    /// The largest working set that is still on the level.
+    /// The largest working set that still fits the level.
     pub fits: Bytes,
-    /// The smallest that is not.
+    /// The smallest working set that does not fit.
     pub spills: Bytes,
-    /// The cache that it is taken for; absent where none is left.
+    /// The cache that this step is matched with; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheSize>,
-    /// Whether that cache's size is between `fits` and `spills`, or one step of the sweep beside; `null` without a cache.
+    /// Whether the size of that cache is between `fits` and `spills`, or at most one step of the sweep away; `null` without a cache.
     pub agrees: Option<bool>,
 }
 

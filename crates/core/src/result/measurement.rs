@@ -1,47 +1,47 @@
 //! One number with everything that makes it trustworthy.
 
+use serde::{Deserialize, Serialize};
+
 use crate::counters::Counters;
 use crate::distribution::Distribution;
 use crate::estimate::Estimate;
-
 use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use crate::result::evidence::Evidence;
-use serde::{Deserialize, Serialize};
 
 /// One number with everything that makes it trustworthy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measurement {
     /// What was measured.
     pub experiment: Experiment,
-    /// Where it stands.
+    /// Its coordinates.
     pub at: Coordinates,
     /// The quantity.
     pub metric: Metric,
     /// Its unit.
     pub unit: Unit,
-    /// What firmware (HMAT) claims of it, in `unit`: read latency, or read bandwidth of loads only. Not measured; absent where firmware
-    /// claims nothing or the kernel does not show it.
+    /// The value that firmware (HMAT) claims, in `unit`: read latency, or the bandwidth of loads alone. It is not measured. Absent if
+    /// firmware claims nothing or the kernel does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firmware: Option<f64>,
     /// The number and its spread.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// How the times of short batches of hops are distributed, where that was asked for.
+    /// Distribution of the times of short batches of hops, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
-    /// The samples that the estimate comes from, burst by burst, so that they can be resampled later; absent where there were no bursts.
+    /// The samples behind the estimate, by burst, so that they can be resampled later; absent if there were no bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<Box<Samples>>,
-    /// Proof of what was measured.
+    /// What was observed while the number was measured.
     pub evidence: Evidence,
     /// Whether to trust it.
     pub quality: Quality,
-    /// How it stands against the machine's limit.
+    /// How it compares with the machine's limit.
     pub verdict: Verdict,
-    /// What the CPUs' counters showed meanwhile; absent where they were not asked for.
+    /// What the CPUs' counters counted during the measurement; absent if they were not asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<Box<Counters>>,
-    /// Lines in flight by Little's law, bandwidth x latency, of all threads together; for bandwidths measured beside a chase.
+    /// Lines in flight by Little's law, bandwidth x latency, of all threads together; for bandwidths measured alongside a chase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines_in_flight: Option<f64>,
 }
@@ -52,21 +52,21 @@ impl Measurement {
         self.experiment.method(self.metric)
     }
 
-    /// Whether two numbers are of the same quantity at the same place.
+    /// Whether both are the same quantity at the same coordinates.
     pub fn is_of_same_cell(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric == other.metric && self.at == other.at
     }
 }
 
-/// Samples in the order of time, in the result's unit, rounded to six significant digits.
+/// Samples in order of time, in the result's unit, rounded to six significant digits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Samples {
-    /// Those of each burst.
+    /// The samples of each burst.
     pub bursts: Vec<Vec<f64>>,
-    /// The fresh allocation that each burst is of; absent where all bursts are of one.
+    /// The number of the fresh allocation that each burst used; absent if all bursts used the same one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocations: Vec<u32>,
-    /// Bursts that do not count because they were disturbed, by their index.
+    /// Indices of the bursts that do not count because they were disturbed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<u32>,
 }
@@ -84,10 +84,10 @@ pub struct Quality {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QualityLevel {
-    /// Nothing seen that would distort it.
+    /// Nothing was observed that would distort it.
     #[default]
     Good,
-    /// Something seen that may distort it.
+    /// Something was observed that may distort it.
     Degraded,
     /// There is no number.
     None,
@@ -97,7 +97,7 @@ pub enum QualityLevel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QualityReason {
-    /// The hypervisor gave more than 0.5 % of the time to others.
+    /// The hypervisor gave more than 0.5 % of the time to other guests.
     Steal,
     /// Other processes used more than 5 % of the CPUs measured.
     BusyMachine,
@@ -119,28 +119,28 @@ pub enum QualityReason {
     PlacementUnverified,
     /// The buffer may lie partly in a cache.
     PlateauNotReached,
-    /// The same cell measured again at the end differs by more than both intervals allow, or samples went up or down while they were taken.
+    /// The cell was measured again at the end and the intervals do not overlap, or the samples show a trend.
     Drift,
-    /// Memory errors were reported meanwhile.
+    /// The kernel reported memory errors during the measurement.
     MemoryErrors,
-    /// The kernel migrated pages or NUMA balancing was at work.
+    /// The kernel migrated pages, or NUMA balancing was active.
     PagesMigrated,
-    /// More than a quarter of the bursts were disturbed, whether or not they count.
+    /// More than a quarter of the bursts were disturbed, including those that do not count.
     BurstsDisturbed,
-    /// More bytes a core cycle than any core loads and stores: time, frequency or bytes were misread.
+    /// More bytes per core cycle than any core can load and store: the time, the frequency or the bytes are wrong.
     AboveCore,
 }
 
-/// How a number stands against what the machine could do.
+/// How a number compares with the limit of the machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// The conclusion.
     pub status: VerdictStatus,
     /// Why.
     pub reason: VerdictReason,
-    /// The limit, in the result's unit; `null` when unknown.
+    /// The limit, in the result's unit; `null` if not known.
     pub limit: Option<f64>,
-    /// Where the limit comes from; `null` when unknown.
+    /// Where the limit comes from; `null` if not known.
     pub limit_source: Option<LimitSource>,
     /// The part of the machine that the limit is for, when the machine's was divided evenly among nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,11 +169,11 @@ pub enum VerdictReason {
     /// There is no number.
     #[default]
     NotMeasured,
-    /// A latency: no source says what a memory's latency may be.
+    /// It is a latency, and there is no published limit for latencies.
     NotJudged,
-    /// Nobody states the limit.
+    /// The limit is not known.
     LimitUnknown,
-    /// As much as can be expected of the limit.
+    /// As high a share of the limit as can be expected.
     WithinLimit,
     /// More than the limit allows: the limit is wrong.
     AboveLimit,
@@ -191,21 +191,21 @@ pub enum VerdictReason {
     Below58Percent,
     /// The buffers may be in caches.
     NotMemory,
-    /// Not bandwidth at full load.
+    /// It is not a bandwidth at full load.
     NotAllLoad,
-    /// Each thread did what a file says.
+    /// Each thread ran its own work, as given by the user.
     ThreadsAsGiven,
     /// Some cores of the nodes were idle.
     NotAllCores,
     /// Whether plain stores read first is not known.
     BusBytesUnknown,
-    /// Nothing is published of how much of such a limit CPUs reach.
+    /// There are no published figures for how much of such a limit CPUs reach.
     NoBandForThisMemory,
     /// A region of a scan that is slower than the others of its node.
     WeakRegion,
-    /// A region of a scan like the others of its node.
+    /// A region of a scan that is as fast as the others of its node.
     AsOtherRegions,
-    /// Other data was read than had been written.
+    /// The data read was not the data written.
     MemoryCorrupted,
 }
 
@@ -217,7 +217,7 @@ pub enum LimitSource {
     User,
     /// Firmware's list of memory devices (SMBIOS): populated channels x configured MT/s x 8 B.
     Smbios,
-    /// The same where channels could not be told from slots, or a hypervisor made the list up.
+    /// The same, but channels could not be told from slots, or a hypervisor made up the list.
     SmbiosUpperBound,
     /// Firmware's performance attributes (HMAT).
     Hmat,

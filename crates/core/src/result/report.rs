@@ -1,4 +1,8 @@
-//! One run: everything that every output format is made from.
+//! One run: the data that every output format is made from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::counters::ProgramCount;
 use crate::note::Note;
@@ -6,26 +10,24 @@ use crate::plan::Plan;
 use crate::result::curves::CurveSummary;
 use crate::result::environment::Environment;
 use crate::result::health::Health;
+use crate::result::levels::LevelSummary;
 use crate::result::measurement::Measurement;
-use crate::topology::Machine;
-use std::collections::BTreeMap;
-
 use crate::result::summary::Summary;
-use serde::{Deserialize, Serialize};
+use crate::topology::Machine;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// One run of the program: everything that every output format is made from.
+/// One run of the program: the data that every output format is made from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
-    /// The answers that most readers look for.
+    /// The numbers that most readers look for.
     pub summary: Option<Summary>,
     /// The program.
     pub tool: Tool,
-    /// This run, and the machine by name.
+    /// This run, and the name of the machine.
     pub run: Run,
     /// Its command line.
     pub argv: Vec<String>,
@@ -48,14 +50,14 @@ pub struct Report {
     /// Cells that were measured again: as a control of drift, or to confirm what looked wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Measurement>,
-    /// A program that was counted; absent in every other run.
+    /// The program that `memgauge count` ran; absent for other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramCount>>,
     /// Summaries of loaded-latency curves, whose points are in `results`.
     pub curves: Vec<CurveSummary>,
-    /// What curves over the working set say of the caches; their points are in `results`.
+    /// The levels found in curves over the working set, whose points are in `results`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub levels: Vec<crate::result::LevelSummary>,
+    pub levels: Vec<LevelSummary>,
     /// How the time was spent.
     pub timing: Timing,
     /// What a reader should know.
@@ -91,25 +93,26 @@ pub enum Incomplete {
     ProgramKilled,
 }
 
-/// One run, and the machine that it ran on by name.
+/// One run, and the name of the machine that it ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Run {
-    /// Random, and never the same twice.
+    /// A random id, different for every run.
     pub id: String,
-    /// What the user calls it, by `--label KEY=VALUE`.
+    /// The user's labels, from `--label KEY=VALUE`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The machine by name; absent with `--no-host-identity`.
+    /// The name of the machine; absent with `--no-host-identity`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
 }
 
-/// A machine by name.
+/// The name of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Host {
     /// Its name; `null` where it has none.
     pub hostname: Option<String>,
-    /// A keyed hash of `/etc/machine-id`, the same in every run on this installation and in no other program; `null` where there is none.
+    /// A keyed hash of `/etc/machine-id`. It is the same in every run on this installation, and cannot be compared with the hashes of other
+    /// programs. `null` if the machine has no id.
     pub machine_id_hash: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! The answers that most readers look for, at the top of every result.
+//! The summary at the top of every result.
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::measurement::QualityLevel;
+use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
 
-/// The answers that most readers look for. What was not measured is `null`, with the reason beside it.
+/// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Idle latency from a CPU to its own node's memory, window-local: the median over nodes, in ns.
@@ -16,11 +16,11 @@ pub struct Summary {
     pub peak_read_gbs: SummaryValue,
     /// The highest bandwidth of any mix, in GB/s.
     pub peak_any_gbs: SummaryValue,
-    /// The mix of that.
+    /// The mix of `peak_any_gbs`.
     pub peak_any_mix: Option<Mix>,
-    /// A line that another core's cache holds unmodified: the median over pairs, in ns.
+    /// Latency of a line that another core's cache holds unmodified: the median over pairs, in ns.
     pub transfer_hit_ns: SummaryValue,
-    /// A line that another core's cache holds modified: the median over pairs, in ns.
+    /// Latency of a line that another core's cache holds modified: the median over pairs, in ns.
     pub transfer_hitm_ns: SummaryValue,
     /// How far to trust the numbers of this run.
     pub trust: Trust,
@@ -47,34 +47,34 @@ pub struct SummaryValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Absent {
-    /// This run was not to measure it.
+    /// It was not part of this run.
     NotPlanned,
     /// The machine has one node of CPUs and memory only.
     OneNode,
-    /// Its cells have no value; they say why.
+    /// Its cells have no value. Each of them states the reason.
     NotMeasured,
 }
 
 /// How far to trust the numbers of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Trust {
-    /// The worst quality that more than a quarter of the results have.
+    /// `degraded` if more than a quarter of the results are degraded or missing, `none` if no result has a value, otherwise `good`.
     pub level: QualityLevel,
-    /// Results without a reason for doubt.
+    /// Number of results of good quality.
     pub good: u32,
-    /// Results with one.
+    /// Number of results of degraded quality.
     pub degraded: u32,
-    /// Results without a value.
+    /// Number of results without a value.
     pub missing: u32,
-    /// The reasons, the most frequent first, with the number of results that have each.
+    /// Why results are degraded, the most frequent reason first.
     pub reasons: Vec<TrustReason>,
 }
 
-/// A reason for doubt, and how many results have it.
+/// Why some results are degraded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TrustReason {
     /// The reason.
-    pub reason: crate::result::measurement::QualityReason,
-    /// Results that have it.
+    pub reason: QualityReason,
+    /// Number of results with this reason.
     pub results: u32,
 }

@@ -42,7 +42,7 @@ pub fn incomplete(why: &Incomplete) -> String {
 pub const fn disturbance(cause: DisturbanceCause) -> &'static str {
     match cause {
         DisturbanceCause::Migrated => "a thread ran on another CPU",
-        DisturbanceCause::Stolen => "the hypervisor gave a CPU to others",
+        DisturbanceCause::Stolen => "the hypervisor gave a CPU to other guests",
         DisturbanceCause::TakenOff => "a thread was taken off its CPU",
         DisturbanceCause::Frequency => "the core's frequency changed",
     }
@@ -67,11 +67,11 @@ pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
     share.map_or_else(|| word.to_owned(), |s| format!("{word}, {} of {} nodes", s.nodes, s.of))
 }
 
-/// Why it is known, or not, whether plain stores read first.
+/// Why the calibration came to its conclusion about plain stores, or to none.
 pub const fn rfo(reason: RfoReason) -> &'static str {
     match reason {
-        RfoReason::NoKernels => "this CPU lacks one of the kinds of stores that would tell",
-        RfoReason::TooLittleTime => "the CPUs got too little time to tell",
+        RfoReason::NoKernels => "this CPU lacks one of the kinds of stores to compare",
+        RfoReason::TooLittleTime => "the CPUs got too little time",
         RfoReason::RoundsDisagree => "its rounds disagree, as on a busy machine",
         RfoReason::NotMemoryBound => {
             "non-temporal stores are hardly faster than stores of parts of lines, so something other than memory limits them"
@@ -86,8 +86,8 @@ pub const fn rfo(reason: RfoReason) -> &'static str {
 pub const fn share_missed(why: ShareMissed) -> &'static str {
     match why {
         ShareMissed::NothingMeasured => "no point of the curve was measured",
-        ShareMissed::NoLessBandwidth => "no delay brought less bandwidth: the chase alone has as much, or loads step over it",
-        ShareMissed::NotCloser => "no delay brought it closer: bandwidth steps over it, or was not steady",
+        ShareMissed::NoLessBandwidth => "no delay gave less bandwidth: the chase alone uses as much, or bandwidth jumps past that share",
+        ShareMissed::NotCloser => "no delay came closer: bandwidth jumps past that share, or was not steady",
     }
 }
 

@@ -1,16 +1,17 @@
-//! Where an adaptive curve needs its next point.
+//! Chooses the next point of an adaptive curve.
 
 use crate::result::CurvePoint;
 
-/// The largest injection delay that an adaptive curve uses: so long that loads of the probe hardly ever meet other traffic.
+/// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.
 pub const IDLE_DELAY_CYCLES: u32 = 20_000;
 
-/// The injection delay to measure next, so that points are evenly spread in bandwidth: within the widest gap between neighbours in delay
-/// that exceeds `largest_gap_fraction` of the highest bandwidth. First delay 0 and [`IDLE_DELAY_CYCLES`] (unless points at least as far
-/// out are there). Never a delay that was measured; `None` when there are `max_points` points or no gap is left to divide.
+/// The injection delay to measure next, so that points are evenly spread in bandwidth. It lies within the widest gap between neighbours in
+/// delay that exceeds `largest_gap_fraction` of the highest bandwidth. The first two are delay 0 and [`IDLE_DELAY_CYCLES`] (unless there is
+/// a point with a longer delay). It is never a delay that was measured. `None` if there are `max_points` points or no gap is left to
+/// divide.
 ///
-/// Within a gap it aims at its middle in bandwidth. A loader that waits longest for its own delay has bandwidth c / (t + delay), so
-/// 1 / bandwidth is interpolated linearly.
+/// Within a gap it aims at the middle in bandwidth. A loader that mostly waits for its delay has the bandwidth c / (t + delay), so 1 /
+/// bandwidth is interpolated linearly.
 pub fn next_delay(points: &[CurvePoint], max_points: u32, largest_gap_fraction: f64) -> Option<u32> {
     if points.len() >= max_points as usize {
         return None;

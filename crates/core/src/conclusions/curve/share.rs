@@ -1,18 +1,19 @@
-//! The latency at a share of the peak: which delay to measure next, and which point answers.
+//! The latency at a share of the peak: which delay to measure next, and which point to report.
 
 use crate::conclusions::curve::delays::IDLE_DELAY_CYCLES;
 use crate::estimate::Estimate;
 use crate::result::{CurvePoint, CurveShare, ShareMissed};
 
-/// A point this close to the bandwidth looked for, as a share of the peak, answers: bandwidths of a busy bus scatter by as much.
+/// A point this close to the wanted bandwidth, as a share of the peak, is close enough: bandwidths of a busy bus scatter by as much.
 const CLOSE: f64 = 0.02;
-/// The longest delay that is tried: at 4 GHz loaders make a request in 2.5 ms, and the chase alone is what is left.
-const LONGEST: u32 = 10_000_000;
-/// Delays tried for one share, at most: each divides what is left by two or more, and interpolation mostly needs two or three.
-pub const MOST_TRIES: u32 = 7;
+/// The longest delay that is tried. At 4 GHz loaders make one request in 2.5 ms, so that only the chase is left.
+const MAX_DELAY_CYCLES: u32 = 10_000_000;
+/// The largest number of delays that are tried for one share. Each divides the remaining range by two or more, and interpolation mostly
+/// needs two or three.
+pub const MAX_TRIES: u32 = 7;
 
-/// Points from the peak to the lightest load, by delay; and the peak. Past its peak an over-saturated curve has each bandwidth a second
-/// time, at a latency that nobody would choose.
+/// The points from the peak to the lightest load, by delay, and the peak. Beyond its peak an over-saturated curve has each bandwidth a
+/// second time, at a much higher latency.
 fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
     let sane = || points.iter().copied().filter(CurvePoint::is_sane);
     let peak = sane().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs))?;
@@ -21,14 +22,14 @@ fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
     Some((side, peak.bandwidth_gbs))
 }
 
-/// The delay to measure next in search of `percent` of the peak bandwidth; `tried` were measured for it. `None` when a point is close
-/// enough, nothing lies between two neighbours, no load is light enough, or too many were tried.
+/// The delay to measure next in search of `percent` of the peak bandwidth; `tried` is the number of delays that were already measured for
+/// it. `None` if a point is close enough, nothing lies between two neighbours, no load is light enough, or too many delays were tried.
 ///
-/// A waiting loader's bandwidth is c / (t + delay), so 1 / bandwidth is a straight line of the delay, which bends only where the bus is
-/// full: the goal is looked for on the line through the two points on its light side, where there are two, else on that through the points
-/// around it; and at every second try halfway in the delay's logarithm, so that a curve that bends otherwise is divided as well.
+/// The bandwidth of a waiting loader is c / (t + delay), so 1 / bandwidth is linear in the delay until the bus is full. The search
+/// interpolates along the line through the next two points with lighter load, if there are two, otherwise along the line through the points
+/// on both sides. Every second try is halfway in the logarithm of the delay, so that the search also works on curves of another shape.
 pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option<u32> {
-    if tried >= MOST_TRIES {
+    if tried >= MAX_TRIES {
         return None;
     }
     let (side, peak) = lighter_than_peak(points)?;
@@ -37,15 +38,15 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
         return None;
     }
     let Some(at) = side.iter().position(|p| p.bandwidth_gbs < goal) else {
-        // Even the lightest load is above it.
+        // Even the lightest load has more bandwidth.
         let last = side.last()?.delay_cycles;
         return if last < IDLE_DELAY_CYCLES {
             Some(IDLE_DELAY_CYCLES)
         } else {
-            (last < LONGEST).then_some(last.saturating_mul(8).min(LONGEST))
+            (last < MAX_DELAY_CYCLES).then_some(last.saturating_mul(8).min(MAX_DELAY_CYCLES))
         };
     };
-    // The peak is first, and not below it.
+    // The peak comes first, and it is not below the goal.
     let (near, far) = (side[at.checked_sub(1)?], side[at]);
     if far.delay_cycles - near.delay_cycles < 2 {
         return None;
@@ -60,10 +61,10 @@ pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option
     } else {
         ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
     };
-    Some((delay.round().clamp(0.0, f64::from(LONGEST)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+    Some((delay.round().clamp(0.0, f64::from(MAX_DELAY_CYCLES)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
 }
 
-/// The point that answers for `percent` of the peak: the one closest to it in bandwidth; `estimates` are latency and bandwidth by delay.
+/// The point closest to `percent` of the peak in bandwidth. `estimates` gives latency and bandwidth by delay.
 pub fn at_share(points: &[CurvePoint], percent: u32, estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveShare {
     let found = lighter_than_peak(points).and_then(|(side, peak)| {
         let goal = peak * f64::from(percent) / 100.0;
@@ -101,12 +102,12 @@ mod tests {
             points.push(measured(&machine, delay));
             tried += 1;
         }
-        let of = |delay: u32| {
+        let estimates = |delay: u32| {
             let p = measured(&machine, delay);
             let estimate = |value| Estimate { value: Some(value), ..Estimate::default() };
             Some((estimate(p.latency_ns), estimate(p.bandwidth_gbs)))
         };
-        (at_share(&points, percent, of), tried)
+        (at_share(&points, percent, estimates), tried)
     }
 
     /// A desktop: demand c / (t + delay), capped.
@@ -120,7 +121,7 @@ mod tests {
         for percent in [50, 75, 90] {
             let (share, tried) = search(desktop, &[0, IDLE_DELAY_CYCLES], percent);
             assert!((share.reached.unwrap() - f64::from(percent) / 100.0).abs() <= CLOSE, "{share:?}");
-            assert!(tried <= MOST_TRIES && share.missed.is_none());
+            assert!(tried <= MAX_TRIES && share.missed.is_none());
             assert_eq!(share.latency.value, share.delay_cycles.map(|d| desktop(d).1));
         }
         // A point that is close needs no other.
@@ -142,11 +143,11 @@ mod tests {
     fn what_cannot_be_reached_says_why() {
         // One loader, and a chase that has a third of the peak by itself.
         let (share, tried) = search(|delay| (3.0 + 6.0 * 100.0 / (100.0 + f64::from(delay)), 90.0), &[0, IDLE_DELAY_CYCLES], 10);
-        assert!(tried <= MOST_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
+        assert!(tried <= MAX_TRIES && (0.3..0.4).contains(&share.reached.unwrap()), "{share:?}");
         assert!(share.missed == Some(ShareMissed::NoLessBandwidth));
         // Loads that are all or nothing.
         let (share, tried) = search(|delay| (if delay < 777 { 40.0 } else { 4.0 }, 90.0), &[0, IDLE_DELAY_CYCLES], 50);
-        assert!(tried == MOST_TRIES && share.missed.is_some(), "{share:?}");
+        assert!(tried == MAX_TRIES && share.missed.is_some(), "{share:?}");
         let nothing = at_share(&[], 50, |_| None);
         assert_eq!((nothing.reached, nothing.latency.value), (None, None));
         assert!(nothing.missed.is_some());
@@ -167,7 +168,7 @@ mod tests {
                 values.into_iter().map(|(d, b)| CurvePoint { delay_cycles: d, bandwidth_gbs: b, latency_ns: b }).collect();
             for tried in 0.. {
                 let Some(delay) = next_for_share(&points, percent, tried) else { break };
-                prop_assert!(tried < MOST_TRIES && delay <= LONGEST);
+                prop_assert!(tried < MAX_TRIES && delay <= MAX_DELAY_CYCLES);
                 points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs: f64::from(delay % 97), latency_ns: 1.0 });
             }
         }

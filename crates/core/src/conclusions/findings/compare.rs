@@ -1,38 +1,40 @@
-//! Numbers against numbers: siblings of one machine, and a machine against a baseline.
+//! Compares numbers: siblings within one machine, and a machine with a baseline.
+
+use std::collections::BTreeMap;
 
 use crate::conclusions::findings::rules::{References, Rules};
 use crate::conclusions::findings::suspicion::{
-    FAIL_DIFFERENCE, LEAST_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, first_round, name, shown, worse_by,
+    FAIL_DIFFERENCE, MIN_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, format_value, name, worse_by,
 };
 use crate::conclusions::limit::disturbed;
-use crate::experiment::Experiment;
-use crate::experiment::Metric;
+use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
-use std::collections::BTreeMap;
+use crate::traffic::Mix;
+use crate::units::IdSet;
 
-/// An estimate with its interval.
+/// A median and the bounds of its interval.
 #[derive(Clone, Copy)]
-struct Interval {
+struct Bounds {
     value: f64,
     low: f64,
     high: f64,
 }
 
-impl Interval {
-    fn of(m: &Measurement) -> Option<Self> {
+impl Bounds {
+    fn new(m: &Measurement) -> Option<Self> {
         let e = &m.estimate;
         Some(Self { value: e.value?, low: e.ci95_low?, high: e.ci95_high? })
     }
 
-    /// By how much it is worse, where the intervals do not touch and the difference counts.
+    /// How much worse it is, if the intervals do not overlap and the difference is large enough to count.
     fn worse_than(self, reference: Self, metric: Metric) -> Option<f64> {
         let apart = match metric {
             Metric::Bandwidth => self.high < reference.low,
             Metric::Latency => self.low > reference.high,
         };
         let by = worse_by(metric, self.value, reference.value);
-        (apart && by >= LEAST_DIFFERENCE).then_some(by)
+        (apart && by >= MIN_DIFFERENCE).then_some(by)
     }
 }
 
@@ -44,28 +46,43 @@ fn severity(by: f64, metric: Metric) -> HealthStatus {
     }
 }
 
-/// What siblings have in common, as text: they do the same work on parts of the machine that are alike.
-fn family(report: &Report, m: &Measurement) -> Option<String> {
+/// What siblings have in common: they do the same work on similar parts of the machine.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Family<'a> {
+    experiment: Experiment,
+    metric: Metric,
+    mix: Option<Mix>,
+    order: Option<ChaseOrder>,
+    delay_cycles: Option<u32>,
+    cpus: usize,
+    core_kind: Option<&'a str>,
+}
+
+/// The family of a measurement; `None` if it has no siblings.
+fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     use Experiment as E;
     let at = &m.at;
-    let topology = &report.machine.topology;
-    // Remote pairs differ by how far they are; only what is near is alike.
-    let own = at.cpu_node.is_some() && at.cpu_node == at.memory_node();
-    if !own
-        || !matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache)
-        || at.memory_dir.is_some()
-    {
+    // Remote pairs differ in distance; only local ones are alike.
+    let local = at.cpu_node.is_some() && at.cpu_node == at.memory_node();
+    let compared = matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache);
+    if !local || !compared || at.memory_dir.is_some() {
         return None;
     }
     let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
-    let kind = topology.cpu(first).and_then(|c| c.kind.clone());
-    let cpus = at.cpus.as_ref().map_or(1, crate::units::IdSet::len);
-    Some(format!("{:?} {:?} {:?} {:?} {:?} {cpus} {kind:?}", m.experiment, m.metric, at.mix, at.order, at.delay_cycles))
+    Some(Family {
+        experiment: m.experiment,
+        metric: m.metric,
+        mix: at.mix,
+        order: at.order,
+        delay_cycles: at.delay_cycles,
+        cpus: at.cpus.as_ref().map_or(1, IdSet::len),
+        core_kind: report.machine.topology.cpu(first).and_then(|c| c.kind.as_deref()),
+    })
 }
 
 /// Measurements of the same family, where there are several.
 fn families(report: &Report, view: &[&Measurement]) -> Vec<Vec<usize>> {
-    let mut all: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut all: BTreeMap<Family<'_>, Vec<usize>> = BTreeMap::new();
     for (index, m) in view.iter().enumerate().filter(|(_, m)| m.estimate.value.is_some()) {
         if let Some(family) = family(report, m) {
             all.entry(family).or_default().push(index);
@@ -74,32 +91,37 @@ fn families(report: &Report, view: &[&Measurement]) -> Vec<Vec<usize>> {
     all.into_values().filter(|members| members.len() > 1).collect()
 }
 
-/// Parts of the machine that are slower than the others like them.
+/// Parts of the machine that are slower than similar ones.
 pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for members in families(report, view) {
         for &index in &members {
             let m = view[index];
             let others: Vec<usize> = members.iter().copied().filter(|other| *other != index).collect();
-            let intervals: Vec<Interval> = others.iter().filter_map(|&i| Interval::of(view[i])).collect();
-            let median = |of: fn(&Interval) -> f64| stats::median(&intervals.iter().map(of).collect::<Vec<_>>());
+            let intervals: Vec<Bounds> = others.iter().filter_map(|&i| Bounds::new(view[i])).collect();
+            let median = |part: fn(&Bounds) -> f64| stats::median(&intervals.iter().map(part).collect::<Vec<_>>());
             let (Some(own), Some(value), Some(low), Some(high)) =
-                (Interval::of(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
+                (Bounds::new(m), median(|i| i.value), median(|i| i.low), median(|i| i.high))
             else {
                 continue;
             };
-            let Some(by) = own.worse_than(Interval { value, low, high }, m.metric) else { continue };
+            let Some(by) = own.worse_than(Bounds { value, low, high }, m.metric) else { continue };
             let mut severity = capped(severity(by, m.metric), m, report);
-            // Cache domains of one node share its memory; no source says how alike they must be.
+            // Cache domains of one node share its memory, and there is no published figure for how alike they must be.
             let shares = m.experiment == Experiment::BandwidthPerCache || others.iter().any(|&i| disturbed(view[i]));
             if severity == HealthStatus::Failure && shares {
                 severity = HealthStatus::Warning;
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
-            let message =
-                format!("{}: {}, {:.0} % worse than {like} ({})", name(m), shown(m.metric, own.value), 100.0 * by, shown(m.metric, value));
+            let message = format!(
+                "{}: {}, {:.0} % worse than {like} ({})",
+                name(m),
+                format_value(m.metric, own.value),
+                100.0 * by,
+                format_value(m.metric, value)
+            );
             let advice = "compare its memory devices with those of the others (memgauge info, as root), and look at the kernel's log for errors and throttling";
-            // Of two that differ either may be the one that is not as always.
+            // If there are only two, either may be the wrong one.
             let others = if others.len() == 1 { others } else { Vec::new() };
             found.push(Suspicion { index, others, finding: Finding::new("slower-than-siblings", severity, message, advice) });
         }
@@ -117,7 +139,7 @@ fn counterpart<'b>(m: &Measurement, baseline: &'b Report) -> Option<&'b Measurem
 }
 
 /// Why two machines cannot be compared.
-fn another_machine(report: &Report, baseline: &Report) -> Option<String> {
+fn machine_difference(report: &Report, baseline: &Report) -> Option<String> {
     let (a, b) = (&report.machine, &baseline.machine);
     let differs = |what: &str, a: Option<&str>, b: Option<&str>| {
         (a != b).then(|| format!("its {what} is {}, here it is {}", b.unwrap_or("not known"), a.unwrap_or("not known")))
@@ -130,12 +152,12 @@ fn another_machine(report: &Report, baseline: &Report) -> Option<String> {
 
 /// Cells that are worse than in the baseline.
 pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report) -> Vec<Suspicion> {
-    if another_machine(report, baseline).is_some() {
+    if machine_difference(report, baseline).is_some() {
         return Vec::new();
     }
     let worse = view.iter().enumerate().filter_map(|(index, m)| {
         let before = counterpart(m, baseline)?;
-        let (now, then) = (Interval::of(m)?, Interval::of(before)?);
+        let (now, then) = (Bounds::new(m)?, Bounds::new(before)?);
         let by = now.worse_than(then, m.metric)?;
         let mut severity = capped(severity(by, m.metric), m, report);
         if severity == HealthStatus::Failure && disturbed(before) {
@@ -144,9 +166,9 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
         let message = format!(
             "{}: {}, {:.0} % worse than in the baseline ({})",
             name(m),
-            shown(m.metric, now.value),
+            format_value(m.metric, now.value),
             100.0 * by,
-            shown(m.metric, then.value)
+            format_value(m.metric, then.value)
         );
         let advice = "look for what changed since: firmware and its settings, kernel, memory devices, power limits";
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("worse-than-baseline", severity, message, advice) })
@@ -155,34 +177,33 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
 }
 
 /// What is wrong with the baseline or the rules themselves.
-pub(super) fn unlike(report: &Report, references: References<'_>) -> Vec<Finding> {
+pub(super) fn reference_problems(report: &Report, references: References<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let results = first_round(report);
     if let Some(baseline) = references.baseline {
         let advice = "give a result of this machine, or of one like it, made by memgauge quick -o FILE.json";
-        if let Some(why) = another_machine(report, baseline) {
+        if let Some(why) = machine_difference(report, baseline) {
             let message = format!("the baseline is of another machine: {why}");
             found.push(Finding::new("baseline-of-another-machine", HealthStatus::Warning, message, advice));
-        } else if !results.iter().any(|m| counterpart(m, baseline).is_some()) {
-            let message = "the baseline has none of the numbers that were measured here, or other pages backed them";
+        } else if !report.results.iter().any(|m| counterpart(m, baseline).is_some()) {
+            let message = "the baseline has none of the numbers that were measured here, or they were measured with other pages";
             found.push(Finding::new("baseline-without-cells", HealthStatus::Warning, message, advice));
         }
     }
     for rule in references.rules.iter().flat_map(|r| &r.rules) {
-        if !results.iter().any(|m| rule.is_for(m) && m.estimate.value.is_some()) {
-            let message = format!("nothing was measured that this rule is for: {}", rule.describe());
+        if !report.results.iter().any(|m| rule.applies_to(m) && m.estimate.value.is_some()) {
+            let message = format!("no measured number matches this rule: {}", rule.describe());
             found.push(Finding::new("rule-without-cell", HealthStatus::Warning, message, "see memgauge quick --plan for what is measured"));
         }
     }
     found
 }
 
-/// What numbers of this report could be compared with.
+/// What the numbers of this report were compared with.
 pub(super) fn compared_with(report: &Report, results: &[&Measurement], references: References<'_>) -> Vec<String> {
     let judged = |m: &&&Measurement| matches!(m.verdict.status, VerdictStatus::Ok | VerdictStatus::Warning | VerdictStatus::Failure);
     let usable =
-        |baseline: &&Report| another_machine(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
-    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.is_for(m)));
+        |baseline: &&Report| machine_difference(report, baseline).is_none() && results.iter().any(|m| counterpart(m, baseline).is_some());
+    let ruled = |rules: &&Rules| rules.rules.iter().any(|rule| results.iter().any(|m| rule.applies_to(m)));
     [
         ("siblings", !families(report, results).is_empty()),
         ("limit", results.iter().any(|m| judged(&m))),

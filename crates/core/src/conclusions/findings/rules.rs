@@ -1,19 +1,19 @@
-//! Bands that the user set for what is measured.
+//! Rules: bands that the user sets for measured numbers.
 
-use crate::conclusions::findings::suspicion::{Suspicion, capped, name, shown};
+use serde::Deserialize;
+
+use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::disturbed;
-use crate::experiment::Method;
-use crate::experiment::{ChaseOrder, Experiment, Metric};
+use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 use crate::traffic::Mix;
-use serde::Deserialize;
 
 /// A file of rules.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rules {
-    /// Failures count on virtual machines and without root as well: whoever set the bands knows the machines. Those of a busy machine never
-    /// do.
+    /// Failures also count on virtual machines and without root, because the author of the rules knows the machines. Failures on a busy
+    /// machine never count.
     #[serde(default)]
     pub strict: bool,
     /// The rules.
@@ -21,23 +21,23 @@ pub struct Rules {
     pub rules: Vec<Rule>,
 }
 
-/// What some numbers must be. GB/s for bandwidths, ns for latencies.
+/// The band for some numbers, in GB/s for bandwidths and ns for latencies.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// What is measured; `bandwidth` is the bandwidth by node.
+    /// The experiment; `bandwidth` means `bandwidth-matrix`.
     pub experiment: Experiment,
-    /// The quantity; that of the experiment where it is not said, latency for latency under load.
+    /// The quantity; if not given, that of the experiment, and latency for `loaded-latency`.
     pub metric: Option<Metric>,
-    /// The mix; any where it is not said.
+    /// The mix; if not given, any.
     pub mix: Option<Mix>,
-    /// The chase's order; window-local where it is not said.
+    /// The order of the chase; if not given, window-local.
     pub order: Option<ChaseOrder>,
     /// Node of the CPUs.
     pub cpu_node: Option<u32>,
     /// Node of the memory.
     pub memory_node: Option<u32>,
-    /// Whether CPUs and memory are of one node; either where it is not said.
+    /// Whether CPUs and memory must be on the same node; if not given, either.
     pub local: Option<bool>,
     /// Below this is a warning.
     pub warn_below: Option<f64>,
@@ -50,10 +50,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether a measurement is one that the rule is about.
-    pub(super) fn is_for(&self, m: &Measurement) -> bool {
+    /// Whether the rule applies to a measurement.
+    pub(super) fn applies_to(&self, m: &Measurement) -> bool {
         let at = &m.at;
-        let is = |asked: Option<u32>, node: Option<u32>| asked.is_none() || asked == node;
+        let is = |requested: Option<u32>, node: Option<u32>| requested.is_none() || requested == node;
         let experiment = if self.experiment == Experiment::Bandwidth { Experiment::BandwidthMatrix } else { self.experiment };
         let metric = if experiment.method(Metric::Latency) == Method::Bandwidth { Metric::Bandwidth } else { Metric::Latency };
         let order = at.order.is_none() || at.order == Some(self.order.unwrap_or(ChaseOrder::WindowLocal));
@@ -66,7 +66,7 @@ impl Rule {
             && self.local.is_none_or(|local| local == (at.cpu_node == at.memory_node()))
     }
 
-    /// What a value is by this rule, and the band that it is outside of.
+    /// The severity of a value by this rule, and the band that it is outside of.
     fn judge(&self, value: f64) -> Option<(HealthStatus, String)> {
         let below = |band: Option<f64>| band.filter(|b| value < *b).map(|b| format!("below {b}"));
         let above = |band: Option<f64>| band.filter(|b| value > *b).map(|b| format!("above {b}"));
@@ -100,22 +100,22 @@ fn word<T: std::fmt::Debug>(value: &T) -> String {
 }
 
 /// Numbers outside of their bands.
-pub(super) fn broken(report: &Report, view: &[&Measurement], rules: &Rules) -> Vec<Suspicion> {
+pub(super) fn broken_rules(report: &Report, view: &[&Measurement], rules: &Rules) -> Vec<Suspicion> {
     let mut found = Vec::new();
     for (index, m) in view.iter().enumerate() {
         let Some(value) = m.estimate.value else { continue };
-        // Of several rules for one number the worst counts, so that each is flagged once.
-        let judged = rules.rules.iter().filter(|rule| rule.is_for(m)).filter_map(|rule| rule.judge(value)).max_by_key(|(s, _)| *s);
+        // If several rules apply to one number, the worst counts, so that each number is flagged once.
+        let judged = rules.rules.iter().filter(|rule| rule.applies_to(m)).filter_map(|rule| rule.judge(value)).max_by_key(|(s, _)| *s);
         let Some((severity, band)) = judged else { continue };
         let strict = rules.strict && !disturbed(m);
         let severity = if strict { severity } else { capped(severity, m, report) };
-        let message = format!("{}: {}, {band} as the rules say", name(m), shown(m.metric, value));
+        let message = format!("{}: {} breaks a rule ({band})", name(m), format_value(m.metric, value));
         found.push(Suspicion { index, others: Vec::new(), finding: Finding::new("rule-broken", severity, message, "") });
     }
     found
 }
 
-/// What else a machine is compared with.
+/// What a machine is compared with, in addition to itself and its limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct References<'a> {
     /// A result of an earlier run, of this machine or of one like it.

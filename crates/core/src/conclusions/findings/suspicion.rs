@@ -1,4 +1,4 @@
-//! A number that looks wrong, and what is needed to say so.
+//! Suspicions: numbers that look wrong, and how to describe and compare them.
 
 use crate::conclusions::limit::blameless;
 use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
@@ -7,34 +7,30 @@ use crate::result::{Finding, HealthStatus, Measurement, Report};
 /// A cell that looks wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Suspicion {
-    /// The measurement's place in the first round.
+    /// The index of the measurement in the first round.
     pub(super) index: usize,
-    /// Others that it was compared with and that may be the ones that are wrong.
+    /// Indices of others that it was compared with and that may be the wrong ones.
     pub(super) others: Vec<usize>,
     pub(super) finding: Finding,
 }
 
-/// Differences between two machines, or two parts of one, that alike should not have: what a median's interval leaves out (other pages,
-/// other times) is below 3 %.
-pub(super) const LEAST_DIFFERENCE: f64 = 0.03;
+/// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
+/// cover (other pages, other times) is below 3 %.
+pub(super) const MIN_DIFFERENCE: f64 = 0.03;
 
-/// Node against node, and a machine against its like: more than this is worth a look, and more than twice this is a defect.
+/// A difference between similar nodes or machines from which on it is a warning.
 pub(super) const WARN_DIFFERENCE: f64 = 0.05;
 
+/// The same for a failure: a difference this large is a defect.
 pub(super) const FAIL_DIFFERENCE: f64 = 0.10;
 
-/// Everything but repeats.
-pub(super) fn first_round(report: &Report) -> Vec<&Measurement> {
-    report.results.iter().collect()
-}
-
-/// A failure that something else may explain is a warning.
+/// Reduces a failure to a warning if something other than the machine may be the cause.
 pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -> HealthStatus {
     let may_fail = blameless(m, &report.machine, &report.environment);
     if severity == HealthStatus::Failure && !may_fail { HealthStatus::Warning } else { severity }
 }
 
-/// What a measurement is, for people.
+/// A measurement in words.
 pub(super) fn name(m: &Measurement) -> String {
     let at = &m.at;
     let mut words = Vec::new();
@@ -54,7 +50,7 @@ pub(super) fn name(m: &Measurement) -> String {
             (Method::IdleLatency, _, Some(ChaseOrder::FullRandom)) => "full-random latency",
             (Method::IdleLatency, ..) => "idle latency",
             (Method::LoadedLatency, Metric::Latency, _) => "latency under load",
-            (Method::LoadedLatency, ..) => "bandwidth beside a chase",
+            (Method::LoadedLatency, ..) => "bandwidth alongside a chase",
             (Method::Bandwidth | Method::MemoryScan, ..) => "bandwidth",
             (Method::CacheToCache, ..) => "transfer",
         }
@@ -64,7 +60,7 @@ pub(super) fn name(m: &Measurement) -> String {
 }
 
 /// A value with its unit.
-pub(super) fn shown(metric: Metric, value: f64) -> String {
+pub(super) fn format_value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Latency => format!("{value:.1} ns"),
         Metric::Bandwidth => format!("{value:.1} GB/s"),

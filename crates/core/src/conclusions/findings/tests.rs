@@ -12,7 +12,7 @@ use crate::units::{Bytes, IdSet};
 /// A machine without SMBIOS, so that siblings are all there is.
 fn silent() -> Machine {
     let mut machine = machine();
-    machine.identity.installed = crate::installed::Installed::unknown("not here");
+    machine.identity.installed = crate::installed::InstalledMemory::unknown("not here");
     machine
 }
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
-use crate::installed::{Installed, MemoryDevice};
+use crate::installed::{InstalledMemory, MemoryDevice};
 use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates, Verdict, VerdictStatus};
 use crate::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use crate::traffic::Rfo;
@@ -31,7 +31,7 @@ pub(crate) fn machine() -> Machine {
         configured_mts: Some(4800),
         ..MemoryDevice::default()
     };
-    let installed = Installed { devices: ('A'..='D').map(device).collect(), slots: 8, reason: None };
+    let installed = InstalledMemory { devices: ('A'..='D').map(device).collect(), slots: 8, reason: None };
     let mut nodes = vec![node(0, "0-1"), node(1, "2-3"), node(2, "")];
     nodes[2].hmat = vec![HmatAccess { initiators: IdSet::one(0), read_bandwidth_mbs: Some(32_000), ..HmatAccess::default() }];
     Machine {
@@ -114,14 +114,14 @@ fn judged(machine: Machine, m: Measurement) -> Verdict {
 fn the_machines_limit_is_divided_among_nodes_with_cpus() {
     let machine = machine();
     let limits = Limits::new(&machine, None);
-    assert!((limits.of_machine().unwrap().gbs - 153.6).abs() < 1e-9);
-    let half = limits.of_nodes(&IdSet::one(1), Some(1)).unwrap();
+    assert!((limits.for_machine().unwrap().gbs - 153.6).abs() < 1e-9);
+    let half = limits.for_nodes(&IdSet::one(1), Some(1)).unwrap();
     assert!((half.gbs - 76.8).abs() < 1e-9);
     assert_eq!((half.source, half.share, half.doubtful), (LimitSource::Smbios, Some(LimitShare { nodes: 1, of: 2 }), false));
-    assert_eq!(limits.of_nodes(&IdSet::one(1), Some(0)), None, "a link's limit is not known");
-    let far = limits.of_nodes(&IdSet::one(2), Some(0)).unwrap();
+    assert_eq!(limits.for_nodes(&IdSet::one(1), Some(0)), None, "a link's limit is not known");
+    let far = limits.for_nodes(&IdSet::one(2), Some(0)).unwrap();
     assert_eq!((far.gbs, far.source, far.doubtful), (32.0, LimitSource::Hmat, true));
-    let user = Limits::new(&machine, Some(200.0)).of_machine().unwrap();
+    let user = Limits::new(&machine, Some(200.0)).for_machine().unwrap();
     assert_eq!((user.gbs, user.source), (200.0, LimitSource::User));
 }
 
@@ -192,21 +192,21 @@ fn buffers_are_memorys_when_they_are_twice_the_caches() {
 
 #[test]
 fn a_note_says_where_the_limit_comes_from_or_why_there_is_none() {
-    let of = |machine: Machine| {
+    let note_for = |machine: Machine| {
         let mut report = report(machine, vec![bandwidth("0-1", Some(0), Mix::AllReads, 60.0, Some(60.0))]);
         attach(&mut report);
         note(&report)
     };
-    let known = of(machine()).unwrap();
+    let known = note_for(machine()).unwrap();
     assert_eq!(known.code, "limit");
     assert!(
-        known.message.contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s") && known.message.contains("even part"),
+        known.message.contains("4 channels × 4800 MT/s × 8 B = 153.6 GB/s") && known.message.contains("equal share"),
         "{}",
         known.message
     );
     let mut silent = machine();
-    silent.identity.installed = Installed::unknown("only root may read the table");
-    let unknown = of(silent).unwrap();
+    silent.identity.installed = InstalledMemory::unknown("only root may read the table");
+    let unknown = note_for(silent).unwrap();
     assert_eq!(unknown.code, "limit-unknown");
     assert!(unknown.message.contains("only root may read") && unknown.advice.unwrap().contains("--limit"));
     assert_eq!(note(&report(machine(), vec![])), None);

@@ -24,8 +24,8 @@ fn a_chase_goes_as_far_and_in_the_orders_asked() {
     // A hundred million hops of some 100 ns take ten seconds: once is enough.
     for (hops, allocations) in [(Hops::Count(1000), 12), (Hops::OnePass, 12), (Hops::Count(10_000_000), 4), (Hops::Count(100_000_000), 1)] {
         let plan = planned(Task::Latency(LatencyShape::One), |s| s.chase.hops = Some(hops)).unwrap();
-        let Work::Latency { allocations: got, hops: asked, .. } = plan.steps[0].cells[0].work else { panic!() };
-        assert_eq!((got, asked), (allocations, Some(hops)));
+        let Work::Latency { allocations: got, hops: requested, .. } = plan.steps[0].cells[0].work else { panic!() };
+        assert_eq!((got, requested), (allocations, Some(hops)));
     }
     let plan = planned(Task::Loaded, |s| {
         s.chase.orders = vec![FullRandom];
@@ -41,7 +41,7 @@ fn a_chase_goes_as_far_and_in_the_orders_asked() {
 fn what_cannot_be_chased_is_refused() {
     let latency = Task::Latency(LatencyShape::One);
     assert!(refused(latency, |s| s.chase.hops = Some(Hops::Count(0))).contains("'pass'"));
-    assert!(refused(latency, |s| s.chase.histogram = Some(3)).contains("batches of 1, 8 or 64 can"));
+    assert!(refused(latency, |s| s.chase.histogram = Some(3)).contains("give 1, 8 or 64"));
     assert!(refused(latency, |s| (s.chase.touch, s.nodes) = (Some(1), Some(IdSet::one(0)))).contains("both say where"));
     assert!(refused(latency, |s| s.chase.touch = Some(8)).starts_with("--touch-cpu: there is no CPU 8"));
     assert!(refused(Task::Latency(LatencyShape::Matrix), |s| s.chase.touch = Some(1)).contains("one buffer"));
@@ -130,7 +130,7 @@ fn a_pair_is_measured_as_asked() {
 fn pairs_that_cannot_be_are_refused() {
     let task = Task::C2c(TransferShape::Representatives);
     let pair = |reader, holder, sharer| refused(task, |s| (s.chase.cpu, s.transfer.holder, s.transfer.sharer) = (reader, holder, sharer));
-    assert!(pair(Some(1), Some(1), None).contains("read what it holds"));
+    assert!(pair(Some(1), Some(1), None).contains("both reader and holder"));
     assert!(pair(None, Some(1), None).contains("--reader"));
     assert!(pair(Some(0), Some(1), Some(0)).contains("reads the lines"));
     assert!(pair(Some(0), Some(1), Some(1)).contains("holds the lines"));
@@ -138,7 +138,7 @@ fn pairs_that_cannot_be_are_refused() {
     assert!(pair(Some(0), Some(9), None).starts_with("--holder: there is no CPU 9"));
     assert!(pair(Some(0), Some(1), Some(9)).starts_with("--sharer: there is no CPU 9"));
     for shape in [TransferShape::CpuMatrix, TransferShape::NodeMatrix] {
-        assert!(refused(Task::C2c(shape), |s| (s.chase.cpu, s.transfer.holder) = (Some(0), Some(1))).contains("a matrix is of many"));
+        assert!(refused(Task::C2c(shape), |s| (s.chase.cpu, s.transfer.holder) = (Some(0), Some(1))).contains("a matrix has all pairs"));
     }
     assert!(refused(Task::C2c(TransferShape::NodeMatrix), |s| s.nodes = Some(IdSet::one(0))).contains("leave --node out"));
 }
@@ -185,7 +185,7 @@ fn a_chase_over_more_lines_than_can_be_numbered_is_window_local_or_refused() {
     let local = over(latency, &[]).unwrap();
     assert!(orders(&local) == [ChaseOrder::WindowLocal] && noted(&local));
     let sequential = over(latency, &[ChaseOrder::Sequential]).unwrap();
-    assert!(orders(&sequential) == [ChaseOrder::Sequential] && !noted(&sequential), "what was asked is no news");
+    assert!(orders(&sequential) == [ChaseOrder::Sequential] && !noted(&sequential), "what was requested is no news");
     for task in [latency, Task::Loaded] {
         let refused = over(task, &[ChaseOrder::FullRandom]).unwrap_err().to_string();
         assert!(refused.contains("2^32") && refused.contains("--order"), "{refused}");

@@ -1,8 +1,9 @@
 //! What plans say of their time.
 
+use std::time::Duration;
+
 use super::*;
 use crate::spec::SweepShape;
-use std::time::Duration;
 
 #[test]
 fn a_larger_budget_moves_the_most_further_than_the_estimate() {
@@ -27,9 +28,9 @@ fn a_run_that_is_to_end_in_time_gives_its_cells_less() {
     assert!(sweep.most_s <= 0.95 * 30.0 && sweep.most_s > 0.85 * 30.0, "{}", sweep.most_s);
     assert!(sweep.notes.iter().all(|n| n.code != "within-too-short"));
     // A budget that was asked for is not changed; what does not fit is said.
-    let asked = planned(Task::Suite, |s| (s.within, s.budget) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)))).unwrap();
-    assert_eq!((asked.stop.budget_s, asked.within_s), (2.0, Some(10.0)));
-    assert!(asked.notes.iter().any(|n| n.code == "within-too-short"));
+    let requested = planned(Task::Suite, |s| (s.within, s.budget) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)))).unwrap();
+    assert_eq!((requested.stop.budget_s, requested.within_s), (2.0, Some(10.0)));
+    assert!(requested.notes.iter().any(|n| n.code == "within-too-short"));
     let never = within(1.0, Task::Suite);
     assert!(never.notes.iter().any(|n| n.code == "within-too-short") && never.stop.budget_s < 0.01);
 }

@@ -1,8 +1,8 @@
-//! What is suspicious in a first round, and what is confirmed in the next two.
+//! Which cells are suspicious after the first round, and which suspicions two more rounds confirm.
 
 use crate::conclusions::findings::machine::general;
 use crate::conclusions::findings::rules::References;
-use crate::conclusions::findings::suspicion::{Suspicion, first_round, name};
+use crate::conclusions::findings::suspicion::{Suspicion, name};
 use crate::conclusions::findings::{compare, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Plan, Step};
@@ -10,13 +10,13 @@ use crate::planner::quick::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::wording::reasons;
 
-/// Takes of a cell that must agree.
+/// Measurements of a cell that must agree.
 const MEASUREMENTS: usize = 3;
 
-/// Cells of `plan` that look wrong and should be measured twice more, as a plan of its own that measurements at most `seconds`; `None` when there
-/// are none, or no time. The worst come first.
+/// A plan that measures suspicious cells of `plan` twice more, in at most `seconds`; `None` if there are none, or no time. The worst come
+/// first.
 pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds: f64) -> Option<Plan> {
-    let results = first_round(report);
+    let results: Vec<&Measurement> = report.results.iter().collect();
     let mut suspicions = examine(report, &results, references);
     suspicions.retain(|a| a.finding.severity > HealthStatus::Ok);
     suspicions.sort_by_key(|a| std::cmp::Reverse(a.finding.severity));
@@ -24,9 +24,9 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     let (mut cells, mut spent) = (Vec::new(), 0.0);
     for suspect in suspects {
         let m = results[suspect];
-        let place = cell_of(m);
-        let of = |s: &&Step| s.experiment == m.experiment;
-        let Some(cell) = plan.steps.iter().filter(of).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
+        let place = planned_coordinates(m);
+        let same_experiment = |s: &&Step| s.experiment == m.experiment;
+        let Some(cell) = plan.steps.iter().filter(same_experiment).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
         let cost = 2.0 * cell_seconds(cell, plan.stop.budget_s);
         if cells.iter().any(|(e, c)| *e == m.experiment && c == cell) || spent + cost > seconds {
             continue;
@@ -49,13 +49,13 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     Some(Plan { estimated_s: steps.iter().map(|s| s.estimated_s).sum(), steps, ..plan.clone() })
 }
 
-/// The verdict on everything that was measured, repeats included.
+/// The verdict on all measurements, including repeats.
 pub fn judge(report: &Report, references: References<'_>) -> Health {
-    let results = first_round(report);
+    let results: Vec<&Measurement> = report.results.iter().collect();
     let measurements: Vec<Vec<&Measurement>> = results.iter().map(|m| repeats(report, m)).collect();
     let rounds: Vec<Vec<Suspicion>> = (0..MEASUREMENTS)
         .map(|round| {
-            let view: Vec<&Measurement> = measurements.iter().map(|of| of[round.min(of.len() - 1)]).collect();
+            let view: Vec<&Measurement> = measurements.iter().map(|list| list[round.min(list.len() - 1)]).collect();
             examine(report, &view, references)
         })
         .collect();
@@ -66,12 +66,12 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
             findings.push(Finding::new(
                 "not-confirmed",
                 HealthStatus::Ok,
-                format!("{}; not so when it was measured again", suspicion.finding.message),
+                format!("{}; not confirmed when measured again", suspicion.finding.message),
                 "",
             ));
             continue;
         };
-        // The mildest of the three is what all of them say.
+        // All three rounds agree on the mildest severity.
         let mildest = again.into_iter().chain([suspicion]).min_by_key(|a| a.finding.severity).unwrap_or(suspicion);
         let mut finding = mildest.finding.clone();
         if measurements[suspicion.index].len() < MEASUREMENTS && finding.severity > HealthStatus::Warning {
@@ -82,7 +82,7 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     }
     let compared_with = compare::compared_with(report, &results, references);
     findings.extend(general(report, &results));
-    findings.extend(compare::unlike(report, references));
+    findings.extend(compare::reference_problems(report, references));
     if compared_with.is_empty() {
         findings.push(Finding::new(
             "nothing-to-compare-with",
@@ -93,7 +93,7 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings.dedup();
-    let again = measurements.iter().filter(|of| of.len() > 1).count() as u32;
+    let again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
     let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
     Health { status, findings, compared_with, measured_again: again }
 }
@@ -102,14 +102,14 @@ fn same(a: &Suspicion, b: &Suspicion) -> bool {
     a.index == b.index && a.finding.code == b.finding.code
 }
 
-/// A measurement and its repeats that have a value.
+/// A measurement and those of its repeats that have a value.
 fn repeats<'a>(report: &'a Report, first: &'a Measurement) -> Vec<&'a Measurement> {
     let again = report.repeats.iter().filter(|m| m.is_of_same_cell(first) && m.estimate.value.is_some());
     [first].into_iter().chain(again).collect()
 }
 
-/// The coordinates that the plan has for a measurement: a cell has results of several orders, or of several delays.
-fn cell_of(m: &Measurement) -> Coordinates {
+/// The coordinates of a measurement's cell in the plan: a cell has results of several orders, or of several delays.
+fn planned_coordinates(m: &Measurement) -> Coordinates {
     let delay_cycles = m.at.delay_cycles.filter(|_| m.experiment != Experiment::LoadedLatency);
     Coordinates { order: None, delay_cycles, ..m.at.clone() }
 }
@@ -119,11 +119,11 @@ fn examine(report: &Report, view: &[&Measurement], references: References<'_>) -
     let mut found = compare::siblings(report, view);
     found.extend(below_limit(view));
     found.extend(references.baseline.into_iter().flat_map(|baseline| compare::baseline(report, view, baseline)));
-    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken(report, view, rules)));
+    found.extend(references.rules.into_iter().flat_map(|rules| rules::broken_rules(report, view, rules)));
     found
 }
 
-/// Bandwidths that the machine's limit says are too low.
+/// Bandwidths that are too low compared with the machine's limit.
 fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
     let low = view.iter().enumerate().filter_map(|(index, m)| {
         let severity = match m.verdict.status {
@@ -133,7 +133,7 @@ fn below_limit(view: &[&Measurement]) -> Vec<Suspicion> {
         };
         let (value, limit) = (m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).or(m.estimate.value)?, m.verdict.limit?);
         let message = format!(
-            "{}: {value:.1} GB/s, {:.0} % of the {limit:.1} GB/s that its memory could transfer ({})",
+            "{}: {value:.1} GB/s, {:.0} % of the {limit:.1} GB/s that its memory can transfer ({})",
             name(m),
             100.0 * value / limit,
             m.verdict.limit_source.map_or_else(|| "source not stated".into(), |s| reasons::limit_source(s, m.verdict.limit_share))
