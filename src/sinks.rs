@@ -113,7 +113,7 @@ fn beside(path: &Path) -> PathBuf {
 fn standard_format(format: FormatArg, stream: Stream) -> Box<dyn Format> {
     match format {
         FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
-        FormatArg::Json => Box::new(Json { pretty: true }),
+        FormatArg::Json => Box::new(Json),
     }
 }
 
