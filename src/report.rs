@@ -65,11 +65,6 @@ pub(crate) fn add_notes(report: &mut Report, notes: impl IntoIterator<Item = Not
     }
 }
 
-/// Removes what only explains how a number was measured.
-pub(crate) fn remove_details(report: &mut Report) {
-    report.results.iter_mut().chain(&mut report.repeats).for_each(|m| m.evidence.kernels_tried.clear());
-}
-
 /// Adds the parts. The total is set by [`end`].
 fn add_timing(sum: &mut Timing, timing: &Timing) {
     sum.setup_s += timing.setup_s;
@@ -93,7 +88,7 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::{Measurement, RfoEvidence, Trial};
+    use memgauge_core::result::{Measurement, RfoEvidence};
     use memgauge_os::topology;
 
     use super::*;
@@ -150,17 +145,6 @@ mod tests {
         absorb(&mut report, outcome(3, &[]));
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert!(!report.complete);
-    }
-
-    #[test]
-    fn details_are_removed_from_results_and_repeats() {
-        let mut report = saved();
-        report.repeats = report.results[..1].to_vec();
-        for m in report.results.iter_mut().chain(&mut report.repeats) {
-            m.evidence.kernels_tried = vec![Trial { kernel: "load-avx2".into(), value: 1.0 }];
-        }
-        remove_details(&mut report);
-        assert!(report.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{Report, SCHEMA_VERSION};
+use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
 use memgauge_render::{Format, Json, Named, Text};
 
@@ -113,7 +113,7 @@ fn beside(path: &Path) -> PathBuf {
 fn standard_format(format: FormatArg, stream: Stream) -> Box<dyn Format> {
     match format {
         FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
-        FormatArg::Json => Box::new(Json { pretty: true }),
+        FormatArg::Json => Box::new(Json),
     }
 }
 
@@ -163,17 +163,7 @@ pub(crate) fn read_report(path: &Path) -> Result<Report, UsageError> {
         _ => fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
     };
     read.map_err(|e| UsageError::file(path, e))?;
-    let not_json =
-        |e| UsageError::file(path, format_args!("is not JSON ({e}); give a file that memgauge wrote with --format json or -o FILE.json"));
-    let value = serde_json::from_slice::<serde_json::Value>(&bytes).map_err(not_json)?;
-    match value.get("schema_version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version == u64::from(SCHEMA_VERSION) => {}
-        Some(version) => {
-            return Err(UsageError::file(path, format_args!("has schema version {version}; this program reads {SCHEMA_VERSION}")));
-        }
-        None => return Err(UsageError::file(path, "is JSON, but no result of memgauge (no schema_version)")),
-    }
-    serde_json::from_slice(&bytes).map_err(|e| UsageError::file(path, format_args!("is damaged: {e}")))
+    memgauge_render::read(&bytes).map_err(|why| UsageError::file(path, why))
 }
 
 /// Names that tell reports apart: file names without their endings, or whole paths where those are not unique.

@@ -15,7 +15,9 @@ use memgauge_core::directory::FileBacking;
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::experiment::{ChaseOrder, Experiment, Metric};
 use memgauge_core::plan::Plan;
-use memgauge_core::result::{HealthStatus, Incomplete, LimitSource, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason};
+use memgauge_core::result::{
+    Absent, HealthStatus, Incomplete, LimitSource, PageKind, PlacementStatus, QualityLevel, Report, VerdictReason,
+};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::IdSet;
 
@@ -201,13 +203,28 @@ fn what_does_not_exist_is_named() {
 }
 
 #[test]
+fn a_report_names_its_run_and_sums_it_up() {
+    let line = "bandwidth --mix all-reads --size 16M --time 60ms --label rack=B12";
+    let short = report(&format!("{line} --no-host-identity"));
+    assert_eq!((short.run.labels["rack"].as_str(), &short.run.host, short.run.id.len()), ("B12", &None, 36));
+    let summary = short.summary.as_ref().unwrap();
+    assert_eq!(summary.peak_read_gbs.value, short.results[0].estimate.value);
+    assert_eq!(summary.idle_latency_local_ns.absent, Some(Absent::NotPlanned));
+    assert!(short.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
+    let verbose = report(&format!("{line} --verbose"));
+    assert!(verbose.measurements().any(|m| !m.evidence.kernels_tried.is_empty()));
+    assert!(verbose.run.host.is_some() && verbose.run.id != short.run.id);
+}
+
+#[test]
 fn a_file_that_is_no_result_is_refused() {
     let folder = temporary("no-result");
     for (name, content, word) in [
         ("a.json", "hello", "not JSON"),
         ("b.json", "{}", "no result of memgauge"),
         ("c.json", "{\"schema_version\": 99}", "schema version 99"),
-        ("d.json", "{\"schema_version\": 1}", "damaged"),
+        ("d.json", "{\"schema_version\": 1}", "measure again"),
+        ("e.json", "{\"schema_version\": 2}", "damaged"),
     ] {
         let file = folder.join(name);
         std::fs::write(&file, content).unwrap();

@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) output: Output,
     pub(crate) identity: HostIdentity,
     pub(crate) planning: Planning,
-    /// Keep in the result what only explains how it was measured.
+    /// Keep the kernels that were tried in the result.
     pub(crate) verbose: bool,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,

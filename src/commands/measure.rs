@@ -54,7 +54,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         quick::confirm(&mut report, references, &mut run, deadlines);
     }
     if !verbose {
-        report::remove_details(&mut report);
+        report.remove_trials();
     }
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written = sinks.write(&report).err();

@@ -1,15 +1,16 @@
-//! JSON: the result contract itself.
+//! JSON: the result contract itself, written and read.
 
-use memgauge_core::result::Report;
+use std::io;
+
+use memgauge_core::result::{Report, SCHEMA_VERSION};
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 
 use crate::format::{Format, RenderError};
 
 /// The report as JSON, by the contract in `schema/result.schema.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Json {
-    /// Indented for people, instead of one line.
-    pub pretty: bool,
-}
+pub struct Json;
 
 impl Format for Json {
     fn name(&self) -> &'static str {
@@ -17,8 +18,122 @@ impl Format for Json {
     }
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let mut bytes = if self.pretty { serde_json::to_vec_pretty(report)? } else { serde_json::to_vec(report)? };
+        let mut bytes = Vec::new();
+        serde::Serialize::serialize(report, &mut Serializer::with_formatter(&mut bytes, Layout::default()))?;
         bytes.push(b'\n');
         Ok(bytes)
+    }
+}
+
+/// Lists and objects nested deeper than this stand on one line. The report, its results and the fields of a result get lines of their own;
+/// samples and evidence do not.
+const MAX_DEPTH: usize = 3;
+
+/// Lines and blanks so that people can read the file, and so that it stays small.
+#[derive(Default)]
+struct Layout {
+    /// Lists and objects that are open.
+    depth: usize,
+    /// Whether the innermost of them is empty so far.
+    empty: bool,
+}
+
+impl Layout {
+    fn open<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.empty = true;
+        writer.write_all(bracket)
+    }
+
+    fn item<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.empty = false;
+        if !first {
+            writer.write_all(b",")?;
+        }
+        if self.depth > MAX_DEPTH {
+            return if first { Ok(()) } else { writer.write_all(b" ") };
+        }
+        self.line(writer)
+    }
+
+    fn close<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if !self.empty && self.depth < MAX_DEPTH {
+            self.line(writer)?;
+        }
+        self.empty = false;
+        writer.write_all(bracket)
+    }
+
+    fn line<W: ?Sized + io::Write>(&self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b"\n")?;
+        (0..self.depth).try_for_each(|_| writer.write_all(b"  "))
+    }
+}
+
+impl Formatter for Layout {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, b"[")
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.item(writer, first)
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, b"]")
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, b"{")
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        self.item(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, b"}")
+    }
+}
+
+/// Why bytes are not a report that can be read. Each message is what follows the name of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// They are not JSON.
+    #[error("is not JSON ({0}); give a file that memgauge wrote with --format json or -o FILE.json")]
+    NotJson(serde_json::Error),
+    /// They are JSON of something else.
+    #[error("is JSON, but no result of memgauge (no schema_version)")]
+    NoResult,
+    /// Its schema is older than [`SCHEMA_VERSION`].
+    #[error(
+        "has schema version {0}, and this memgauge reads version {SCHEMA_VERSION}; render it with the memgauge that wrote it, or measure again"
+    )]
+    TooOld(u64),
+    /// Its schema is newer.
+    #[error("has schema version {0}, and this memgauge reads version {SCHEMA_VERSION}; a newer memgauge wrote it: update memgauge")]
+    TooNew(u64),
+    /// It has the right version and breaks the schema.
+    #[error("is damaged: {0}")]
+    Damaged(serde_json::Error),
+}
+
+/// Reads a report that was saved as JSON.
+///
+/// # Errors
+/// When it is no report, or one of another schema version.
+pub fn read(bytes: &[u8]) -> Result<Report, ReadError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(ReadError::NotJson)?;
+    match value.get("schema_version").and_then(Value::as_u64) {
+        None => Err(ReadError::NoResult),
+        Some(version) if version < u64::from(SCHEMA_VERSION) => Err(ReadError::TooOld(version)),
+        Some(version) if version > u64::from(SCHEMA_VERSION) => Err(ReadError::TooNew(version)),
+        // Not from the value: only the text's errors have a line and a column.
+        Some(_) => serde_json::from_slice(bytes).map_err(ReadError::Damaged),
     }
 }

@@ -15,7 +15,7 @@ mod text;
 
 pub use figure::Picture;
 pub use format::{Format, Named, RenderError};
-pub use json::Json;
+pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
 pub use text::{Text, plan_text};
 
@@ -26,7 +26,7 @@ pub const FILE_WIDTH: usize = 100;
 /// ending.
 pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
     match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
-        "json" => Some(Box::new(Json { pretty: true })),
+        "json" => Some(Box::new(Json)),
         "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false })),
         "svg" => Some(Box::new(Picture::Svg)),
         "png" => Some(Box::new(Picture::Png)),

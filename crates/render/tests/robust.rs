@@ -6,7 +6,7 @@ mod samples;
 use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::Report;
 use memgauge_core::units::Bytes;
-use memgauge_render::{FILE_WIDTH, Format, Json, Picture, Text, for_path, plan_text};
+use memgauge_render::{FILE_WIDTH, Format, Picture, Text, for_path, plan_text};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -177,6 +177,4 @@ fn formats_by_ending() {
     assert_eq!([name("a.csv"), name("json"), name("")], [None; 3]);
     let plain = for_path("a.txt").unwrap().render(&samples::vm()).unwrap();
     assert_eq!(plain, Text { width: FILE_WIDTH, colour: false }.render(&samples::vm()).unwrap());
-    let line = Json { pretty: false }.render(&samples::vm()).unwrap();
-    assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
 }

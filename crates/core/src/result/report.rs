@@ -72,6 +72,13 @@ impl Report {
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
         self.results.iter().chain(&self.repeats)
     }
+
+    /// Removes the kernels that were tried, which only `--verbose` asks for.
+    pub fn remove_trials(&mut self) {
+        for m in self.results.iter_mut().chain(&mut self.repeats) {
+            m.evidence.kernels_tried = Vec::new();
+        }
+    }
 }
 
 /// Why not everything that was planned was measured.

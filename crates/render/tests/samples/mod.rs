@@ -8,6 +8,7 @@ pub mod sweeps;
 use std::collections::BTreeMap;
 
 use build::{Curve, Lab, cpu, node, set};
+use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::*;
 use memgauge_core::experiment::LineState;
 use memgauge_core::experiment::*;
@@ -19,7 +20,7 @@ use memgauge_core::units::Bytes;
 
 /// Every sample by name.
 pub fn all() -> Vec<(&'static str, Report)> {
-    vec![
+    let all = vec![
         ("vm-2-cpus", vm()),
         ("two-nodes", two_nodes()),
         ("cxl-hmat", cxl()),
@@ -29,7 +30,9 @@ pub fn all() -> Vec<(&'static str, Report)> {
         ("info-cxl", info()),
         ("pmem", pmem()),
         ("scan", scan()),
-    ]
+    ];
+    let summed_up = |(name, report)| (name, Report { summary: Some(summarise(&report)), ..report });
+    all.into_iter().map(summed_up).collect()
 }
 
 /// One package, two CPUs of one core each, 4 KiB pages, a hypervisor.
@@ -133,12 +136,29 @@ pub fn pmem() -> Report {
             ..m.evidence.placement.clone()
         };
     }
+    for m in &mut report.results {
+        m.samples = samples(m, 6, 4);
+    }
     let cells = report.plan.iter_mut().flat_map(|p| &mut p.steps).flat_map(|s| &mut s.cells).map(|c| &mut c.at);
     let results = report.results.iter_mut().map(|m| &mut m.at);
     for at in results.chain(report.curves.iter_mut().map(|c| &mut c.at)).chain(cells) {
         at.memory = Some(MemoryPlace::Device { node: at.memory_node() });
     }
     report
+}
+
+/// Samples around a result's value: as many bursts of as many samples, three to an allocation, and the second burst left out.
+pub fn samples(m: &Measurement, bursts: u32, per_burst: u32) -> Option<Box<Samples>> {
+    let value = m.estimate.value?;
+    let sample = |burst: u32, i: u32| {
+        let wobble = f64::from((burst * per_burst + i) * 7919 % 1009) / 1009.0 - 0.5;
+        format!("{:.5e}", value * (1.0 + wobble / 100.0)).parse().unwrap()
+    };
+    Some(Box::new(Samples {
+        bursts: (0..bursts).map(|burst| (0..per_burst).map(|i| sample(burst, i)).collect()).collect(),
+        allocations: (0..bursts).map(|burst| burst / 3).collect(),
+        left_out: vec![1],
+    }))
 }
 
 /// Two packages, a node each, 2 MiB pages of a pool, limits known.

@@ -1,0 +1,82 @@
+//! The layout and the size of saved results, and which files are read.
+#![allow(clippy::unwrap_used, reason = "a panic in a test is its failure report")]
+
+mod samples;
+
+use memgauge_core::result::{Report, Trial};
+use memgauge_render::{Format, Json, ReadError, read};
+
+fn json(report: &Report) -> String {
+    String::from_utf8(Json.render(report).unwrap()).unwrap()
+}
+
+#[test]
+fn a_result_has_lines_and_its_samples_have_one() {
+    let mut report = samples::pmem();
+    report.results.truncate(1);
+    report.notes.clear();
+    let text = json(&report);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..3], ["{", "  \"schema_version\": 2,", "  \"summary\": null,"], "the summary is at the top");
+    for line in ["  \"results\": [", "    {", "      \"experiment\": \"idle-latency\",", "  \"notes\": []", "    \"id\": \"\""] {
+        assert!(lines.contains(&line), "{line:?} in {text}");
+    }
+    let at = lines.iter().find(|l| l.starts_with("      \"at\": ")).unwrap();
+    assert!(
+        at.ends_with(
+            r#"{"cpu_node": 0, "memory": {"device": {"node": 1}}, "memory_dir": "/mnt/pmem", "cpu": 0, "order": "window-local"},"#
+        )
+    );
+    let bursts = lines.iter().find(|l| l.starts_with("      \"samples\": ")).unwrap();
+    assert!(bursts.starts_with("      \"samples\": {\"bursts\": [[") && bursts.ends_with("\"left_out\": [1]},"), "{bursts}");
+    assert!(text.ends_with("}\n") && lines.iter().all(|l| l.trim_end() == *l), "no blanks at the end of a line");
+}
+
+/// The default run on a machine of two CPUs: 90 numbers, each with a hundred samples and what is known of it.
+#[test]
+fn a_suite_with_its_samples_stays_small() {
+    let mut report = samples::vm();
+    let some = report.results.clone();
+    report.results = some.iter().cycle().take(90).cloned().collect();
+    for m in &mut report.results {
+        m.samples = samples::samples(m, 10, 10);
+        let trial = |i: u32| Trial { kernel: format!("load-avx512-{i}"), value: 41.234_567_890_123 };
+        m.evidence.kernels_tried = (0..8).map(trial).collect();
+    }
+    report.repeats = report.results[..1].to_vec();
+    let verbose = json(&report);
+    report.remove_trials();
+    let usual = json(&report);
+    assert!(verbose.contains("kernels_tried") && !usual.contains("kernels_tried"));
+    assert!(usual.len() < 300_000, "{} bytes", usual.len());
+    assert!(usual.lines().count() < 90 * 30, "{} lines", usual.lines().count());
+    assert_eq!(read(usual.as_bytes()).unwrap(), report);
+}
+
+#[test]
+fn other_versions_of_the_schema_are_refused() {
+    let old = read(include_bytes!("samples/version-1.json")).unwrap_err();
+    assert!(matches!(old, ReadError::TooOld(1)), "{old:?}");
+    assert_eq!(
+        old.to_string(),
+        "has schema version 1, and this memgauge reads version 2; render it with the memgauge that wrote it, or measure again"
+    );
+    let new = json(&samples::vm()).replacen("\"schema_version\": 2", "\"schema_version\": 3", 1);
+    let new = read(new.as_bytes()).unwrap_err();
+    assert!(matches!(new, ReadError::TooNew(3)), "{new:?}");
+    assert_eq!(new.to_string(), "has schema version 3, and this memgauge reads version 2; a newer memgauge wrote it: update memgauge");
+}
+
+#[test]
+fn what_is_no_result_is_refused() {
+    for (text, words) in [
+        ("hello", "is not JSON"),
+        ("[]", "no result of memgauge"),
+        ("{}", "no result of memgauge"),
+        ("{\"schema_version\": \"2\"}", "no result of memgauge"),
+        ("{\"schema_version\": 2}", "is damaged: missing field"),
+    ] {
+        let why = read(text.as_bytes()).unwrap_err().to_string();
+        assert!(why.contains(words), "{text}: {why}");
+    }
+}
