@@ -9,8 +9,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
-use crate::tree::{CPU_DIR, NODE_DIR};
-use crate::tree::{Tree, field};
+use crate::tree::{CPU_DIR, NODE_DIR, Tree, field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
 const CAPABILITIES: [(u32, &str); 5] =

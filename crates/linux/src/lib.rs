@@ -19,5 +19,5 @@ pub mod start_signal;
 pub mod topology;
 
 #[cfg(test)]
-mod fixture;
+mod tests;
 mod tree;

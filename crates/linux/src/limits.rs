@@ -12,8 +12,7 @@ use std::path::Path;
 use memgauge_core::topology::Node;
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::tree::NODE_DIR;
-use crate::tree::{Tree, kib_field};
+use crate::tree::{NODE_DIR, Tree, kib_field};
 use cgroup::{Group, Hierarchy, groups};
 
 /// The percentage of a limit that may be taken. The rest is for page tables, for what other processes allocate meanwhile, and for the error

@@ -119,6 +119,4 @@ fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
 }
 
 #[cfg(test)]
-mod garbage;
-#[cfg(test)]
 mod tests;

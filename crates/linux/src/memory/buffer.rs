@@ -3,8 +3,7 @@
 use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::result::{PageEvidence, Placement};
 
-use super::backing::Backing;
-use super::map::Mapping;
+use super::map::{Backing, Mapping};
 use super::place;
 
 /// Memory for a measurement, unmapped when dropped.

@@ -6,7 +6,7 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::PageKind;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
+use super::map::Backing;
 use super::node_state::NodeState;
 
 /// Why a buffer could not be allocated as asked.

@@ -16,13 +16,12 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
 use super::buffer::Buffer;
 use super::error::{self, MemoryError};
-use super::map::Mapping;
+use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::place::{self, Policy};
-use super::{page_scan, touch};
+use super::{readback, touch};
 use crate::{cpu, directory};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
@@ -153,7 +152,8 @@ fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> 
     };
     let all = mapping.len() as u64;
     if dax {
-        return match page_scan::read_present(mapping) {
+        let (start, end) = mapping.range();
+        return match readback::read_present(start, end) {
             Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, state.base_page as u64),
             Err(why) => PageEvidence { requested, obtained: Some(PageKind::Dax), share: None, page: None, reason: Some(why) },
         };

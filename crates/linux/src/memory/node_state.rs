@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
-use super::map::base_page;
+use super::map::{Backing, base_page};
 use crate::topology::nodes::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 

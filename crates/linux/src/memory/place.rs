@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 
-use super::backing::Backing;
 use super::error::{self, MemoryError};
-use super::map::{Mapping, base_page};
+use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 use super::readback;
 
@@ -170,10 +169,10 @@ fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTre
 }
 
 fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
-    let start = mapping.data() as usize as u64;
+    let (start, end) = mapping.range();
     let file = File::open("/proc/self/numa_maps").map_err(|e| e.to_string())?;
     // An entry has about 100 bytes. The kernel walks the page tables of as many entries as fit into the read.
-    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, start + mapping.len() as u64);
+    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, end);
     pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
 }
 

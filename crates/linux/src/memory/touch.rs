@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
-use super::backing::Backing;
-use super::map::{Mapping, base_page};
+use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::Identity;
 
 use super::smbios;
-use crate::tree::CPU_DIR;
-use crate::tree::Tree;
+use crate::tree::{CPU_DIR, Tree};
 
 /// In an x86 `cpuinfo`, the block of the first processor has less than 8 KiB. The other blocks repeat it, and on some kernels reading them
 /// interrupts every CPU to get its frequency.
