@@ -10,7 +10,6 @@ mod events;
 mod open;
 mod perf_event;
 mod pmu;
-mod uarch;
 
 pub use catalogue::{Catalogue, EncodedEvent, EventSet};
 pub use error::CounterError;

@@ -8,10 +8,9 @@ use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
 use super::error::CounterError;
-use super::events::{self, Code, Row};
+use super::events::{self, Code, Row, Table};
 use super::perf_event::Config;
 use super::pmu::{Pmu, Pmus, parse_number};
-use super::uarch::Microarchitecture;
 
 /// An event with its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +43,8 @@ impl EventSet {
 #[derive(Debug)]
 pub struct Catalogue {
     pmus: Pmus,
-    design: Option<Microarchitecture>,
+    /// The table of events for its cores, where there is one.
+    table: Option<&'static Table>,
     hypervisor: Option<String>,
     cpu: u32,
     arm: bool,
@@ -55,7 +55,7 @@ impl Catalogue {
     pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
         Self {
             pmus: Pmus::read(root),
-            design: Microarchitecture::identify(identity),
+            table: events::table_for(identity),
             hypervisor: identity.hypervisor.clone(),
             cpu,
             arm: identity.arch == "aarch64",
@@ -78,8 +78,8 @@ impl Catalogue {
     pub fn metrics(&self) -> Result<EventSet, CounterError> {
         let core = self.core()?;
         // On an Arm core without a table, sysfs shows the architected events that the core has. Any other code would count nothing.
-        let (table, sysfs_only) = match self.design {
-            Some(design) => (events::table_for(design), false),
+        let (table, sysfs_only) = match self.table {
+            Some(table) => (table, false),
             None if self.arm => (events::ARM_COMMON, true),
             None => (&events::GENERIC, false),
         };
@@ -163,7 +163,7 @@ impl Catalogue {
         {
             return Ok(from_sysfs(core, name, self.roles(name), terms));
         }
-        let tables = self.design.map(events::table_for).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
+        let tables = self.table.into_iter().chain(self.arm.then_some(events::ARM_COMMON));
         for table in tables {
             if let Some(row) = table.rows().find(|r| matches(r)) {
                 return Ok(match core {
@@ -191,8 +191,8 @@ impl Catalogue {
     }
 
     fn roles(&self, name: &str) -> &'static [Role] {
-        let tables = self.design.map(events::table_for).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
-        tables.flat_map(events::Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
+        let tables = self.table.into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
+        tables.flat_map(Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
     }
 
     /// The kernel's own events that describe the run of a program.
