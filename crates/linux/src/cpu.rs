@@ -6,7 +6,7 @@ use std::path::Path;
 use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::limits::cgroup;
+use crate::cgroup;
 use crate::tree::{CPU_DIR, Tree, field, parse_mask};
 
 /// Bits in a word of a mask.

@@ -13,7 +13,7 @@ mod smbios;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::topology::{Allowed, Cpu, Machine, Topology};
+use memgauge_core::topology::{Cpu, Machine, Topology};
 use memgauge_core::units::IdSet;
 
 use crate::cpu::{self, online_and_offline};
@@ -69,16 +69,7 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
         _ => None,
     };
     let topology = Topology { cpus, offline, caches, nodes, smt_active };
-    let usable = cpu::read_allowed(root, &topology);
-    let budget = limits::read_budget(root, &topology.nodes, &usable.nodes);
-    let allowed = Allowed {
-        cpus: usable.cpus,
-        nodes: usable.nodes,
-        memory: budget.memory,
-        memory_limited_by: budget.limited_by,
-        node_memory: budget.node_memory,
-        cpu_quota: limits::cpu_quota(root),
-    };
+    let allowed = limits::read(tree, &topology.nodes, cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }
 
