@@ -13,7 +13,6 @@ mod error;
 mod file;
 mod map;
 mod node_state;
-mod physical;
 mod place;
 mod readback;
 mod touch;

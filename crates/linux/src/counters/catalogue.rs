@@ -7,9 +7,8 @@ use memgauge_core::counters::Event;
 use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-use super::error::CounterError;
 use super::events::{self, Code, Row, Table};
-use super::perf_event::Config;
+use super::perf_event::{Config, CounterError};
 use super::pmu::{Pmu, Pmus, parse_number};
 
 /// An event with its code.

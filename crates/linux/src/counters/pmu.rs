@@ -5,8 +5,7 @@ use std::path::Path;
 
 use memgauge_core::units::IdSet;
 
-use super::error::CounterError;
-use super::perf_event::Config;
+use super::perf_event::{Config, CounterError};
 use crate::tree::Tree;
 
 /// Where the units are, below the root.

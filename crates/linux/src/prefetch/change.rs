@@ -138,7 +138,7 @@ impl PrefetchChange {
         if failed.is_empty() {
             return Ok(());
         }
-        Err(PrefetchError::NotRestored { errors: failed, journal: self.registers.folder.join(self.kind.file()) })
+        Err(PrefetchError::NotRestored(failed, self.registers.folder.join(self.kind.file())))
     }
 }
 

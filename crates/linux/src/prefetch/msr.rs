@@ -18,24 +18,6 @@ pub struct Msr {
     root: PathBuf,
 }
 
-/// How a register is accessed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It is read.
-    Read,
-    /// It is written.
-    Write,
-}
-
-impl Access {
-    const fn verb(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-}
-
 /// Why a register could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MsrError {
@@ -60,8 +42,8 @@ pub enum MsrFault {
     Lockdown(String),
     /// The module's parameter refuses writes.
     WritesOff,
-    /// Refused, and the kernel does not say why.
-    Refused(Access),
+    /// To `read` or to `write` it was refused, and the kernel does not say why.
+    Refused(&'static str),
     /// The CPU (or its hypervisor) raised a fault at the instruction that reads.
     NoRegister,
     /// The CPU (or its hypervisor) raised a fault at the instruction that writes this value.
@@ -97,7 +79,7 @@ impl fmt::Display for MsrError {
                 write!(f, "the kernel refuses to write registers: it is locked down ({mode}), as it is after Secure Boot")
             }
             MsrFault::WritesOff => f.write_str("the kernel's msr module refuses to write registers (allow_writes=off)"),
-            MsrFault::Refused(access) => write!(f, "the kernel refuses to {} register {register:#x} of CPU {cpu}", access.verb()),
+            MsrFault::Refused(access) => write!(f, "the kernel refuses to {access} register {register:#x} of CPU {cpu}"),
             MsrFault::NoRegister => write!(f, "CPU {cpu} refuses to read register {register:#x}: it has none here"),
             MsrFault::Reserved(value) => write!(
                 f,
@@ -192,19 +174,19 @@ impl Msr {
             // ENXIO means that the device file exists and its CPU is gone.
             Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline,
             Some(libc::EIO) => writing.map_or(MsrFault::NoRegister, MsrFault::Reserved),
-            Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, if writing.is_some() { Access::Write } else { Access::Read }),
+            Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, writing.is_some()),
             _ => MsrFault::Other(self.device(cpu), error.to_string()),
         };
         MsrError { cpu, register, fault }
     }
 
     /// Finds out which refusal it was, because all of them are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
-    fn refusal(&self, cpu: u32, access: Access) -> MsrFault {
+    fn refusal(&self, cpu: u32, writing: bool) -> MsrFault {
         let device = self.device(cpu);
         if OpenOptions::new().read(true).open(&device).is_err() {
             return MsrFault::NotPermitted(device);
         }
-        if access == Access::Write {
+        if writing {
             let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();
             let lockdown = text("sys/kernel/security/lockdown");
             let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
@@ -218,7 +200,7 @@ impl Msr {
                 return MsrFault::WritesOff;
             }
         }
-        MsrFault::Refused(access)
+        MsrFault::Refused(if writing { "write" } else { "read" })
     }
 }
 
@@ -266,7 +248,7 @@ mod tests {
     fn a_refused_write_says_what_refused_it() {
         let (folder, msr) = folder(1);
         let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
-        assert_eq!(refused(&msr), MsrFault::Refused(Access::Write));
+        assert_eq!(refused(&msr), MsrFault::Refused("write"));
         let write = |file: &str, text: &str| {
             let path = folder.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

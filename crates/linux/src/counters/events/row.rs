@@ -25,7 +25,7 @@ pub(crate) enum Code {
 }
 
 /// The events of a core design.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Where the codes come from.
     pub(crate) source: &'static str,
