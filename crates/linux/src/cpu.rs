@@ -107,10 +107,7 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
 }
 
 /// Restricts the calling thread to `cpus`.
-///
-/// # Errors
-/// As for [`pin_to`], when none of `cpus` may be used.
-pub(crate) fn set_affinity(cpus: &IdSet) -> io::Result<()> {
+fn set_affinity(cpus: &IdSet) -> io::Result<()> {
     let mask = to_mask(cpus);
     // SAFETY: the kernel reads the given size, which is that of `mask`. A `u64` is aligned for the kernel's array of longs.
     let rc = unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) };

@@ -69,9 +69,6 @@ fn cannot_create(e: &io::Error) -> String {
 }
 
 /// Creates a file in `dir` that has no name, so that it goes away with this process however the process ends.
-///
-/// # Errors
-/// When the directory or its file system refuses.
 pub(crate) fn create_nameless(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -96,9 +93,6 @@ fn create_and_unlink(dir: &Path, options: &OpenOptions) -> io::Result<File> {
 }
 
 /// Reads the properties of `file`, which is in `dir`.
-///
-/// # Errors
-/// When the file cannot be mapped.
 pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<MemoryDir> {
     let stat = statfs(file)?;
     let mount = find_mount(file, root);
@@ -174,10 +168,7 @@ fn dax_attribute(file: &File) -> Option<bool> {
     (stat.stx_attributes_mask & DAX != 0).then_some(stat.stx_attributes & DAX != 0)
 }
 
-/// Whether the file can be mapped with `MAP_SYNC`, or the error when it cannot.
-///
-/// # Errors
-/// When it cannot be mapped at all.
+/// Whether the file can be mapped with `MAP_SYNC`. The outer error means that it cannot be mapped at all.
 fn try_map_sync(file: &File) -> io::Result<io::Result<()>> {
     let try_map = |flags| {
         // One byte stands for a page, which is never touched.

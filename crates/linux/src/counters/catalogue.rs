@@ -22,6 +22,14 @@ pub struct EncodedEvent {
     pub cpus: Vec<u32>,
 }
 
+impl EncodedEvent {
+    /// An event of threads.
+    fn new(name: &str, roles: &[Role], code: String, source: &str, config: Result<Config, CounterError>) -> Self {
+        let event = Event { name: name.to_owned(), roles: roles.to_vec(), code, source: source.to_owned() };
+        Self { event, config, cpus: Vec::new() }
+    }
+}
+
 /// Events in groups that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventSet {
@@ -116,15 +124,7 @@ impl Catalogue {
             }
         }
         for pmu in self.pmus.numbered("amd_umc_") {
-            for (name, terms, role) in [
-                ("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads),
-                ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
-            ] {
-                let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
-                let mut encoded = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
-                encoded.event.roles = vec![role];
-                all.push(self.on_unit(pmu, encoded));
-            }
+            all.extend(events::AMD_MEMORY.rows().map(|row| self.on_unit(pmu, encode(pmu, row, events::AMD_MEMORY.source))));
         }
         all
     }
@@ -149,8 +149,7 @@ impl Catalogue {
             let pmu =
                 self.pmus.named(unit).ok_or_else(|| CounterError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
             let code = pmu.events.get(terms).map_or(terms, String::as_str);
-            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{code}/"), source: "as named".into() };
-            let encoded = EncodedEvent { event, config: Ok(pmu.encode(code)?), cpus: Vec::new() };
+            let encoded = EncodedEvent::new(name, &[], format!("{unit}/{code}/"), "as named", Ok(pmu.encode(code)?));
             // For a unit of the chip, the kernel names the CPUs to open it on. For a unit of cores, it names the CPUs that belong to it.
             let chip_unit =
                 pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
@@ -167,7 +166,7 @@ impl Catalogue {
             if let Some(row) = table.rows().find(|r| matches(r)) {
                 return Ok(match core {
                     Ok(core) => encode(core, row, table.source),
-                    Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
+                    Err(error) => EncodedEvent::new(row.name, row.roles, String::new(), table.source, Err(error)),
                 });
             }
         }
@@ -180,8 +179,8 @@ impl Catalogue {
         }
         if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
             let kind = core.map_or(events::RAW, |c| c.kind);
-            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("raw {code:#x}"), source: "as named".into() };
-            return Ok(EncodedEvent { event, config: Ok(Config { kind, words: [code, 0, 0] }), cpus: Vec::new() });
+            let config = Config { kind, words: [code, 0, 0] };
+            return Ok(EncodedEvent::new(name, &[], format!("raw {code:#x}"), "as named", Ok(config)));
         }
         Err(CounterError::Unknown(format!(
             "no event '{name}' here; name one of the kernel (page-faults, task-clock, cycles), of sysfs, of a vendor (mem_load_retired.l3_miss), \
@@ -205,22 +204,17 @@ fn sysfs_code<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
     [row.name].iter().chain(row.aliases).find_map(|name| pmu.events.get(*name)).map(String::as_str)
 }
 
-fn event(row: &Row, code: String, source: &str) -> Event {
-    Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
-}
-
 fn encode(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
     let (terms, source) = match (sysfs_code(pmu, row), row.code) {
         (Some(terms), _) => (terms, "sysfs"),
         (None, Code::Terms(terms)) => (terms, source),
         (None, Code::Kernel(..)) => return from_kernel(row, source),
     };
-    EncodedEvent { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), cpus: Vec::new() }
+    EncodedEvent::new(row.name, row.roles, format!("{}/{terms}/", pmu.name), source, pmu.encode(terms))
 }
 
 fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> EncodedEvent {
-    let event = Event { name: name.to_owned(), roles: roles.to_vec(), code: format!("{}/{terms}/", pmu.name), source: "sysfs".into() };
-    EncodedEvent { event, config: pmu.encode(terms), cpus: Vec::new() }
+    EncodedEvent::new(name, roles, format!("{}/{terms}/", pmu.name), "sysfs", pmu.encode(terms))
 }
 
 fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
@@ -228,7 +222,7 @@ fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
         Code::Kernel(kind, config) => (format!("type {kind} config {config:#x}"), Ok(Config { kind, words: [config, 0, 0] })),
         Code::Terms(terms) => (terms.to_owned(), Err(CounterError::Unknown("is an event of a core and not of the kernel".to_owned()))),
     };
-    EncodedEvent { event: event(row, code, source), config, cpus: Vec::new() }
+    EncodedEvent::new(row.name, row.roles, code, source, config)
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ use memgauge_core::topology::Identity;
 /// The architected events of Arm, for cores without a table. Only those that sysfs shows are used, because the core has only those.
 pub(crate) const ARM_COMMON: &Table = &arm::NEOVERSE;
 
+/// The memory controllers of AMD's Zen 4 and later.
+pub(crate) const AMD_MEMORY: &Table = &amd::MEMORY;
+
 /// The table for the CPUs of this machine; `None` when there is none, or when the CPUs differ.
 pub(crate) fn table_for(identity: &Identity) -> Option<&'static Table> {
     let field = |name: &str| identity.model.get(name).map(String::as_str);

@@ -81,9 +81,6 @@ impl Pmu {
     }
 
     /// Encodes terms such as `event=0xd1,umask=0x8`. `config=…` sets a whole word, and a name alone has the value 1.
-    ///
-    /// # Errors
-    /// When the unit has no such field, or when the value does not fit it.
     pub(crate) fn encode(&self, terms: &str) -> Result<Config, CounterError> {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
@@ -122,7 +119,6 @@ impl Pmus {
         Self(tree.names(DEVICES).iter().filter_map(|name| Pmu::read(tree, name)).collect())
     }
 
-    /// The unit with this name.
     pub(crate) fn named(&self, name: &str) -> Option<&Pmu> {
         self.0.iter().find(|p| p.name == name)
     }

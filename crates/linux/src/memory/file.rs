@@ -28,10 +28,6 @@ use crate::{cpu, directory};
 const ZEROS: usize = 1 << 20;
 
 /// Creates a file of `plan.bytes` in `directory`, maps it, allocates and touches all of it, and reads back what was obtained.
-///
-/// # Errors
-/// When a file cannot be created or mapped there, when the file system or the node has too little room, or when the pages cannot be put on
-/// the node.
 pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &NodeState, policy: &Policy) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
     let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;

@@ -39,10 +39,7 @@ impl Policy {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
 
-    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here.
-    ///
-    /// # Errors
-    /// The node may not be used (`EINVAL`), or another failure of `mbind`.
+    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that the node may not.
     pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);

@@ -43,9 +43,7 @@ impl PageCounts {
 }
 
 /// Adds up the smaps entries between `start` and `end`. Entries are in ascending order, and reading stops behind the range.
-///
-/// # Errors
-/// In words, when the text cannot be read, when it does not cover the range, or when a mapping reaches beyond it.
+/// The error says in words why they do not describe the range alone and in full.
 pub(super) fn smaps(text: impl BufRead, start: u64, end: u64) -> Result<PageCounts, String> {
     let mut counts = PageCounts::default();
     let mut inside = false;
@@ -142,9 +140,6 @@ pub(super) struct PresentBytes {
 
 /// Reads the page tables between `start` and `end` (`PAGEMAP_SCAN`, Linux 6.7). This is needed for pages of a device, which smaps counts partly
 /// or not at all, depending on the kernel.
-///
-/// # Errors
-/// In words, when this kernel cannot do that.
 pub(super) fn read_present(mut start: u64, end: u64) -> Result<PresentBytes, String> {
     let refused = |e: io::Error| {
         let why = match e.raw_os_error() {

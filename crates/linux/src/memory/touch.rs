@@ -44,9 +44,6 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
-///
-/// # Errors
-/// The kernel's error when it could not provide a page.
 pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, strict: bool) -> io::Result<()> {
     let untouched = Untouched {
         mapping,

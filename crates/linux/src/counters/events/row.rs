@@ -9,9 +9,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Other names of the event in sysfs.
     pub(crate) aliases: &'static [&'static str],
-    /// Its roles.
     pub(crate) roles: &'static [Role],
-    /// Its code.
     pub(crate) code: Code,
 }
 
