@@ -72,7 +72,7 @@ impl NewResult {
             at,
             distribution,
             quality: judge::quality(&estimate, &evidence),
-            verdict: judge::unjudged(metric, &estimate),
+            verdict: memgauge_core::conclusions::verdict::unjudged(metric, &estimate),
             estimate,
             evidence,
             counters: counters.map(Box::new),

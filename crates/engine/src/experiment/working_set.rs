@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use memgauge_core::conclusions::{levels, limit};
-use memgauge_core::counters::{Certain, WorkUnit};
+use memgauge_core::counters::{ExpectedEvents, WorkUnit};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Metric};
 use memgauge_core::pattern::ChaseLayout;
@@ -45,7 +45,7 @@ struct Point {
     evidence: Evidence,
     conditions: Conditions,
     counters: CounterTotals,
-    certain: Certain,
+    certain: ExpectedEvents,
 }
 
 /// Latency over the working set.
@@ -136,7 +136,7 @@ fn measure_sizes(
     Ok(points)
 }
 
-fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: Certain) -> Point {
+fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: ExpectedEvents) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
     Point {
         vary: series.vary,
