@@ -5,15 +5,12 @@
 //! for all groups, the groups take turns, and each reading has the time in which its event was enabled and the time in which it was counted.
 
 mod catalogue;
-mod error;
 mod events;
 mod open;
 mod perf_event;
 mod pmu;
-mod uarch;
 
 pub use catalogue::{Catalogue, EncodedEvent, EventSet};
-pub use error::CounterError;
 pub use events::counts_nanoseconds;
 pub use open::{OpenCounters, join_counts};
-pub use perf_event::Reading;
+pub use perf_event::{CounterError, Reading};

@@ -6,7 +6,7 @@ use std::path::Path;
 use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::limits::cgroup;
+use crate::cgroup;
 use crate::tree::{CPU_DIR, Tree, field, parse_mask};
 
 /// Bits in a word of a mask.
@@ -80,16 +80,7 @@ pub fn process_affinity() -> io::Result<IdSet> {
     affinity(unsafe { libc::getpid() })
 }
 
-/// The CPUs that the calling thread may run on.
-///
-/// # Errors
-/// As for [`process_affinity`].
-#[cfg(test)]
-fn thread_affinity() -> io::Result<IdSet> {
-    affinity(0)
-}
-
-/// The affinity of a thread. The kernel returns EINVAL while the mask is smaller than its own, and shows the size of its own nowhere.
+/// The affinity of a thread; 0 is the calling one. The kernel returns EINVAL while the mask is smaller than its own, and shows the size of its own nowhere.
 fn affinity(pid: libc::pid_t) -> io::Result<IdSet> {
     let mut words = FIRST_WORDS;
     loop {
@@ -116,10 +107,7 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
 }
 
 /// Restricts the calling thread to `cpus`.
-///
-/// # Errors
-/// As for [`pin_to`], when none of `cpus` may be used.
-pub(crate) fn set_affinity(cpus: &IdSet) -> io::Result<()> {
+fn set_affinity(cpus: &IdSet) -> io::Result<()> {
     let mask = to_mask(cpus);
     // SAFETY: the kernel reads the given size, which is that of `mask`. A `u64` is aligned for the kernel's array of longs.
     let rc = unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) };
@@ -174,18 +162,18 @@ mod tests {
     fn a_thread_runs_where_it_is_pinned() {
         // Not in the test's own thread: the harness may run other tests there.
         std::thread::spawn(|| {
-            let all = thread_affinity().unwrap();
+            let all = affinity(0).unwrap();
             assert!(!all.is_empty());
             for cpu in all.iter() {
                 pin_to(cpu).unwrap();
                 assert_eq!(current_cpu().unwrap(), cpu);
-                assert_eq!(thread_affinity().unwrap(), IdSet::one(cpu));
+                assert_eq!(affinity(0).unwrap(), IdSet::one(cpu));
             }
             set_affinity(&all).unwrap();
-            assert_eq!(thread_affinity().unwrap(), all);
+            assert_eq!(affinity(0).unwrap(), all);
             // A CPU number that no kernel has, beyond its own mask.
             assert_eq!(pin_to(1_000_000).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-            assert_eq!(thread_affinity().unwrap(), all);
+            assert_eq!(affinity(0).unwrap(), all);
         })
         .join()
         .unwrap();
@@ -195,7 +183,7 @@ mod tests {
     fn pinning_a_thread_does_not_change_the_affinity_of_the_process() {
         let before = process_affinity().unwrap();
         std::thread::spawn(move || {
-            pin_to(thread_affinity().unwrap().first().unwrap()).unwrap();
+            pin_to(affinity(0).unwrap().first().unwrap()).unwrap();
             assert_eq!(process_affinity().unwrap(), before);
         })
         .join()

@@ -24,22 +24,12 @@ const NAME_ATTEMPTS: u32 = 8;
 /// Why the files of a directory cannot serve as memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// The path is not a suitable directory.
-    #[error("--memory-dir {path}: {why}")]
-    Request {
-        /// The path as given.
-        path: String,
-        /// Why not, and what to do about it.
-        why: String,
-    },
-    /// It is a suitable directory, but its files cannot be used.
-    #[error("--memory-dir {path}: {why}")]
-    Unavailable {
-        /// The path as given.
-        path: String,
-        /// What the kernel refused, and what to do about it.
-        why: String,
-    },
+    /// The path as given is not a suitable directory; why not, and what to do about it.
+    #[error("--memory-dir {0}: {1}")]
+    Request(String, String),
+    /// It is a suitable directory, but its files cannot be used; what the kernel refused, and what to do about it.
+    #[error("--memory-dir {0}: {1}")]
+    Unavailable(String, String),
 }
 
 /// Reads the properties of the files in `path`. Sysfs and the mount table are read below `root`. Nothing is left in the directory.
@@ -49,8 +39,8 @@ pub enum DirectoryError {
 /// when files cannot be created or mapped there.
 pub fn read(path: &Path, root: &Path) -> Result<MemoryDir, DirectoryError> {
     let named = path.display().to_string();
-    let request = |why: &str| DirectoryError::Request { path: named.clone(), why: why.to_owned() };
-    let unavailable = |why: String| DirectoryError::Unavailable { path: named.clone(), why };
+    let request = |why: &str| DirectoryError::Request(named.clone(), why.to_owned());
+    let unavailable = |why: String| DirectoryError::Unavailable(named.clone(), why);
     let full = fs::canonicalize(path).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => request("there is no such directory; make it, or mount a file system there"),
         io::ErrorKind::NotADirectory => request("it is not a directory; give the directory that a file system is mounted at"),
@@ -79,9 +69,6 @@ fn cannot_create(e: &io::Error) -> String {
 }
 
 /// Creates a file in `dir` that has no name, so that it goes away with this process however the process ends.
-///
-/// # Errors
-/// When the directory or its file system refuses.
 pub(crate) fn create_nameless(dir: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -106,9 +93,6 @@ fn create_and_unlink(dir: &Path, options: &OpenOptions) -> io::Result<File> {
 }
 
 /// Reads the properties of `file`, which is in `dir`.
-///
-/// # Errors
-/// When the file cannot be mapped.
 pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<MemoryDir> {
     let stat = statfs(file)?;
     let mount = find_mount(file, root);
@@ -184,10 +168,7 @@ fn dax_attribute(file: &File) -> Option<bool> {
     (stat.stx_attributes_mask & DAX != 0).then_some(stat.stx_attributes & DAX != 0)
 }
 
-/// Whether the file can be mapped with `MAP_SYNC`, or the error when it cannot.
-///
-/// # Errors
-/// When it cannot be mapped at all.
+/// Whether the file can be mapped with `MAP_SYNC`. The outer error means that it cannot be mapped at all.
 fn try_map_sync(file: &File) -> io::Result<io::Result<()>> {
     let try_map = |flags| {
         // One byte stands for a page, which is never touched.
@@ -341,7 +322,7 @@ mod tests {
         folder.write("file", "");
         for path in ["absent", "file", "file/below"] {
             let e = read(&folder.0.join(path), root()).unwrap_err();
-            assert!(matches!(e, DirectoryError::Request { .. }), "{e:?}");
+            assert!(matches!(e, DirectoryError::Request(..)), "{e:?}");
             assert!(e.to_string().contains(path) && e.to_string().contains("directory"), "{e}");
         }
     }
@@ -350,7 +331,7 @@ mod tests {
     fn a_directory_where_no_file_can_be_created_is_unavailable() {
         for path in ["/proc/self", "/sys/kernel"] {
             let e = read(Path::new(path), root()).unwrap_err();
-            assert!(matches!(e, DirectoryError::Unavailable { .. }), "{e:?}");
+            assert!(matches!(e, DirectoryError::Unavailable(..)), "{e:?}");
             assert!(e.to_string().contains("no file can be created there"), "{e}");
         }
     }

@@ -9,8 +9,7 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::limits::{gib, memory_groups};
-use crate::tree::{CPU_DIR, NODE_DIR};
-use crate::tree::{Tree, field};
+use crate::tree::{CPU_DIR, NODE_DIR, Tree, field};
 
 /// Capabilities that matter here, by bit (`include/uapi/linux/capability.h`).
 const CAPABILITIES: [(u32, &str); 5] =
@@ -117,44 +116,25 @@ fn and_so_on(ids: &IdSet) -> &'static str {
 
 fn allowed_notes(machine: &Machine) -> Vec<Note> {
     let (topology, allowed) = (&machine.topology, &machine.allowed);
-    let mut notes = Vec::new();
-    let excluded = topology.online().difference(&allowed.cpus);
-    if !excluded.is_empty() {
-        notes.push(
-            Note::info(
-                "cpus-not-allowed",
-                format!("online, but not measured because this process may not use them: {}", named("CPU", &excluded)),
-            )
-            .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out"),
-        );
-    }
+    let online = topology.online();
     let with_memory: IdSet = topology.nodes.iter().filter(|n| n.memory.0 > 0).map(|n| n.id).collect();
-    let excluded = with_memory.difference(&allowed.nodes);
-    if !excluded.is_empty() {
-        notes.push(
-            Note::info(
-                "nodes-not-allowed",
-                format!("not measured because Mems_allowed leaves out their memory: {}", named("node", &excluded)),
-            )
-            .advise("start it outside the cpuset or container that leaves them out (cpuset.mems)"),
-        );
-    }
     let far: IdSet = allowed.cpus.iter().filter(|&id| topology.cpu(id).is_some_and(|c| !allowed.nodes.contains(c.node))).collect();
-    if !far.is_empty() {
-        notes.push(Note::warning(
-            "no-local-memory",
-            format!("may be used without the memory of their own nodes, so that all accesses are remote: {}", named("CPU", &far)),
-        ));
-    }
-    let listed = topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus));
-    let homeless = topology.online().difference(&listed);
-    if !homeless.is_empty() {
-        notes.push(Note::info(
-            "cpus-without-node",
-            format!("in no online node, so that no memory is local to them: {}", named("CPU", &homeless)),
-        ));
-    }
-    notes
+    let on_nodes = topology.nodes.iter().fold(IdSet::new(), |all, n| all.union(&n.cpus));
+    let message = |about: &str, what: &str, ids: &IdSet| (!ids.is_empty()).then(|| format!("{about}: {}", named(what, ids)));
+    let notes = [
+        message("online, but not measured because this process may not use them", "CPU", &online.difference(&allowed.cpus)).map(|m| {
+            Note::info("cpus-not-allowed", m)
+                .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out")
+        }),
+        message("not measured because Mems_allowed leaves out their memory", "node", &with_memory.difference(&allowed.nodes)).map(|m| {
+            Note::info("nodes-not-allowed", m).advise("start it outside the cpuset or container that leaves them out (cpuset.mems)")
+        }),
+        message("may be used without the memory of their own nodes, so that all accesses are remote", "CPU", &far)
+            .map(|m| Note::warning("no-local-memory", m)),
+        message("in no online node, so that no memory is local to them", "CPU", &online.difference(&on_nodes))
+            .map(|m| Note::info("cpus-without-node", m)),
+    ];
+    notes.into_iter().flatten().collect()
 }
 
 fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
@@ -188,21 +168,19 @@ fn cpu_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
 
 fn memory_notes(tree: Tree<'_>, machine: &Machine) -> Vec<Note> {
     let allowed = &machine.allowed;
-    let mut notes = Vec::new();
     // A control group gets a note only when it is the limit that decides.
     let group = memory_groups(tree).into_iter().min_by_key(|group| group.bytes);
-    if let Some(group) = group.filter(|group| group.name == allowed.memory_limited_by) {
-        let scarce = allowed.memory < MIN_MEMORY;
-        let message = format!("at most {} of memory is taken: {}", gib(allowed.memory.0), group.name);
+    let scarce = allowed.memory < MIN_MEMORY;
+    let message = format!("at most {} of memory is taken: {}", gib(allowed.memory.0), allowed.memory_limited_by);
+    if group.is_some_and(|group| group.name == allowed.memory_limited_by) {
         let note = if scarce { Note::warning("cgroup-memory", message) } else { Note::info("cgroup-memory", message) };
-        notes.push(note.advise("raise the limit of the control group (memory.max, a container's memory limit)"));
-    } else if allowed.memory < MIN_MEMORY {
-        notes.push(
-            Note::warning("little-memory", format!("at most {} of memory is taken: {}", gib(allowed.memory.0), allowed.memory_limited_by))
-                .advise("free memory or lift the limit; buffers may otherwise fit into the last-level cache"),
-        );
+        return vec![note.advise("raise the limit of the control group (memory.max, a container's memory limit)")];
     }
-    notes
+    if scarce {
+        let advice = "free memory or lift the limit; buffers may otherwise fit into the last-level cache";
+        return vec![Note::warning("little-memory", message).advise(advice)];
+    }
+    Vec::new()
 }
 
 fn page_notes(machine: &Machine, environment: &Environment) -> Vec<Note> {

@@ -18,6 +18,7 @@ pub mod program;
 pub mod start_signal;
 pub mod topology;
 
+mod cgroup;
 #[cfg(test)]
-mod fixture;
+mod tests;
 mod tree;

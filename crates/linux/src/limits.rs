@@ -4,17 +4,14 @@
 //! memory of each node and of the system, every control group from ours to the root, resource limits, commit accounting), and a margin of
 //! each stays free. The pages of huge-page pools are not part of these amounts, because they come from the pool and not from free memory.
 
-pub(crate) mod cgroup;
-
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use memgauge_core::topology::Node;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::topology::{Allowed, Node};
+use memgauge_core::units::Bytes;
 
-use crate::tree::NODE_DIR;
-use crate::tree::{Tree, kib_field};
-use cgroup::{Group, Hierarchy, groups};
+use crate::cgroup::{Group, Hierarchy, groups};
+use crate::cpu::AllowedSets;
+use crate::tree::{NODE_DIR, Tree, kib_field};
 
 /// The percentage of a limit that may be taken. The rest is for page tables, for what other processes allocate meanwhile, and for the error
 /// of the estimate.
@@ -30,17 +27,6 @@ const NODE_RESERVE: u64 = 64 << 20;
 /// Version 1 control groups show "no limit" as the largest multiple of the page size. No machine has this much memory.
 const UNLIMITED: u64 = 1 << 62;
 
-/// How much memory may be taken. The margins are already subtracted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Budget {
-    /// In total.
-    pub(crate) memory: Bytes,
-    /// The limit that decides, in words.
-    pub(crate) limited_by: String,
-    /// On each allowed node.
-    pub(crate) node_memory: BTreeMap<u32, Bytes>,
-}
-
 /// What a limit leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Headroom {
@@ -50,9 +36,10 @@ pub(crate) struct Headroom {
     pub(crate) name: String,
 }
 
-/// Reads how much memory may be taken in total and on each of the `allowed` nodes.
-pub(crate) fn read_budget(root: &Path, nodes: &[Node], allowed: &IdSet) -> Budget {
-    let tree = Tree::new(root);
+/// Reads how much memory may be taken in total and on each of the nodes that may be used, and how much CPU time. The margins are already
+/// subtracted.
+pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allowed {
+    let AllowedSets { cpus, nodes: allowed } = usable;
     let meminfo = tree.text("proc/meminfo").unwrap_or_default();
     let node_memory: BTreeMap<u32, Bytes> =
         nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_headroom(tree, n, &meminfo)))).collect();
@@ -64,15 +51,14 @@ pub(crate) fn read_budget(root: &Path, nodes: &[Node], allowed: &IdSet) -> Budge
     limits.extend(resource_headroom(tree));
     // The nodes come first, so that they are named when another limit is equal.
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
-    let (memory, limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
-    Budget { memory: Bytes(memory), limited_by, node_memory }
+    let (memory, memory_limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
+    Allowed { cpus, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, cpu_quota: cpu_quota(tree) }
 }
 
 /// The lowest CPU time quota of the control groups of this process, in CPUs; `None` without a quota.
 ///
 /// A quota below the number of threads stops all of them for a part of each period. Results then depend on the quota.
-pub(crate) fn cpu_quota(root: &Path) -> Option<f64> {
-    let tree = Tree::new(root);
+fn cpu_quota(tree: Tree<'_>) -> Option<f64> {
     let v2 = groups(tree, Hierarchy::V2).into_iter().filter_map(|g| {
         let text = tree.text(&format!("{}/cpu.max", g.folder))?;
         let (quota, period) = text.split_once(' ')?;

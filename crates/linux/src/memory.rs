@@ -8,15 +8,11 @@
 //! A buffer in a directory is a shared mapping of a file without a name ([`file`](self::file)), which is gone with the process as well.
 
 mod allocate;
-mod backing;
 mod buffer;
 mod error;
 mod file;
 mod map;
 mod node_state;
-mod oom;
-mod page_scan;
-mod physical;
 mod place;
 mod readback;
 mod touch;
@@ -24,5 +20,4 @@ mod watch;
 
 pub use buffer::Buffer;
 pub use error::{MemoryError, MemoryErrorKind};
-pub use oom::prefer_out_of_memory_kill;
-pub use watch::MemoryWatch;
+pub use watch::{MemoryWatch, prefer_out_of_memory_kill};

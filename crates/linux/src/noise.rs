@@ -31,11 +31,7 @@ struct Counters {
     stat: Option<CpuTime>,
     /// The time that the threads of this process ran, in seconds.
     own_s: Option<f64>,
-    vmstat: Vmstat,
-    /// Pressure (PSI) in microseconds.
-    cpu_pressure: Option<u64>,
-    memory_pressure: Option<u64>,
-    memory_errors: Option<u64>,
+    counts: Counts,
 }
 
 /// The time of the measured CPUs in ticks of `USER_HZ`.
@@ -48,12 +44,31 @@ struct CpuTime {
     steal: u64,
 }
 
-/// Events of `/proc/vmstat`.
+/// Counts since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Vmstat {
+struct Counts {
     migrated: Option<u64>,
     hint_faults: Option<u64>,
     collapsed: Option<u64>,
+    /// Pressure (PSI) in microseconds.
+    cpu_pressure: Option<u64>,
+    memory_pressure: Option<u64>,
+    memory_errors: Option<u64>,
+}
+
+impl Counts {
+    /// Combines each count with that of `other`, where both are there.
+    fn combine(self, other: Self, with: fn(u64, u64) -> u64) -> Self {
+        let both = |own: Option<u64>, other: Option<u64>| Some(with(own?, other?));
+        Self {
+            migrated: both(self.migrated, other.migrated),
+            hint_faults: both(self.hint_faults, other.hint_faults),
+            collapsed: both(self.collapsed, other.collapsed),
+            cpu_pressure: both(self.cpu_pressure, other.cpu_pressure),
+            memory_pressure: both(self.memory_pressure, other.memory_pressure),
+            memory_errors: both(self.memory_errors, other.memory_errors),
+        }
+    }
 }
 
 impl NoiseProbe {
@@ -102,19 +117,23 @@ pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
+        let stat = text("proc/stat").and_then(|t| cpu_time(&t, cpus));
+        let own_s = own_cpu_seconds();
+        let events = text("proc/vmstat").map(|t| vmstat(&t)).unwrap_or_default();
         Self {
-            stat: text("proc/stat").and_then(|t| cpu_time(&t, cpus)),
-            own_s: own_cpu_seconds(),
-            vmstat: text("proc/vmstat").map(|t| vmstat(&t)).unwrap_or_default(),
-            cpu_pressure: text("proc/pressure/cpu").and_then(|t| pressure(&t)),
-            memory_pressure: text("proc/pressure/memory").and_then(|t| pressure(&t)),
-            memory_errors: memory_errors(&root.join("sys/devices/system/edac/mc")),
+            stat,
+            own_s,
+            counts: Counts {
+                cpu_pressure: text("proc/pressure/cpu").and_then(|t| pressure(&t)),
+                memory_pressure: text("proc/pressure/memory").and_then(|t| pressure(&t)),
+                memory_errors: memory_errors(&root.join("sys/devices/system/edac/mc")),
+                ..events
+            },
         }
     }
 
     /// Adds the differences between two other moments.
     fn add(&mut self, from: &Self, to: &Self) {
-        let sum = |at: Option<u64>, from: Option<u64>, to: Option<u64>| Some(at? + to?.saturating_sub(from?));
         self.stat = match (self.stat, from.stat, to.stat) {
             (Some(at), Some(from), Some(to)) if at.cpus == from.cpus && at.cpus == to.cpus => Some(CpuTime {
                 cpus: at.cpus,
@@ -124,15 +143,7 @@ impl Counters {
             _ => None,
         };
         self.own_s = self.own_s.zip(from.own_s).zip(to.own_s).map(|((at, from), to)| at + (to - from));
-        let (at, from_events, to_events) = (self.vmstat, from.vmstat, to.vmstat);
-        self.vmstat = Vmstat {
-            migrated: sum(at.migrated, from_events.migrated, to_events.migrated),
-            hint_faults: sum(at.hint_faults, from_events.hint_faults, to_events.hint_faults),
-            collapsed: sum(at.collapsed, from_events.collapsed, to_events.collapsed),
-        };
-        self.cpu_pressure = sum(self.cpu_pressure, from.cpu_pressure, to.cpu_pressure);
-        self.memory_pressure = sum(self.memory_pressure, from.memory_pressure, to.memory_pressure);
-        self.memory_errors = sum(self.memory_errors, from.memory_errors, to.memory_errors);
+        self.counts = self.counts.combine(to.counts.combine(from.counts, u64::saturating_sub), |at, more| at + more);
     }
 
     /// The differences from `before` to now, as shares of `elapsed`, which is the sum of `intervals`.
@@ -155,17 +166,17 @@ impl Counters {
                 ((ticks(now.busy, then.busy) - own) / all).clamp(0.0, 1.0)
             });
         }
-        let difference = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        let share = |now, then| difference(now, then).filter(|_| seconds > 0.0).map(|us| (us as f64 / 1e6 / seconds).min(1.0));
+        let counts = self.counts.combine(before.counts, u64::saturating_sub);
+        let share = |us: u64| (us as f64 / 1e6 / seconds).min(1.0);
         Noise {
             steal,
             others,
-            pages_migrated: difference(self.vmstat.migrated, before.vmstat.migrated),
-            numa_hint_faults: difference(self.vmstat.hint_faults, before.vmstat.hint_faults),
-            thp_collapsed: difference(self.vmstat.collapsed, before.vmstat.collapsed),
-            cpu_pressure: share(self.cpu_pressure, before.cpu_pressure),
-            memory_pressure: share(self.memory_pressure, before.memory_pressure),
-            memory_errors: difference(self.memory_errors, before.memory_errors),
+            pages_migrated: counts.migrated,
+            numa_hint_faults: counts.hint_faults,
+            thp_collapsed: counts.collapsed,
+            cpu_pressure: counts.cpu_pressure.filter(|_| seconds > 0.0).map(share),
+            memory_pressure: counts.memory_pressure.filter(|_| seconds > 0.0).map(share),
+            memory_errors: counts.memory_errors,
             ..Noise::default()
         }
     }
@@ -222,8 +233,8 @@ fn cpu_time(stat: &str, cpus: &IdSet) -> Option<CpuTime> {
 }
 
 /// The events that matter here, from the text of `/proc/vmstat`.
-fn vmstat(text: &str) -> Vmstat {
-    let mut events = Vmstat::default();
+fn vmstat(text: &str) -> Counts {
+    let mut events = Counts::default();
     for line in text.lines() {
         let Some((name, value)) = line.split_once(' ') else { continue };
         let slot = match name {
@@ -288,8 +299,8 @@ mod tests {
         let events = vmstat(
             "nr_free_pages 5\nnuma_hint_faults 7\nnuma_pages_migrated 11\npgdemote_kswapd 2\npgdemote_direct 1\nthp_collapse_alloc 3\nthp_collapse_alloc_failed 9\n",
         );
-        assert_eq!(events, Vmstat { migrated: Some(14), hint_faults: Some(7), collapsed: Some(3) });
-        assert_eq!(vmstat("pgmigrate_success 4\n"), Vmstat::default());
+        assert_eq!(events, Counts { migrated: Some(14), hint_faults: Some(7), collapsed: Some(3), ..Counts::default() });
+        assert_eq!(vmstat("pgmigrate_success 4\n"), Counts::default());
     }
 
     #[test]
@@ -325,9 +336,13 @@ mod tests {
     #[test]
     fn events_are_differences() {
         let counters = |n| Counters {
-            vmstat: Vmstat { migrated: Some(n), hint_faults: Some(2 * n), collapsed: None },
-            cpu_pressure: Some(n * 1000),
-            memory_errors: Some(3 * n),
+            counts: Counts {
+                migrated: Some(n),
+                hint_faults: Some(2 * n),
+                cpu_pressure: Some(n * 1000),
+                memory_errors: Some(3 * n),
+                ..Counts::default()
+            },
             ..Counters::default()
         };
         let noise = counters(110).since(&counters(10), Duration::from_millis(500), 100.0, 1);
@@ -349,9 +364,8 @@ mod tests {
         fs::write(root.join("proc/stat"), STAT).unwrap();
         let read = Counters::read(&root, &IdSet::one(0));
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(read.memory_errors, Some(9));
+        assert_eq!(read.counts, Counts { memory_errors: Some(9), ..Counts::default() });
         assert_eq!(read.stat.unwrap().busy, 153);
-        assert_eq!((read.cpu_pressure, read.vmstat), (None, Vmstat::default()));
     }
 
     #[test]

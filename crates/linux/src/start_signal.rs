@@ -38,7 +38,6 @@ pub struct StartSignalError {
 pub struct StartSignal {
     name: CString,
     word: *mut AtomicU32,
-    /// The shared memory was created here.
     created: bool,
 }
 

@@ -13,7 +13,7 @@ mod smbios;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use memgauge_core::topology::{Allowed, Cpu, Machine, Topology};
+use memgauge_core::topology::{Cpu, Machine, Topology};
 use memgauge_core::units::IdSet;
 
 use crate::cpu::{self, online_and_offline};
@@ -24,23 +24,15 @@ use crate::tree::{CPU_DIR, Tree};
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
     /// The root is not a folder that can be read.
-    #[error("cannot read the machine below {path}: {source}; name a folder that holds the machine's sys/ and proc/", path = path.display())]
-    Root {
-        /// The root as given.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error("cannot read the machine below {root}: {1}; name a folder that holds the machine's sys/ and proc/", root = .0.display())]
+    Root(PathBuf, #[source] std::io::Error),
     /// There is no CPU below the root.
     #[error(
-        "{path} holds no CPU: a recorded machine is a folder with sys/devices/system/cpu/cpu0 and so on in it (and, better, proc/); \
+        "{} holds no CPU: a recorded machine is a folder with sys/devices/system/cpu/cpu0 and so on in it (and, better, proc/); \
          name the folder above sys/",
-        path = path.display()
+        .0.display()
     )]
-    NoCpus {
-        /// The root as given.
-        path: PathBuf,
-    },
+    NoCpus(PathBuf),
 }
 
 /// Reads the machine below `root`: `/` for this one, or a folder with `sys/` and `proc/` for a recorded one.
@@ -51,12 +43,12 @@ pub enum TopologyError {
 /// # Errors
 /// When `root` is not a readable folder or contains no CPU.
 pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
-    std::fs::read_dir(root).map_err(|source| TopologyError::Root { path: root.to_owned(), source })?;
+    std::fs::read_dir(root).map_err(|error| TopologyError::Root(root.to_owned(), error))?;
     let tree = Tree::new(root);
     let info = identity::CpuInfo::read(tree);
     let (online, offline) = online_and_offline(tree);
     if online.is_empty() {
-        return Err(TopologyError::NoCpus { path: root.to_owned() });
+        return Err(TopologyError::NoCpus(root.to_owned()));
     }
     let nodes = nodes::read(tree, &online);
     let mut cpus = read_cpus(tree, &online);
@@ -69,16 +61,7 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
         _ => None,
     };
     let topology = Topology { cpus, offline, caches, nodes, smt_active };
-    let usable = cpu::read_allowed(root, &topology);
-    let budget = limits::read_budget(root, &topology.nodes, &usable.nodes);
-    let allowed = Allowed {
-        cpus: usable.cpus,
-        nodes: usable.nodes,
-        memory: budget.memory,
-        memory_limited_by: budget.limited_by,
-        node_memory: budget.node_memory,
-        cpu_quota: limits::cpu_quota(root),
-    };
+    let allowed = limits::read(tree, &topology.nodes, cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })
 }
 
@@ -118,7 +101,5 @@ fn read_cpus(tree: Tree<'_>, online: &IdSet) -> Vec<Cpu> {
     cpus
 }
 
-#[cfg(test)]
-mod garbage;
 #[cfg(test)]
 mod tests;

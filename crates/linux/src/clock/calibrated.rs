@@ -24,7 +24,8 @@ pub struct Clock {
     error_ppm: f64,
     pub(super) resolution_ns: f64,
     overhead_ns: f64,
-    reason: Reason,
+    /// Why the counter is not used.
+    reason: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,34 +36,6 @@ enum Source {
     MonotonicRaw,
 }
 
-/// Why the counter is not used.
-#[derive(Debug, Clone, Copy)]
-enum Reason {
-    None,
-    Counter(&'static str),
-    KernelUses(Name),
-    KernelSilent,
-}
-
-/// The name of a clock source, stored inline so that a clock is `Copy`. The kernel's longest name has 27 bytes.
-#[derive(Debug, Clone, Copy)]
-struct Name {
-    bytes: [u8; 40],
-    len: usize,
-}
-
-impl Name {
-    fn new(text: &str) -> Self {
-        let mut bytes = [0; 40];
-        let len = text.len().min(bytes.len());
-        bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
-        Self { bytes, len }
-    }
-    fn text(&self) -> &str {
-        str::from_utf8(&self.bytes[..self.len]).unwrap_or("another clock")
-    }
-}
-
 impl Clock {
     /// Chooses the source and measures its frequency, resolution and cost. This takes about 80 ms.
     ///
@@ -71,7 +44,8 @@ impl Clock {
         let current = fs::read_to_string(root.join("sys/devices/system/clocksource/clocksource0/current_clocksource")).ok();
         match choose_counter(memgauge_kernels::invariant_counter(), current.as_deref().map(str::trim)) {
             Ok(name) => Self::counter(name),
-            Err(reason) => Self::monotonic_raw(reason),
+            // The clock is copied into every thread, so the text must live as long as the process. It is made once.
+            Err(reason) => Self::monotonic_raw(Some(reason.leak())),
         }
     }
 
@@ -85,16 +59,16 @@ impl Clock {
         }
         let measured = slope(&samples);
         let nominal = memgauge_kernels::counter_frequency().filter(|hz| (hz / measured.hz - 1.0).abs() * 1e6 <= measured.error_ppm);
-        let clock = Self::new(Source::Counter(name), nominal.unwrap_or(measured.hz), Reason::None);
+        let clock = Self::new(Source::Counter(name), nominal.unwrap_or(measured.hz), None);
         Self { error_ppm: measured.error_ppm, ..clock }
     }
 
     /// This clock counts nanoseconds by definition. There is no better clock to compare it with.
-    fn monotonic_raw(reason: Reason) -> Self {
+    fn monotonic_raw(reason: Option<&'static str>) -> Self {
         Self::new(Source::MonotonicRaw, 1e9, reason)
     }
 
-    fn new(source: Source, hz: f64, reason: Reason) -> Self {
+    fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
         let mut clock = Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, overhead_ns: 0.0, reason };
         clock.resolution_ns = clock.ns(clock.smallest_step());
         clock.overhead_ns = clock.cost_of_reading();
@@ -144,21 +118,13 @@ impl Clock {
             Source::Counter(name) => name,
             Source::MonotonicRaw => "monotonic-raw",
         };
-        let reason = match &self.reason {
-            Reason::None => None,
-            Reason::Counter(why) => Some((*why).to_owned()),
-            Reason::KernelUses(name) => {
-                Some(format!("the kernel keeps time by '{}' and not by the TSC, so the TSC is not trusted", name.text()))
-            }
-            Reason::KernelSilent => Some("the kernel does not say what it keeps time by, so the TSC is not trusted".to_owned()),
-        };
         ClockReport {
             source: source.to_owned(),
             hz: self.hz,
             error_ppm: self.error_ppm,
             resolution_ns: self.resolution_ns,
             overhead_ns: self.overhead_ns,
-            reason,
+            reason: self.reason.map(str::to_owned),
         }
     }
 
@@ -197,14 +163,14 @@ impl Clock {
 }
 
 /// Chooses the CPU's counter when the CPU and the kernel trust it.
-fn choose_counter(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, Reason> {
-    let name = counter.map_err(Reason::Counter)?;
+fn choose_counter(counter: Result<&'static str, &'static str>, current: Option<&str>) -> Result<&'static str, String> {
+    let name = counter?;
     match current {
         // On other instruction sets, all CPUs share one counter by definition.
         _ if name != "tsc" => Ok(name),
         Some("tsc") => Ok(name),
-        Some(other) => Err(Reason::KernelUses(Name::new(other))),
-        None => Err(Reason::KernelSilent),
+        Some(other) => Err(format!("the kernel keeps time by '{other}' and not by the TSC, so the TSC is not trusted")),
+        None => Err("the kernel does not say what it keeps time by, so the TSC is not trusted".to_owned()),
     }
 }
 
@@ -289,7 +255,7 @@ mod tests {
 
     #[test]
     fn without_a_trusted_counter_nanoseconds_of_the_kernel_are_ticks() {
-        let clock = Clock::monotonic_raw(Reason::KernelUses(Name::new("kvm-clock")));
+        let clock = Clock::monotonic_raw(Some("the kernel keeps time by 'kvm-clock'"));
         let report = clock.report();
         assert_eq!((report.source.as_str(), report.hz), ("monotonic-raw", 1e9));
         assert!(report.reason.unwrap().contains("'kvm-clock'"));
@@ -302,23 +268,23 @@ mod tests {
     #[test]
     fn x86_needs_the_kernels_trust() {
         assert_eq!(choose_counter(Ok("tsc"), Some("tsc")).ok(), Some("tsc"));
-        assert!(matches!(choose_counter(Ok("tsc"), Some("hyperv_clocksource_tsc_page")), Err(Reason::KernelUses(_))));
-        assert!(matches!(choose_counter(Ok("tsc"), None), Err(Reason::KernelSilent)));
+        assert!(choose_counter(Ok("tsc"), Some("hyperv_clocksource_tsc_page")).unwrap_err().contains("'hyperv_clocksource_tsc_page'"));
+        assert!(choose_counter(Ok("tsc"), None).unwrap_err().contains("does not say"));
         assert_eq!(choose_counter(Ok("cntvct"), None).ok(), Some("cntvct"));
-        assert!(matches!(choose_counter(Err("no invariant TSC"), Some("tsc")), Err(Reason::Counter("no invariant TSC"))));
+        assert_eq!(choose_counter(Err("no invariant TSC"), Some("tsc")), Err("no invariant TSC".to_owned()));
     }
 
     #[test]
     fn arithmetic_holds_for_a_year() {
         for hz in [24e6, 1e9, 4.2e9] {
-            let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::monotonic_raw(Reason::None) };
+            let clock = Clock { ns_per_tick: 1e9 / hz, hz, ..Clock::monotonic_raw(None) };
             let year = Duration::from_secs(365 * 86_400);
             let ticks = clock.to_ticks(year);
             assert!((clock.ns(ticks) / year.as_nanos() as f64 - 1.0).abs() < 1e-12);
             assert_eq!(clock.to_ticks(Duration::from_secs(1)), hz as u64);
             assert!(clock.ns(u64::MAX).is_finite());
         }
-        assert_eq!(Clock::monotonic_raw(Reason::None).to_ticks(Duration::MAX), u64::MAX);
+        assert_eq!(Clock::monotonic_raw(None).to_ticks(Duration::MAX), u64::MAX);
     }
 
     #[test]

@@ -7,11 +7,9 @@ use memgauge_core::counters::Event;
 use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-use super::error::CounterError;
-use super::events::{self, Code, Row};
-use super::perf_event::Config;
+use super::events::{self, Code, Row, Table};
+use super::perf_event::{Config, CounterError};
 use super::pmu::{Pmu, Pmus, parse_number};
-use super::uarch::Microarchitecture;
 
 /// An event with its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +20,14 @@ pub struct EncodedEvent {
     pub(crate) config: Result<Config, CounterError>,
     /// The CPUs to open it on, for events that a unit of the chip counts; empty for events of a thread.
     pub cpus: Vec<u32>,
+}
+
+impl EncodedEvent {
+    /// An event of threads.
+    fn new(name: &str, roles: &[Role], code: String, source: &str, config: Result<Config, CounterError>) -> Self {
+        let event = Event { name: name.to_owned(), roles: roles.to_vec(), code, source: source.to_owned() };
+        Self { event, config, cpus: Vec::new() }
+    }
 }
 
 /// Events in groups that are counted together.
@@ -44,7 +50,8 @@ impl EventSet {
 #[derive(Debug)]
 pub struct Catalogue {
     pmus: Pmus,
-    design: Option<Microarchitecture>,
+    /// The table of events for its cores, where there is one.
+    table: Option<&'static Table>,
     hypervisor: Option<String>,
     cpu: u32,
     arm: bool,
@@ -55,7 +62,7 @@ impl Catalogue {
     pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
         Self {
             pmus: Pmus::read(root),
-            design: Microarchitecture::identify(identity),
+            table: events::table_for(identity),
             hypervisor: identity.hypervisor.clone(),
             cpu,
             arm: identity.arch == "aarch64",
@@ -78,8 +85,8 @@ impl Catalogue {
     pub fn metrics(&self) -> Result<EventSet, CounterError> {
         let core = self.core()?;
         // On an Arm core without a table, sysfs shows the architected events that the core has. Any other code would count nothing.
-        let (table, sysfs_only) = match self.design {
-            Some(design) => (events::table_for(design), false),
+        let (table, sysfs_only) = match self.table {
+            Some(table) => (table, false),
             None if self.arm => (events::ARM_COMMON, true),
             None => (&events::GENERIC, false),
         };
@@ -117,15 +124,7 @@ impl Catalogue {
             }
         }
         for pmu in self.pmus.numbered("amd_umc_") {
-            for (name, terms, role) in [
-                ("umc_cas_cmd.rd", "event=0x0a,rdwrmask=1", Role::DramReads),
-                ("umc_cas_cmd.wr", "event=0x0a,rdwrmask=2", Role::DramWrites),
-            ] {
-                let row = Row { name, aliases: &[], roles: &[], code: Code::Terms(terms) };
-                let mut encoded = encode(pmu, &row, "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4");
-                encoded.event.roles = vec![role];
-                all.push(self.on_unit(pmu, encoded));
-            }
+            all.extend(events::AMD_MEMORY.rows().map(|row| self.on_unit(pmu, encode(pmu, row, events::AMD_MEMORY.source))));
         }
         all
     }
@@ -150,8 +149,7 @@ impl Catalogue {
             let pmu =
                 self.pmus.named(unit).ok_or_else(|| CounterError::Unknown(format!("no unit '{unit}' in /sys/bus/event_source/devices")))?;
             let code = pmu.events.get(terms).map_or(terms, String::as_str);
-            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("{unit}/{code}/"), source: "as named".into() };
-            let encoded = EncodedEvent { event, config: Ok(pmu.encode(code)?), cpus: Vec::new() };
+            let encoded = EncodedEvent::new(name, &[], format!("{unit}/{code}/"), "as named", Ok(pmu.encode(code)?));
             // For a unit of the chip, the kernel names the CPUs to open it on. For a unit of cores, it names the CPUs that belong to it.
             let chip_unit =
                 pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
@@ -163,12 +161,12 @@ impl Catalogue {
         {
             return Ok(from_sysfs(core, name, self.roles(name), terms));
         }
-        let tables = self.design.map(events::table_for).into_iter().chain(self.arm.then_some(events::ARM_COMMON));
+        let tables = self.table.into_iter().chain(self.arm.then_some(events::ARM_COMMON));
         for table in tables {
             if let Some(row) = table.rows().find(|r| matches(r)) {
                 return Ok(match core {
                     Ok(core) => encode(core, row, table.source),
-                    Err(error) => EncodedEvent { event: event(row, String::new(), table.source), config: Err(error), cpus: Vec::new() },
+                    Err(error) => EncodedEvent::new(row.name, row.roles, String::new(), table.source, Err(error)),
                 });
             }
         }
@@ -181,8 +179,8 @@ impl Catalogue {
         }
         if let Some(code) = name.strip_prefix('r').and_then(|hex| parse_number(&format!("0x{hex}"))) {
             let kind = core.map_or(events::RAW, |c| c.kind);
-            let event = Event { name: name.to_owned(), roles: Vec::new(), code: format!("raw {code:#x}"), source: "as named".into() };
-            return Ok(EncodedEvent { event, config: Ok(Config { kind, words: [code, 0, 0] }), cpus: Vec::new() });
+            let config = Config { kind, words: [code, 0, 0] };
+            return Ok(EncodedEvent::new(name, &[], format!("raw {code:#x}"), "as named", Ok(config)));
         }
         Err(CounterError::Unknown(format!(
             "no event '{name}' here; name one of the kernel (page-faults, task-clock, cycles), of sysfs, of a vendor (mem_load_retired.l3_miss), \
@@ -191,8 +189,8 @@ impl Catalogue {
     }
 
     fn roles(&self, name: &str) -> &'static [Role] {
-        let tables = self.design.map(events::table_for).into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
-        tables.flat_map(events::Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
+        let tables = self.table.into_iter().chain([events::ARM_COMMON, &events::GENERIC]);
+        tables.flat_map(Table::rows).find(|r| r.name == name || r.aliases.contains(&name)).map_or(&[], |r| r.roles)
     }
 
     /// The kernel's own events that describe the run of a program.
@@ -206,22 +204,17 @@ fn sysfs_code<'a>(pmu: &'a Pmu, row: &Row) -> Option<&'a str> {
     [row.name].iter().chain(row.aliases).find_map(|name| pmu.events.get(*name)).map(String::as_str)
 }
 
-fn event(row: &Row, code: String, source: &str) -> Event {
-    Event { name: row.name.to_owned(), roles: row.roles.to_vec(), code, source: source.to_owned() }
-}
-
 fn encode(pmu: &Pmu, row: &Row, source: &str) -> EncodedEvent {
     let (terms, source) = match (sysfs_code(pmu, row), row.code) {
         (Some(terms), _) => (terms, "sysfs"),
         (None, Code::Terms(terms)) => (terms, source),
         (None, Code::Kernel(..)) => return from_kernel(row, source),
     };
-    EncodedEvent { event: event(row, format!("{}/{terms}/", pmu.name), source), config: pmu.encode(terms), cpus: Vec::new() }
+    EncodedEvent::new(row.name, row.roles, format!("{}/{terms}/", pmu.name), source, pmu.encode(terms))
 }
 
 fn from_sysfs(pmu: &Pmu, name: &str, roles: &[Role], terms: &str) -> EncodedEvent {
-    let event = Event { name: name.to_owned(), roles: roles.to_vec(), code: format!("{}/{terms}/", pmu.name), source: "sysfs".into() };
-    EncodedEvent { event, config: pmu.encode(terms), cpus: Vec::new() }
+    EncodedEvent::new(name, roles, format!("{}/{terms}/", pmu.name), "sysfs", pmu.encode(terms))
 }
 
 fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
@@ -229,7 +222,7 @@ fn from_kernel(row: &Row, source: &str) -> EncodedEvent {
         Code::Kernel(kind, config) => (format!("type {kind} config {config:#x}"), Ok(Config { kind, words: [config, 0, 0] })),
         Code::Terms(terms) => (terms.to_owned(), Err(CounterError::Unknown("is an event of a core and not of the kernel".to_owned()))),
     };
-    EncodedEvent { event: event(row, code, source), config, cpus: Vec::new() }
+    EncodedEvent::new(row.name, row.roles, code, source, config)
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use memgauge_core::counters::{EventOutcome, EventTotals};
 
 use super::catalogue::{EncodedEvent, EventSet};
-use super::error::CounterError;
-use super::perf_event::{Counter, Reading, Target};
+use super::perf_event::{Counter, CounterError, Reading, Target};
 
 /// The counters of one event: one for a thread, several for a unit that the chip has several of.
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use memgauge_core::units::IdSet;
 
-use super::error::CounterError;
-use super::perf_event::Config;
+use super::perf_event::{Config, CounterError};
 use crate::tree::Tree;
 
 /// Where the units are, below the root.
@@ -82,9 +81,6 @@ impl Pmu {
     }
 
     /// Encodes terms such as `event=0xd1,umask=0x8`. `config=…` sets a whole word, and a name alone has the value 1.
-    ///
-    /// # Errors
-    /// When the unit has no such field, or when the value does not fit it.
     pub(crate) fn encode(&self, terms: &str) -> Result<Config, CounterError> {
         let mut words = [0; 3];
         for term in terms.split(',').map(str::trim).filter(|t| !t.is_empty()) {
@@ -123,7 +119,6 @@ impl Pmus {
         Self(tree.names(DEVICES).iter().filter_map(|name| Pmu::read(tree, name)).collect())
     }
 
-    /// The unit with this name.
     pub(crate) fn named(&self, name: &str) -> Option<&Pmu> {
         self.0.iter().find(|p| p.name == name)
     }

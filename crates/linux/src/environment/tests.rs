@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::Fixture;
+use crate::tests::fixture::Fixture;
 use crate::topology::read_machine;
 
 fn read(tree: &Fixture) -> Environment {

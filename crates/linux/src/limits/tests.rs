@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::Fixture;
+use crate::tests::fixture::Fixture;
 use crate::topology::read_machine;
 
 const GIB: u64 = 1 << 30;
@@ -149,7 +149,7 @@ fn quotas() {
         ("sys/fs/cgroup/a/cpu.max", "150000 100000"),
         ("sys/fs/cgroup/a/b/cpu.max", "max 100000"),
     ]);
-    assert_eq!(cpu_quota(v2.root()), Some(1.5));
+    assert_eq!(cpu_quota(Tree::new(v2.root())), Some(1.5));
     let v1 = machine().files(&[
         ("proc/self/cgroup", "2:cpu,cpuacct:/j\n"),
         ("proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
@@ -158,14 +158,14 @@ fn quotas() {
         ("sys/fs/cgroup/cpu/j/cpu.cfs_quota_us", "50000"),
         ("sys/fs/cgroup/cpu/j/cpu.cfs_period_us", "100000"),
     ]);
-    assert_eq!(cpu_quota(v1.root()), Some(0.5));
-    assert_eq!(cpu_quota(machine().root()), None);
+    assert_eq!(cpu_quota(Tree::new(v1.root())), Some(0.5));
+    assert_eq!(cpu_quota(Tree::new(machine().root())), None);
 }
 
 /// On the machine that runs the tests, with any hierarchies and mounts.
 #[test]
 fn the_nearest_group_holds_this_process() {
-    let tree = Tree::new(Path::new("/"));
+    let tree = Tree::new(std::path::Path::new("/"));
     let own = std::process::id().to_string();
     for hierarchy in [Hierarchy::V2, Hierarchy::V1("memory"), Hierarchy::V1("cpu"), Hierarchy::V1("cpuset")] {
         let found = groups(tree, hierarchy);

@@ -7,10 +7,9 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, PlacementMethod, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
 use super::buffer::Buffer;
 use super::error::{self, MemoryError, MemoryErrorKind};
-use super::map::Mapping;
+use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::place::{self, Policy};
 use super::readback::PageCounts;

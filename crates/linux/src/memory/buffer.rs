@@ -1,11 +1,23 @@
-//! A buffer and what was read back of it.
+//! A buffer, what was read back of it, and where it is in physical memory (`/proc/self/pagemap`, Documentation/admin-guide/mm/pagemap.rst).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::result::{PageEvidence, Placement};
+use memgauge_core::result::{PageEvidence, PhysicalRange, Placement};
 
-use super::backing::Backing;
-use super::map::Mapping;
+use super::map::{Backing, Mapping, base_page};
 use super::place;
+
+/// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
+const FRAME: u64 = (1 << 55) - 1;
+/// Bit 63 of an entry: the page is in memory.
+const PRESENT: u64 = 1 << 63;
+/// Entries in one read: 256 KiB of them, for 128 MiB of memory in pages of 4 KiB.
+const ENTRIES: usize = 32 << 10;
+
+const PAGEMAP: &str = "/proc/self/pagemap";
 
 /// Memory for a measurement, unmapped when dropped.
 ///
@@ -61,5 +73,135 @@ impl Buffer {
         }
         let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
         Placement { method: self.placement.method, ..now }
+    }
+    /// The physical addresses of the buffer's pages, or the reason why they are unknown.
+    pub fn physical(&self) -> PhysicalRange {
+        let entries =
+            File::open(PAGEMAP).and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)));
+        match entries {
+            Ok(Ok(range)) => range,
+            Ok(Err(why)) => unknown(why),
+            Err(e) => unknown(format!("{PAGEMAP}: {e}")),
+        }
+    }
+
+    /// The physical address of the byte at `offset`; `None` when it is unknown.
+    pub fn physical_address(&self, offset: usize) -> Option<u64> {
+        let page = base_page();
+        let at = (self.as_ptr() as usize).checked_add(offset).filter(|_| offset < self.len())?;
+        let map = File::open(PAGEMAP).ok()?;
+        let range = range((at / page * page) as u64, page, page, |at, to| map.read_exact_at(to, at)).ok()?.ok()?;
+        range.first.map(|first| first + (at % page) as u64)
+    }
+}
+
+fn unknown(reason: String) -> PhysicalRange {
+    PhysicalRange { reason: Some(reason), ..PhysicalRange::default() }
+}
+
+/// Reads the entries of `len` bytes from `start`. `read(at, to)` reads the file. The inner error says in words why the addresses are
+/// unknown.
+fn range(
+    start: u64,
+    len: usize,
+    page: usize,
+    mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Result<PhysicalRange, String>> {
+    let pages = len.div_ceil(page);
+    let page = page as u64;
+    let (mut first, mut low, mut high, mut contiguous) = (None, u64::MAX, 0, true);
+    let mut bytes = vec![0; 8 * ENTRIES.min(pages)];
+    let mut expected = None;
+    for from in (0..pages).step_by(ENTRIES) {
+        let bytes = &mut bytes[..8 * ENTRIES.min(pages - from)];
+        read((start / page + from as u64) * 8, bytes)?;
+        for entry in bytes.as_chunks().0 {
+            let entry = u64::from_ne_bytes(*entry);
+            if entry & PRESENT == 0 {
+                return Ok(Err("a page of it is not in memory".to_owned()));
+            }
+            let frame = entry & FRAME;
+            if frame == 0 {
+                return Ok(Err("the kernel shows page frames only to processes with CAP_SYS_ADMIN".to_owned()));
+            }
+            let address = frame * page;
+            first = first.or(Some(address));
+            low = low.min(address);
+            high = high.max(address + page);
+            contiguous &= expected.is_none_or(|e| e == address);
+            expected = Some(address + page);
+        }
+    }
+    Ok(match first {
+        Some(_) => Ok(PhysicalRange { first, low: Some(low), high: Some(high), contiguous: Some(contiguous), reason: None }),
+        None => Err("it has no pages".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    /// Reads a pagemap in which the pages of a buffer, from page 16 on, have these entries.
+    fn read(entries: &[u64]) -> Result<PhysicalRange, String> {
+        range(16 * PAGE, entries.len() * PAGE as usize, PAGE as usize, |at, to| {
+            assert_eq!(at % 8, 0);
+            for (i, slot) in to.as_chunks_mut().0.iter_mut().enumerate() {
+                *slot = entries[at as usize / 8 - 16 + i].to_ne_bytes();
+            }
+            Ok(())
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_range_is_that_of_all_pages() {
+        // Bit 55 (soft-dirty) and 56 (exclusively mapped) are not part of the frame.
+        let dirty = PRESENT | 1 << 55 | 1 << 56;
+        let found = read(&[dirty | 7, PRESENT | 3, PRESENT | 4]).unwrap();
+        assert_eq!((found.first, found.low, found.high), (Some(7 * PAGE), Some(3 * PAGE), Some(8 * PAGE)));
+        assert_eq!(found.contiguous, Some(false));
+        assert_eq!(read(&[PRESENT | 3, PRESENT | 4]).unwrap().contiguous, Some(true));
+    }
+
+    #[test]
+    fn more_entries_than_are_read_at_a_time() {
+        let entries: Vec<u64> = (0..2 * ENTRIES as u64 + 5).map(|i| PRESENT | (100 + i)).collect();
+        let found = read(&entries).unwrap();
+        assert_eq!((found.low, found.high), (Some(100 * PAGE), Some((100 + entries.len() as u64) * PAGE)));
+        assert_eq!(found.contiguous, Some(true));
+    }
+
+    #[test]
+    fn hidden_frames_and_absent_pages_are_reported() {
+        assert!(read(&[PRESENT]).unwrap_err().contains("CAP_SYS_ADMIN"));
+        assert!(read(&[PRESENT | 3, 0]).unwrap_err().contains("not in memory"));
+    }
+
+    #[test]
+    fn a_buffer_of_this_process_is_somewhere_or_says_why_not() {
+        let plan = memgauge_core::plan::BufferPlan {
+            bytes: memgauge_core::units::Bytes::mib(4),
+            node: 0,
+            pages: memgauge_core::experiment::PageRequest::Auto,
+            touch: memgauge_core::units::IdSet::one(crate::cpu::current_cpu().unwrap()),
+            derived: false,
+            directory: None,
+            shared: false,
+        };
+        let buffer = Buffer::allocate(&plan, std::path::Path::new("/")).unwrap();
+        let range = buffer.physical();
+        match (range.first, &range.reason) {
+            (Some(first), None) => {
+                assert_eq!(buffer.physical_address(5), Some(first + 5));
+                assert!(range.low.unwrap() <= first && first < range.high.unwrap());
+                assert!(range.high.unwrap() - range.low.unwrap() >= 4 << 20, "{range:?}");
+            }
+            (None, Some(_)) => assert_eq!(buffer.physical_address(5), None),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(buffer.physical_address(4 << 20), None);
     }
 }

@@ -6,7 +6,7 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::PageKind;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
+use super::map::Backing;
 use super::node_state::NodeState;
 
 /// Why a buffer could not be allocated as asked.
@@ -79,29 +79,29 @@ pub(super) fn thp_off(plan: &BufferPlan, why: String) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 
+/// The pool of `page` bytes cannot back the buffer. The advice is the command that makes the pool large enough.
 pub(super) fn pool(plan: &BufferPlan, state: &NodeState, page: u64, len: usize, why: String) -> MemoryError {
-    MemoryError::new(MemoryErrorKind::Pages, plan, why, pool_advice(plan, state, page, len))
-}
-
-/// The command that makes the pool large enough.
-fn pool_advice(plan: &BufferPlan, state: &NodeState, page: u64, len: usize) -> String {
-    let Some(pool) = state.pools.iter().find(|p| p.page.0 == page) else {
-        let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
-        let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
-        return format!(
-            "this kernel offers pools of {have}; for pages of {} it must boot with hugepagesz= and nr_hugepages, or use --pages auto",
-            Bytes(page)
-        );
+    let advice = match state.pools.iter().find(|p| p.page.0 == page) {
+        Some(pool) => {
+            let total = pool.total + (len as u64).div_ceil(page).saturating_sub(state.usable(pool));
+            let file = state.pool_file(plan.node, page);
+            let boot = if page == 1 << 30 {
+                format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
+            } else {
+                String::new()
+            };
+            format!("reserve pages: echo {total} | sudo tee {}{boot}; or use --pages auto", file.display())
+        }
+        None => {
+            let have: Vec<String> = state.pools.iter().map(|p| p.page.to_string()).collect();
+            let have = if have.is_empty() { "none".to_owned() } else { have.join(", ") };
+            let size = Bytes(page);
+            format!(
+                "this kernel offers pools of {have}; for pages of {size} it must boot with hugepagesz= and nr_hugepages, or use --pages auto"
+            )
+        }
     };
-    let needed = (len as u64).div_ceil(page);
-    let total = pool.total + needed.saturating_sub(state.usable(pool));
-    let file = state.pool_file(plan.node, page);
-    let boot = if page == 1 << 30 {
-        format!(" (when memory is too fragmented: boot with hugepagesz=1G hugepages={total})")
-    } else {
-        String::new()
-    };
-    format!("reserve pages: echo {total} | sudo tee {}{boot}; or use --pages auto", file.display())
+    MemoryError::new(MemoryErrorKind::Pages, plan, why, advice)
 }
 
 pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> MemoryError {
@@ -131,42 +131,32 @@ pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> Memor
 pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &io::Error) -> MemoryError {
     /// `EHWPOISON` of asm-generic/errno.h.
     const EHWPOISON: i32 = 133;
-    match (backing, e.raw_os_error()) {
-        (_, Some(EHWPOISON)) => MemoryError::new(
+    let (kind, why, advice) = match (backing, e.raw_os_error()) {
+        (_, Some(EHWPOISON)) => (
             MemoryErrorKind::System,
-            plan,
-            "the kernel found a page with a hardware memory error (EHWPOISON)",
+            "the kernel found a page with a hardware memory error (EHWPOISON)".to_owned(),
             "look for memory errors in dmesg and in /sys/devices/system/edac/mc, and replace the module",
         ),
         // MADV_POPULATE_WRITE returns EFAULT where a store would have raised SIGBUS: the node's part of the pool is used up, or the control
         // group has reached its limit on huge pages.
-        (Backing::Pool(page), Some(libc::EFAULT | libc::ENOMEM)) => MemoryError::new(
-            MemoryErrorKind::Pages,
-            plan,
-            format!(
-                "the pool of {} pages on node {} ran dry, or the control group limits huge pages (hugetlb.*.max)",
-                Bytes(page as u64),
-                plan.node
-            ),
-            pool_advice(plan, state, page as u64, plan.bytes.0 as usize),
-        ),
+        (Backing::Pool(page), Some(libc::EFAULT | libc::ENOMEM)) => {
+            let (page, node) = (page as u64, plan.node);
+            let size = Bytes(page);
+            let why = format!("the pool of {size} pages on node {node} ran dry, or the control group limits huge pages (hugetlb.*.max)");
+            return pool(plan, state, page, plan.bytes.0 as usize, why);
+        }
         // EFAULT: a store would have raised SIGBUS, because the file system or its device could not serve the page.
-        (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => MemoryError::new(
+        (Backing::File(_), Some(libc::EFAULT | libc::EIO)) => (
             MemoryErrorKind::File,
-            plan,
             format!("the file system cannot provide a page of the file: {e}"),
             "look for errors of the device in dmesg, free space there, or give a smaller --size",
         ),
-        (_, Some(libc::ENOMEM | libc::EFAULT)) => MemoryError::new(
-            MemoryErrorKind::Space,
-            plan,
-            format!("memory ran out while touching it: {e}"),
-            "give a smaller --size or use fewer CPUs",
-        ),
-        _ => {
-            MemoryError::new(MemoryErrorKind::System, plan, format!("touching it failed: {e}"), "give a smaller --size, or use --pages 4k")
+        (_, Some(libc::ENOMEM | libc::EFAULT)) => {
+            (MemoryErrorKind::Space, format!("memory ran out while touching it: {e}"), "give a smaller --size or use fewer CPUs")
         }
-    }
+        _ => (MemoryErrorKind::System, format!("touching it failed: {e}"), "give a smaller --size, or use --pages 4k"),
+    };
+    MemoryError::new(kind, plan, why, advice)
 }
 
 pub(super) fn not_obtained(plan: &BufferPlan, obtained: PageKind, share: f64, state: &NodeState) -> MemoryError {
@@ -190,18 +180,12 @@ pub(super) fn file(plan: &BufferPlan, e: &io::Error) -> MemoryError {
 }
 
 pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
-    match e.raw_os_error() {
-        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => {
-            MemoryError::new(MemoryErrorKind::Space, plan, e.to_string(), "give a smaller --size, use fewer CPUs, or free space there")
-        }
-        Some(libc::EFBIG) => MemoryError::new(
-            MemoryErrorKind::Space,
-            plan,
-            e.to_string(),
-            "give a smaller --size, or lift the limit on a file's size: ulimit -f",
-        ),
-        _ => file(plan, e),
-    }
+    let advice = match e.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => "give a smaller --size, use fewer CPUs, or free space there",
+        Some(libc::EFBIG) => "give a smaller --size, or lift the limit on a file's size: ulimit -f",
+        _ => return file(plan, e),
+    };
+    MemoryError::new(MemoryErrorKind::Space, plan, e.to_string(), advice)
 }
 
 pub(super) fn cannot_place(plan: &BufferPlan, refusal: &str) -> MemoryError {

@@ -16,23 +16,18 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{PageEvidence, PageKind, Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
 use super::buffer::Buffer;
 use super::error::{self, MemoryError};
-use super::map::Mapping;
+use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::place::{self, Policy};
-use super::{page_scan, touch};
+use super::{readback, touch};
 use crate::{cpu, directory};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
 const ZEROS: usize = 1 << 20;
 
 /// Creates a file of `plan.bytes` in `directory`, maps it, allocates and touches all of it, and reads back what was obtained.
-///
-/// # Errors
-/// When a file cannot be created or mapped there, when the file system or the node has too little room, or when the pages cannot be put on
-/// the node.
 pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &NodeState, policy: &Policy) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
     let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
@@ -153,7 +148,8 @@ fn pages(plan: &BufferPlan, mapping: &Mapping, dax: bool, state: &NodeState) -> 
     };
     let all = mapping.len() as u64;
     if dax {
-        return match page_scan::read_present(mapping) {
+        let (start, end) = mapping.range();
+        return match readback::read_present(start, end) {
             Ok(found) => evidence(PageKind::Dax, found.present, found.huge, all, state.base_page as u64),
             Err(why) => PageEvidence { requested, obtained: Some(PageKind::Dax), share: None, page: None, reason: Some(why) },
         };

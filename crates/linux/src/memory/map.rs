@@ -1,17 +1,38 @@
-//! A mapping of anonymous memory or of a file, between guard pages.
+//! A mapping of anonymous memory or of a file, between guard pages, and what backs it.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-use super::backing::Backing;
 use super::readback::{self, PageCounts};
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
 const MAP_HUGE_SHIFT: u32 = 26;
 /// `MADV_COLLAPSE` (Linux 6.1) assembles huge pages at once.
 const MADV_COLLAPSE: i32 = 25;
+
+/// What to back a buffer with, in one attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// Pages of this many bytes from a huge-page pool.
+    Pool(usize),
+    /// Transparent huge pages of this many bytes.
+    Thp(usize),
+    /// Base pages of this many bytes, with huge pages refused.
+    Base(usize),
+    /// A file, mapped in steps of this many bytes.
+    File(usize),
+}
+
+impl Backing {
+    /// The page in bytes.
+    pub(super) fn page(self) -> usize {
+        match self {
+            Self::Pool(page) | Self::Thp(page) | Self::Base(page) | Self::File(page) => page,
+        }
+    }
+}
 
 /// A readable and writable range with a `PROT_NONE` page below and above.
 #[derive(Debug)]
@@ -101,6 +122,12 @@ impl Mapping {
         self.len
     }
 
+    /// The addresses of the first usable byte and of the one behind the last.
+    pub(super) fn range(&self) -> (u64, u64) {
+        let start = self.data() as usize as u64;
+        (start, start + self.len as u64)
+    }
+
     /// Asks the kernel to assemble huge pages where the page faults got small ones. Returns false when it cannot.
     pub(super) fn collapse(&self) -> bool {
         self.advise(MADV_COLLAPSE)
@@ -109,10 +136,10 @@ impl Mapping {
     /// The entry of this mapping in smaps. Entries below it are skipped, and those above are not read: new mappings have low addresses, and
     /// the kernel walks the page tables for each entry that is read.
     pub(super) fn read_pages(&self) -> Result<PageCounts, String> {
-        let start = self.data() as usize as u64;
+        let (start, end) = self.range();
         let file = File::open("/proc/self/smaps").map_err(|e| format!("/proc/self/smaps cannot be read: {e}"))?;
         // An entry has about 700 bytes, and the kernel computes as many entries as fit into the read.
-        readback::smaps(std::io::BufReader::with_capacity(1024, file), start, start + self.len as u64)
+        readback::smaps(std::io::BufReader::with_capacity(1024, file), start, end)
     }
 
     fn advise(&self, advice: i32) -> bool {

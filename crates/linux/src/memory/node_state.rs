@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use memgauge_core::topology::PagePool;
 use memgauge_core::units::{Bytes, IdSet};
 
-use super::backing::Backing;
-use super::map::base_page;
+use super::map::{Backing, base_page};
 use crate::topology::nodes::pools;
 use crate::tree::{CPU_DIR, NODE_DIR, POOLS_DIR, Tree, field, kib_field};
 
@@ -40,10 +39,7 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Reads what affects an allocation on `node`.
-    ///
-    /// # Errors
-    /// The nodes that are online, when `node` is not among them.
+    /// Reads what affects an allocation on `node`. The error has the nodes that are online, when `node` is not among them.
     pub(super) fn read(root: &Path, node: u32) -> Result<Self, IdSet> {
         let tree = Tree::new(root);
         let list = |file: &str| tree.ids(&format!("{NODE_DIR}/{file}"));
@@ -73,10 +69,7 @@ impl NodeState {
         Ok(state)
     }
 
-    /// Whether the pool of `page` bytes on the node has `len` bytes free.
-    ///
-    /// # Errors
-    /// In words, why not.
+    /// Whether the pool of `page` bytes on the node has `len` bytes free, or in words why not.
     pub(super) fn pool_for(&self, node: u32, page: u64, len: usize) -> Result<(), String> {
         let needed = (len as u64).div_ceil(page);
         match self.pools.iter().find(|p| p.page.0 == page) {
@@ -111,10 +104,7 @@ impl NodeState {
         if self.numa { format!("{NODE_DIR}/node{node}/hugepages") } else { POOLS_DIR.to_owned() }
     }
 
-    /// Transparent huge pages as a backing.
-    ///
-    /// # Errors
-    /// In words, why they are not available.
+    /// Transparent huge pages as a backing, or in words why they are not available.
     pub(super) fn thp_backing(&self) -> Result<Backing, String> {
         self.thp.clone().map(Backing::Thp)
     }

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::{Placement, PlacementMethod, PlacementProblem, PlacementSource, PlacementStatus};
 
-use super::backing::Backing;
 use super::error::{self, MemoryError};
-use super::map::{Mapping, base_page};
+use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 use super::readback;
 
@@ -40,10 +39,7 @@ impl Policy {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
 
-    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here.
-    ///
-    /// # Errors
-    /// The node may not be used (`EINVAL`), or another failure of `mbind`.
+    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that the node may not.
     pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);
@@ -170,10 +166,10 @@ fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTre
 }
 
 fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
-    let start = mapping.data() as usize as u64;
+    let (start, end) = mapping.range();
     let file = File::open("/proc/self/numa_maps").map_err(|e| e.to_string())?;
     // An entry has about 100 bytes. The kernel walks the page tables of as many entries as fit into the read.
-    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, start + mapping.len() as u64);
+    let pages = readback::numa_maps(BufReader::with_capacity(256, file), start, end);
     pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
 }
 

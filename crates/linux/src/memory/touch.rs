@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
-use super::backing::Backing;
-use super::map::{Mapping, base_page};
+use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
@@ -45,9 +44,6 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
-///
-/// # Errors
-/// The kernel's error when it could not provide a page.
 pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, strict: bool) -> io::Result<()> {
     let untouched = Untouched {
         mapping,

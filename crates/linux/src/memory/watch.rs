@@ -1,4 +1,4 @@
-//! Whether memory is getting scarce, for a measurement that takes most of it. It looks between the portions that it takes.
+//! Whether memory is getting scarce, for a measurement that takes most of it, and which process the kernel kills when it runs out.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -7,8 +7,7 @@ use memgauge_core::units::Bytes;
 
 use super::node_state;
 use crate::limits::{self, gib};
-use crate::tree::NODE_DIR;
-use crate::tree::{Tree, kib_field};
+use crate::tree::{NODE_DIR, Tree, kib_field};
 
 /// The share of time in which some task waited for memory (PSI) above which no more is taken. Users notice a fifth. Assembling huge pages from
 /// fragmented memory counts as waiting too, and stays below this unless memory is nearly full.
@@ -91,10 +90,18 @@ fn swapped_out(tree: Tree<'_>) -> Option<u64> {
     Some(pages.saturating_mul(super::map::base_page() as u64))
 }
 
+/// Asks the kernel to kill this process first when memory runs out, because a benchmark must not harm the real work of a machine.
+///
+/// A process may raise its own score without privilege. Nothing happens where `/proc` is read-only.
+pub fn prefer_out_of_memory_kill() {
+    // 1000 is the highest score (proc(5), oom_score_adj). The measurement goes on when the score cannot be raised.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Fixture;
+    use crate::tests::fixture::Fixture;
 
     /// MiB available, seconds stalled, pages swapped.
     fn memory(tree: Fixture, available: u64, stalled: u64, swapped: u64) -> Fixture {

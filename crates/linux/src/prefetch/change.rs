@@ -89,8 +89,8 @@ impl PrefetchChange {
         for s in &self.saved {
             let (wrote, read) = (self.wanted[&s.cpu] & s.mask, self.registers.msr.read(s.cpu, s.register)?);
             if read & s.mask != wrote {
-                let fault = MsrFault::Forgotten { cpu: s.cpu, register: s.register, wrote: self.wanted[&s.cpu], read };
-                return Err(MsrError { cpu: s.cpu, fault }.into());
+                let fault = MsrFault::Forgotten { wrote: self.wanted[&s.cpu], read };
+                return Err(MsrError { cpu: s.cpu, register: s.register, fault }.into());
             }
         }
         Ok(())
@@ -107,8 +107,8 @@ impl PrefetchChange {
             if let Some(wrote) = self.wanted.get(&s.cpu)
                 && (read ^ wrote) & s.mask != 0
             {
-                let fault = MsrFault::Changed { cpu: s.cpu, register: s.register, wrote: *wrote, read };
-                return Err(MsrError { cpu: s.cpu, fault }.into());
+                let fault = MsrFault::Changed { wrote: *wrote, read };
+                return Err(MsrError { cpu: s.cpu, register: s.register, fault }.into());
             }
             values.insert(s.cpu, read);
         }
@@ -138,7 +138,7 @@ impl PrefetchChange {
         if failed.is_empty() {
             return Ok(());
         }
-        Err(PrefetchError::NotRestored { errors: failed, journal: self.registers.folder.join(self.kind.file()) })
+        Err(PrefetchError::NotRestored(failed, self.registers.folder.join(self.kind.file())))
     }
 }
 

@@ -12,14 +12,9 @@ pub enum PrefetchError {
     /// A register cannot be read or written.
     #[error(transparent)]
     Register(#[from] MsrError),
-    /// Some registers were not restored.
-    #[error("not restored: {}; the journal {journal} is kept", join(errors))]
-    NotRestored {
-        /// Why, for each register.
-        errors: Vec<MsrError>,
-        /// The journal, which holds their former values.
-        journal: PathBuf,
-    },
+    /// Some registers were not restored: why, for each of them, and the journal, which holds their former values.
+    #[error("not restored: {}; the journal {} is kept", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), .1.display())]
+    NotRestored(Vec<MsrError>, PathBuf),
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -34,16 +29,12 @@ pub enum PrefetchError {
     Guardian(io::Error),
 }
 
-fn join(errors: &[MsrError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
 impl PrefetchError {
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Register(e) => e.advice(),
-            Self::NotRestored { .. } => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
+            Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
             Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
             Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
             Self::Busy(_) => "wait until it has ended",

@@ -1,5 +1,6 @@
 //! Model-specific registers of single CPUs, through `/dev/cpu/N/msr`: a register is the eight bytes at the offset of its number.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,107 +18,82 @@ pub struct Msr {
     root: PathBuf,
 }
 
-/// How a register is accessed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// It is read.
-    Read,
-    /// It is written.
-    Write,
-}
-
-impl Access {
-    const fn verb(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-        }
-    }
-}
-
 /// Why a register could not be read or written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{fault}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MsrError {
     /// The CPU.
     pub cpu: u32,
+    /// The register.
+    pub register: u32,
     /// What went wrong.
     pub fault: MsrFault,
 }
 
 /// What went wrong with a register.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MsrFault {
-    /// No device for any CPU.
-    #[error("there is no {0}: the kernel's msr module is not loaded")]
+    /// No CPU has this device.
     NoModule(PathBuf),
-    /// No device for this CPU, or one that has no CPU behind it.
-    #[error("CPU {0} is offline")]
-    Offline(u32),
-    /// Not root, or without the capability.
-    #[error("{0} may not be opened: it takes root with CAP_SYS_RAWIO")]
+    /// The CPU has no device, or there is no CPU behind it.
+    Offline,
+    /// This device may not be opened: not root, or without the capability.
     NotPermitted(PathBuf),
-    /// Kernel lockdown refuses writes.
-    #[error("the kernel refuses to write registers: it is locked down ({0}), as it is after Secure Boot")]
+    /// Kernel lockdown of this mode refuses writes.
     Lockdown(String),
     /// The module's parameter refuses writes.
-    #[error("the kernel's msr module refuses to write registers (allow_writes=off)")]
     WritesOff,
-    /// Refused, and the kernel does not say why.
-    #[error("the kernel refuses to {verb} register {register:#x} of CPU {cpu}", verb = access.verb())]
-    Refused {
-        /// The CPU.
-        cpu: u32,
-        /// The register.
-        register: u32,
-        /// How it was accessed.
-        access: Access,
-    },
+    /// To `read` or to `write` it was refused, and the kernel does not say why.
+    Refused(&'static str),
     /// The CPU (or its hypervisor) raised a fault at the instruction that reads.
-    #[error("CPU {cpu} refuses to read register {register:#x}: it has none here")]
-    NoRegister {
-        /// The CPU.
-        cpu: u32,
-        /// The register.
-        register: u32,
-    },
-    /// The CPU (or its hypervisor) raised a fault at the instruction that writes.
-    #[error("CPU {cpu} refuses to write {value:#x} to register {register:#x}: a bit is reserved here, or a hypervisor keeps the register")]
-    Reserved {
-        /// The CPU.
-        cpu: u32,
-        /// The register.
-        register: u32,
-        /// The value to write.
-        value: u64,
-    },
+    NoRegister,
+    /// The CPU (or its hypervisor) raised a fault at the instruction that writes this value.
+    Reserved(u64),
     /// It was written, and reads back with another value.
-    #[error("register {register:#x} of CPU {cpu} was written with {wrote:#x} and reads back {read:#x}")]
     Forgotten {
-        /// The CPU.
-        cpu: u32,
-        /// The register.
-        register: u32,
         /// What was written.
         wrote: u64,
         /// What was read back.
         read: u64,
     },
     /// It kept the value at first, and had another one later.
-    #[error("register {register:#x} of CPU {cpu} was changed during the run, from {wrote:#x} to {read:#x}")]
     Changed {
-        /// The CPU.
-        cpu: u32,
-        /// The register.
-        register: u32,
         /// What was written.
         wrote: u64,
         /// What was read later.
         read: u64,
     },
-    /// Anything else.
-    #[error("{0}: {1}")]
+    /// Anything else: the device and the system's error.
     Other(PathBuf, String),
+}
+
+impl std::error::Error for MsrError {}
+
+impl fmt::Display for MsrError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, register, fault } = self;
+        match fault {
+            MsrFault::NoModule(device) => write!(f, "there is no {}: the kernel's msr module is not loaded", device.display()),
+            MsrFault::Offline => write!(f, "CPU {cpu} is offline"),
+            MsrFault::NotPermitted(device) => write!(f, "{} may not be opened: it takes root with CAP_SYS_RAWIO", device.display()),
+            MsrFault::Lockdown(mode) => {
+                write!(f, "the kernel refuses to write registers: it is locked down ({mode}), as it is after Secure Boot")
+            }
+            MsrFault::WritesOff => f.write_str("the kernel's msr module refuses to write registers (allow_writes=off)"),
+            MsrFault::Refused(access) => write!(f, "the kernel refuses to {access} register {register:#x} of CPU {cpu}"),
+            MsrFault::NoRegister => write!(f, "CPU {cpu} refuses to read register {register:#x}: it has none here"),
+            MsrFault::Reserved(value) => write!(
+                f,
+                "CPU {cpu} refuses to write {value:#x} to register {register:#x}: a bit is reserved here, or a hypervisor keeps the register"
+            ),
+            MsrFault::Forgotten { wrote, read } => {
+                write!(f, "register {register:#x} of CPU {cpu} was written with {wrote:#x} and reads back {read:#x}")
+            }
+            MsrFault::Changed { wrote, read } => {
+                write!(f, "register {register:#x} of CPU {cpu} was changed during the run, from {wrote:#x} to {read:#x}")
+            }
+            MsrFault::Other(device, error) => write!(f, "{}: {error}", device.display()),
+        }
+    }
 }
 
 impl MsrError {
@@ -125,16 +101,14 @@ impl MsrError {
     pub fn advice(&self) -> &'static str {
         match &self.fault {
             MsrFault::NoModule(_) => "as root: modprobe msr (a kernel without CONFIG_X86_MSR has none, and containers do not see it)",
-            MsrFault::Offline(_) => {
+            MsrFault::Offline => {
                 "bring it online (echo 1 > /sys/devices/system/cpu/cpuN/online), and run 'memgauge prefetch restore' if a run was changing it"
             }
             MsrFault::NotPermitted(_) => "run as root, outside of containers, or with CAP_SYS_RAWIO",
             MsrFault::Lockdown(_) => "switch prefetchers in the BIOS set-up, or boot without Secure Boot and lockdown=",
             MsrFault::WritesOff => "as root: echo default > /sys/module/msr/parameters/allow_writes, or boot without msr.allow_writes=off",
-            MsrFault::Refused { .. } => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
-            MsrFault::NoRegister { .. } | MsrFault::Reserved { .. } => {
-                "switch prefetchers in the BIOS set-up; in a virtual machine, on the host"
-            }
+            MsrFault::Refused(_) => "run as root with CAP_SYS_RAWIO, outside of containers; see dmesg for lockdown",
+            MsrFault::NoRegister | MsrFault::Reserved(_) => "switch prefetchers in the BIOS set-up; in a virtual machine, on the host",
             MsrFault::Forgotten { .. } => {
                 "a hypervisor or firmware swallows the write: switch prefetchers on the host, or in the BIOS set-up"
             }
@@ -178,12 +152,13 @@ impl Msr {
         match done {
             Ok(8) => {}
             Ok(n) => {
-                return Err(MsrError { cpu, fault: MsrFault::Other(self.device(cpu), format!("{n} bytes of 8 were written")) });
+                let fault = MsrFault::Other(self.device(cpu), format!("{n} bytes of 8 were written"));
+                return Err(MsrError { cpu, register, fault });
             }
             Err(e) => return Err(self.error(cpu, register, Some(value), &e)),
         }
         let read = self.read(cpu, register)?;
-        if read == value { Ok(()) } else { Err(MsrError { cpu, fault: MsrFault::Forgotten { cpu, register, wrote: value, read } }) }
+        if read == value { Ok(()) } else { Err(MsrError { cpu, register, fault: MsrFault::Forgotten { wrote: value, read } }) }
     }
 
     /// The CPUs that have a device. Without the module there is none.
@@ -194,28 +169,24 @@ impl Msr {
     }
 
     fn error(&self, cpu: u32, register: u32, writing: Option<u64>, error: &io::Error) -> MsrError {
-        let access = if writing.is_some() { Access::Write } else { Access::Read };
         let fault = match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV) if self.present().is_empty() => MsrFault::NoModule(self.device(cpu)),
             // ENXIO means that the device file exists and its CPU is gone.
-            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline(cpu),
-            Some(libc::EIO) => match writing {
-                Some(value) => MsrFault::Reserved { cpu, register, value },
-                None => MsrFault::NoRegister { cpu, register },
-            },
-            Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, register, access),
+            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV | libc::ENOTDIR) => MsrFault::Offline,
+            Some(libc::EIO) => writing.map_or(MsrFault::NoRegister, MsrFault::Reserved),
+            Some(libc::EPERM | libc::EACCES) => self.refusal(cpu, writing.is_some()),
             _ => MsrFault::Other(self.device(cpu), error.to_string()),
         };
-        MsrError { cpu, fault }
+        MsrError { cpu, register, fault }
     }
 
     /// Finds out which refusal it was, because all of them are EPERM (`arch/x86/kernel/msr.c`: `msr_open`, `msr_write`, `filter_write`).
-    fn refusal(&self, cpu: u32, register: u32, access: Access) -> MsrFault {
+    fn refusal(&self, cpu: u32, writing: bool) -> MsrFault {
         let device = self.device(cpu);
         if OpenOptions::new().read(true).open(&device).is_err() {
             return MsrFault::NotPermitted(device);
         }
-        if access == Access::Write {
+        if writing {
             let text = |file: &str| std::fs::read_to_string(self.root.join(file)).unwrap_or_default();
             let lockdown = text("sys/kernel/security/lockdown");
             let mode = lockdown.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(mode, _)| mode);
@@ -229,7 +200,7 @@ impl Msr {
                 return MsrFault::WritesOff;
             }
         }
-        MsrFault::Refused { cpu, register, access }
+        MsrFault::Refused(if writing { "write" } else { "read" })
     }
 }
 
@@ -266,7 +237,7 @@ mod tests {
     #[test]
     fn an_offline_cpu_differs_from_a_missing_module() {
         let (folder, msr) = folder(1);
-        assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline(5));
+        assert_eq!(msr.read(5, 0x1A4).unwrap_err().fault, MsrFault::Offline);
         std::fs::remove_file(folder.join("0/msr")).unwrap();
         let none = msr.read(0, 0x1A4).unwrap_err();
         assert!(matches!(none.fault, MsrFault::NoModule(_)) && none.advice().contains("modprobe msr"), "{none}");
@@ -277,7 +248,7 @@ mod tests {
     fn a_refused_write_says_what_refused_it() {
         let (folder, msr) = folder(1);
         let refused = |msr: &Msr| msr.error(0, 0x1A4, Some(1), &io::Error::from_raw_os_error(libc::EPERM)).fault;
-        assert_eq!(refused(&msr), MsrFault::Refused { cpu: 0, register: 0x1A4, access: Access::Write });
+        assert_eq!(refused(&msr), MsrFault::Refused("write"));
         let write = |file: &str, text: &str| {
             let path = folder.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -290,9 +261,9 @@ mod tests {
         write("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
         assert_eq!(refused(&msr), MsrFault::WritesOff);
         let faulted = msr.error(0, 0x1A4, Some(0x40), &io::Error::from_raw_os_error(libc::EIO));
-        assert_eq!(faulted.fault, MsrFault::Reserved { cpu: 0, register: 0x1A4, value: 0x40 });
+        assert_eq!(faulted.fault, MsrFault::Reserved(0x40));
         assert!(faulted.to_string().contains("reserved"), "{faulted}");
-        assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, MsrFault::Offline(3));
+        assert_eq!(msr.error(3, 0x1A4, None, &io::Error::from_raw_os_error(libc::ENXIO)).fault, MsrFault::Offline);
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

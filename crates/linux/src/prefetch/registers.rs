@@ -101,7 +101,7 @@ impl PrefetchRegisters {
             return Ok(Leftover::Restored(journal.saved.len()));
         }
         Journal { saved: left, ..journal }.write(&self.folder, kind)?;
-        Err(PrefetchError::NotRestored { errors: failed, journal: self.folder.join(kind.file()) })
+        Err(PrefetchError::NotRestored(failed, self.folder.join(kind.file())))
     }
 
     /// Restores the bits of a register that were changed. Its other bits stay as they are now.

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::{Cache, Cpu};
 use memgauge_core::units::{Bytes, IdSet};
 
-use crate::tree::CPU_DIR;
-use crate::tree::Tree;
+use crate::tree::{CPU_DIR, Tree};
 
 /// The caches of these online CPUs.
 ///

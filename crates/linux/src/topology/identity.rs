@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use memgauge_core::topology::Identity;
 
 use super::smbios;
-use crate::tree::CPU_DIR;
-use crate::tree::Tree;
+use crate::tree::{CPU_DIR, Tree};
 
 /// In an x86 `cpuinfo`, the block of the first processor has less than 8 KiB. The other blocks repeat it, and on some kernels reading them
 /// interrupts every CPU to get its frequency.
@@ -82,12 +81,8 @@ impl CpuInfo {
 
     /// Distinct values over all processors, in order of appearance, joined by commas.
     fn distinct(&self, key: &str) -> Option<String> {
-        let mut values: Vec<&str> = Vec::new();
-        for value in self.blocks.values().filter_map(|block| block.get(key)).map(String::as_str) {
-            if !value.is_empty() && !values.contains(&value) {
-                values.push(value);
-            }
-        }
+        let values = self.blocks.values().filter_map(|block| block.get(key)).map(String::as_str);
+        let values = distinct(values.filter(|value| !value.is_empty()));
         (!values.is_empty()).then(|| values.join(","))
     }
 
@@ -110,6 +105,17 @@ impl CpuInfo {
             _ => self.first("cpu").filter(|cpu| cpu.starts_with("POWER")).map(|_| "ppc64le"),
         }
     }
+}
+
+/// Each of the values once, in order of appearance.
+fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut once = Vec::new();
+    for value in values {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once
 }
 
 /// The machine's identity.
@@ -137,15 +143,8 @@ fn vendor(info: &CpuInfo) -> Option<String> {
 
 fn model_name(info: &CpuInfo) -> Option<String> {
     if info.first("CPU implementer").is_some() && info.first("model name").is_none() {
-        let mut names: Vec<String> = Vec::new();
-        for id in info.blocks.keys() {
-            let name = info.field(*id, "CPU implementer").zip(info.field(*id, "CPU part")).and_then(|(i, p)| arm_part(i, p));
-            if let Some(name) = name
-                && !names.iter().any(|n| n == name)
-            {
-                names.push(name.to_owned());
-            }
-        }
+        let name = |id: &u32| arm_part(info.field(*id, "CPU implementer")?, info.field(*id, "CPU part")?);
+        let names = distinct(info.blocks.keys().filter_map(name));
         return (!names.is_empty()).then(|| names.join(" + "));
     }
     ["model name", "uarch", "cpu"].iter().find_map(|key| info.first(key)).map(|name| {

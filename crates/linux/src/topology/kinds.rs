@@ -53,22 +53,19 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
         return None;
     }
     let l1: BTreeMap<u32, u64> = caches.iter().filter(|c| c.level == 1).flat_map(|c| c.cpus.iter().map(move |id| (id, c.size.0))).collect();
-    let groups = group(cpus, |c| l1.get(&c.id).copied());
-    let mhz: Vec<(u64, Option<u32>, Option<u32>)> = groups
-        .iter()
-        .map(|(size, members)| {
-            let mhz = || members.iter().filter_map(|c| c.max_mhz);
-            (*size, mhz().min(), mhz().max())
-        })
-        .collect();
-    let fast_and_slow = match mhz.as_slice() {
-        [(a, Some(a_min), Some(a_max)), (b, Some(b_min), Some(b_max))] if b_min > a_max || a_min > b_max => {
-            Some(if b_min > a_max { (*b, *a) } else { (*a, *b) })
+    let mut mhz: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for cpu in cpus {
+        if let Some(size) = l1.get(&cpu.id) {
+            mhz.entry(*size).or_default().extend(cpu.max_mhz);
         }
+    }
+    let fast = match Vec::from_iter(mhz).as_slice() {
+        [(_, a), (size, b)] if a.iter().max() < b.iter().min() && !a.is_empty() => Some(*size),
+        [(size, a), (_, b)] if b.iter().max() < a.iter().min() && !b.is_empty() => Some(*size),
         _ => None,
     };
-    let name = |size: u64| match fast_and_slow {
-        Some((fast, _)) => (if size == fast { "performance" } else { "efficiency" }).to_owned(),
+    let name = |size: u64| match fast {
+        Some(fast) => (if size == fast { "performance" } else { "efficiency" }).to_owned(),
         None => format!("l1d-{}k", size / 1024),
     };
     several(cpus.iter().filter_map(|c| Some((c.id, name(*l1.get(&c.id)?)))).collect())
@@ -82,16 +79,6 @@ fn by_capacity(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
         return None;
     }
     several(cpus.iter().filter_map(|c| Some((c.id, format!("capacity-{}", c.capacity?)))).collect())
-}
-
-fn group<K: Ord>(cpus: &[Cpu], key: impl Fn(&Cpu) -> Option<K>) -> BTreeMap<K, Vec<&Cpu>> {
-    let mut groups: BTreeMap<K, Vec<&Cpu>> = BTreeMap::new();
-    for cpu in cpus {
-        if let Some(key) = key(cpu) {
-            groups.entry(key).or_default().push(cpu);
-        }
-    }
-    groups
 }
 
 /// The kinds, when there is more than one.

@@ -176,7 +176,7 @@ fn kind_name(kind: u8) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::Fixture;
+    use crate::tests::fixture::Fixture;
     use proptest::prelude::*;
 
     fn structure(kind: u8, handle: u16, body: &[u8], strings: &[&str]) -> Vec<u8> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::Fixture;
+use crate::tests::fixture::Fixture;
 use memgauge_core::units::Bytes;
 
 fn ids(list: &str) -> IdSet {

@@ -77,3 +77,12 @@ pub(super) const ZEN5: Table = Table {
         &[WALKS, IN_FLIGHT],
     ],
 };
+
+/// Memory controllers since Zen 4.
+pub(super) const MEMORY: Table = Table {
+    source: "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen4",
+    groups: &[&[
+        row("umc_cas_cmd.rd", &[R::DramReads], "event=0x0a,rdwrmask=1"),
+        row("umc_cas_cmd.wr", &[R::DramWrites], "event=0x0a,rdwrmask=2"),
+    ]],
+};

@@ -9,9 +9,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Other names of the event in sysfs.
     pub(crate) aliases: &'static [&'static str],
-    /// Its roles.
     pub(crate) roles: &'static [Role],
-    /// Its code.
     pub(crate) code: Code,
 }
 
@@ -25,7 +23,7 @@ pub(crate) enum Code {
 }
 
 /// The events of a core design.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Where the codes come from.
     pub(crate) source: &'static str,

@@ -18,30 +18,38 @@ fn code(row: &Row) -> (u64, u64, u64) {
     (value("event"), value("umask"), value("cmask"))
 }
 
-fn code_of(design: Microarchitecture, role: Role) -> Option<(u64, u64, u64)> {
-    table_for(design).rows().find(|r| r.roles.contains(&role)).map(code)
+fn code_of(table: &Table, role: Role) -> Option<(u64, u64, u64)> {
+    table.rows().find(|r| r.roles.contains(&role)).map(code)
 }
 
 #[test]
 fn every_table_can_be_read_and_gives_each_role_once() {
-    for design in Microarchitecture::ALL {
-        let table = table_for(design);
+    let tables = [
+        ("Intel before Sapphire Rapids", &intel::SKYLAKE_TO_ICE_LAKE),
+        ("Intel since Sapphire Rapids", &intel::SAPPHIRE_RAPIDS_ON),
+        ("Zen 2", &amd::ZEN2),
+        ("Zen 3", &amd::ZEN3),
+        ("Zen 4", &amd::ZEN4),
+        ("Zen 5", &amd::ZEN5),
+        ("Neoverse", &arm::NEOVERSE),
+    ];
+    for (cores, table) in tables {
         let mut roles = BTreeSet::new();
         let mut names = BTreeSet::new();
         for row in table.rows() {
             code(row);
-            assert!(names.insert(row.name), "{design:?}: {} twice", row.name);
+            assert!(names.insert(row.name), "{cores}: {} twice", row.name);
             for role in row.roles {
-                assert!(roles.insert(*role), "{design:?}: {role:?} twice");
+                assert!(roles.insert(*role), "{cores}: {role:?} twice");
             }
         }
         for role in [Role::Cycles, Role::Instructions, Role::L1Accesses, Role::L1Misses, Role::L2Misses, Role::LlcMisses, Role::TlbWalks] {
-            assert!(roles.contains(&role), "{design:?} lacks {role:?}");
+            assert!(roles.contains(&role), "{cores} lacks {role:?}");
         }
         // Intel has fixed counters for cycles and instructions, Arm has one for cycles, and AMD has six counters of one kind.
         let programmable =
             |group: &&[Row]| group.iter().filter(|r| !r.roles.contains(&Role::Cycles) && !r.roles.contains(&Role::Instructions)).count();
-        assert!(table.groups.iter().all(|g| programmable(g) <= 5), "{design:?}");
+        assert!(table.groups.iter().all(|g| programmable(g) <= 5), "{cores}");
         assert!(!table.source.is_empty());
     }
 }
@@ -49,7 +57,6 @@ fn every_table_can_be_read_and_gives_each_role_once() {
 /// Intel's codes from the vendor's lists (event, umask, cmask).
 #[test]
 fn intel() {
-    use Microarchitecture as M;
     let common = [
         (Role::Loads, (0xd0, 0x81, 0)),
         (Role::L1Misses, (0xd1, 0x08, 0)),
@@ -62,13 +69,13 @@ fn intel() {
         (Role::L1Outstanding, (0x48, 0x01, 0)),
         (Role::L1OutstandingCycles, (0x48, 0x01, 1)),
     ];
-    for design in [M::SkylakeX, M::CascadeLakeX, M::IceLakeX, M::SapphireRapids, M::EmeraldRapids, M::GraniteRapids] {
+    // The codes of the off-core events and of page walks changed with Sapphire Rapids.
+    for (table, (outstanding, requests, walks)) in
+        [(&intel::SKYLAKE_TO_ICE_LAKE, (0x60, 0xb0, 0x08)), (&intel::SAPPHIRE_RAPIDS_ON, (0x20, 0x21, 0x12))]
+    {
         for (role, expected) in common {
-            assert_eq!(code_of(design, role), Some(expected), "{design:?} {role:?}");
+            assert_eq!(code_of(table, role), Some(expected), "{outstanding:#x} {role:?}");
         }
-        // The codes of the off-core events and of page walks changed with Sapphire Rapids.
-        let new = design >= M::SapphireRapids;
-        let (outstanding, requests, walks) = if new { (0x20, 0x21, 0x12) } else { (0x60, 0xb0, 0x08) };
         for (role, expected) in [
             (Role::DemandOutstanding, (outstanding, 0x01, 0)),
             (Role::DemandOutstandingCycles, (outstanding, 0x01, 1)),
@@ -78,25 +85,27 @@ fn intel() {
             (Role::TlbWalks, (walks, 0x0e, 0)),
             (Role::TlbWalkCycles, (walks, 0x10, 0)),
         ] {
-            assert_eq!(code_of(design, role), Some(expected), "{design:?} {role:?}");
+            assert_eq!(code_of(table, role), Some(expected), "{outstanding:#x} {role:?}");
         }
     }
 }
 
 #[test]
 fn amd() {
-    use Microarchitecture as M;
-    for (design, misses, beyond_l2, beyond_llc) in
-        [(M::Zen2, 0x03, 0x5a, 0x58), (M::Zen3, 0x3f, 0x5e, 0x5c), (M::Zen4, 0x3f, 0xde, 0xdc), (M::Zen5, 0x07, 0xde, 0xdc)]
-    {
-        assert_eq!(code_of(design, Role::L1Misses), Some((0x41, misses, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::L1Accesses), Some((0x29, 0x07, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::L2Misses), Some((0x64, 0x08, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::L2Accesses), Some((0x64, 0xf8, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::LlcAccesses), Some((0x43, beyond_l2, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::LlcMisses), Some((0x43, beyond_llc, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::TlbWalks), Some((0x45, 0xf0, 0)), "{design:?}");
-        assert_eq!(code_of(design, Role::L1Outstanding), (design != M::Zen2).then_some((0x5f, 0, 0)), "{design:?}");
+    for (zen, table, misses, beyond_l2, beyond_llc) in [
+        (2, &amd::ZEN2, 0x03, 0x5a, 0x58),
+        (3, &amd::ZEN3, 0x3f, 0x5e, 0x5c),
+        (4, &amd::ZEN4, 0x3f, 0xde, 0xdc),
+        (5, &amd::ZEN5, 0x07, 0xde, 0xdc),
+    ] {
+        assert_eq!(code_of(table, Role::L1Misses), Some((0x41, misses, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::L1Accesses), Some((0x29, 0x07, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::L2Misses), Some((0x64, 0x08, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::L2Accesses), Some((0x64, 0xf8, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::LlcAccesses), Some((0x43, beyond_l2, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::LlcMisses), Some((0x43, beyond_llc, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::TlbWalks), Some((0x45, 0xf0, 0)), "Zen {zen}");
+        assert_eq!(code_of(table, Role::L1Outstanding), (zen != 2).then_some((0x5f, 0, 0)), "Zen {zen}");
     }
 }
 
@@ -113,9 +122,9 @@ fn arm() {
         (Role::LlcMisses, 0x37),
         (Role::TlbWalks, 0x34),
     ] {
-        assert_eq!(code_of(Microarchitecture::NeoverseN1, role), Some((event, 0, 0)), "{role:?}");
+        assert_eq!(code_of(&arm::NEOVERSE, role), Some((event, 0, 0)), "{role:?}");
     }
-    assert_eq!(code_of(Microarchitecture::NeoverseV2, Role::DemandOutstanding), None, "no core of these counts requests in flight");
+    assert_eq!(code_of(&arm::NEOVERSE, Role::DemandOutstanding), None, "no core of these counts requests in flight");
 }
 
 #[test]
@@ -128,4 +137,37 @@ fn the_kernels_own_events_are_those_of_its_header() {
     // LL = 2, read = 0 << 8, miss = 1 << 16.
     let generic: Vec<Row> = GENERIC.rows().copied().collect();
     assert_eq!(find(&generic, "LLC-load-misses"), Some(Code::Kernel(3, 0x1_0002)));
+}
+
+fn identity(vendor: &str, fields: &[(&str, &str)]) -> Identity {
+    Identity {
+        vendor: Some(vendor.into()),
+        model: fields.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        ..Identity::default()
+    }
+}
+
+#[test]
+fn tables_by_family_and_model() {
+    let intel = |model| table_for(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", "4")]));
+    for model in ["85", "106", "108"] {
+        assert_eq!(intel(model), Some(&intel::SKYLAKE_TO_ICE_LAKE), "{model}");
+    }
+    for model in ["143", "207", "173", "174"] {
+        assert_eq!(intel(model), Some(&intel::SAPPHIRE_RAPIDS_ON), "{model}");
+    }
+    assert!(intel("175").is_none(), "Sierra Forest has other events");
+    let amd = |family, model| table_for(&identity("AuthenticAMD", &[("family", family), ("model", model)]));
+    assert_eq!(amd("23", "49"), Some(&amd::ZEN2), "Rome");
+    assert!(amd("23", "1").is_none(), "Naples");
+    assert_eq!(amd("25", "1"), Some(&amd::ZEN3), "Milan");
+    assert_eq!(amd("25", "17"), Some(&amd::ZEN4), "Genoa");
+    assert_eq!(amd("25", "160"), Some(&amd::ZEN4), "Bergamo");
+    assert_eq!(amd("26", "2"), Some(&amd::ZEN5), "Turin");
+    let arm = |part| table_for(&identity("ARM", &[("part", part)]));
+    for part in ["0xd0c", "0xd40", "0xd49", "0xd4f"] {
+        assert_eq!(arm(part), Some(&arm::NEOVERSE), "{part}");
+    }
+    assert!(arm("0xd05,0xd0b").is_none(), "cores that differ");
+    assert!(table_for(&Identity::default()).is_none());
 }

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::read_machine;
+use super::fixture::Fixture;
 use crate::cpu::read_allowed;
 use crate::environment::read_environment;
-use crate::fixture::Fixture;
+use crate::topology::read_machine;
 
 /// Every file that is read, for a machine with two CPUs and two nodes.
 const FILES: [&str; 61] = [
