@@ -16,8 +16,8 @@ use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 use memgauge_os::{cpu, noise};
 
+use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec};
-use crate::burst::chase::Chase;
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::context::RunContext;
 use crate::error::ChainError;

@@ -13,9 +13,9 @@ use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
 use crate::error::CellError;
-use crate::experiment::{bandwidth, latency, loaded, working_set};
+use crate::experiment::{latency, loaded, working_set};
 use crate::recorder::Outcome;
-use crate::scan::passes;
+use crate::scan;
 use crate::session::Session;
 use crate::transfer::{all_pairs, pair};
 
@@ -121,14 +121,14 @@ fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Re
             let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
             latency::measure(session, experiment, &cell.at, &chase)
         }
-        Work::Bandwidth { loaders, traffic, delay } => bandwidth::measure(session, experiment, &cell.at, loaders, traffic, *delay),
+        Work::Bandwidth { loaders, traffic, delay } => loaded::measure_bandwidth(session, experiment, &cell.at, loaders, traffic, *delay),
         Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
             let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
-            loaded::measure(session, experiment, &cell.at, &curve)
+            loaded::measure_curve(session, experiment, &cell.at, &curve)
         }
         Work::Handoff(handoff) => pair::measure(session, experiment, &cell.at, handoff),
         Work::Transfers(transfers) => all_pairs::measure(session, experiment, transfers),
-        Work::Scan(plan) => passes::measure(session, experiment, &cell.at, plan),
+        Work::Scan(plan) => scan::measure(session, experiment, &cell.at, plan),
         Work::LatencySweep(sweep) => working_set::measure_latency(session, experiment, &cell.at, sweep),
         Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, experiment, &cell.at, sweep),
     }

@@ -13,19 +13,17 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
-use crate::budget::TimeBudget;
+use crate::burst::chain::Chase;
 use crate::burst::chain::Ring;
-use crate::burst::chase::Chase;
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Observer, RunContext};
+use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::error::CellError;
 use crate::experiment::kernels::KernelTrials;
-use crate::memory::store::MemoryStore;
+use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
-use crate::progress::Progress;
 use crate::recorder::{NewResult, Recorder};
 
 /// A run in progress.

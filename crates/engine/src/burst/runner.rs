@@ -14,13 +14,13 @@ use memgauge_os::clock::{self, Clock};
 use memgauge_os::counters::OpenCounters;
 use memgauge_os::noise;
 
-use super::chase::Chase;
+use super::chain::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
-use crate::budget::TimeBudget;
 use crate::context::RunContext;
+use crate::context::TimeBudget;
 use crate::error::{CellError, WorkerError};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
@@ -255,7 +255,7 @@ impl<'a> BurstRunner<'a> {
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
-            let mut finished = self.workers.run_required(jobs, 1, crate::budget::WORKER_TIMEOUT)?.into_iter();
+            let mut finished = self.workers.run_required(jobs, 1, crate::context::WORKER_TIMEOUT)?.into_iter();
             let Some(Finished { value: Some((took, moved)), scheduler: seen }) = finished.next() else {
                 return Err(CellError::ChaseLost { cpu });
             };

@@ -1,4 +1,5 @@
-//! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
+//! Experiments with loaders: bandwidth, and latency under load by a chase beside them, at injection delays that spread the points evenly over
+//! bandwidth. The kernels are those that short trials found fastest.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -18,12 +19,43 @@ use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
 use super::{rfo, trials};
-use crate::burst::chase::Chase;
+use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::error::CellError;
-use crate::memory::pages::combined_pages;
+use crate::memory::combined_pages;
 use crate::recorder::NewResult;
 use crate::session::Session;
+
+pub(crate) fn measure_bandwidth(
+    session: &mut Session<'_>,
+    kind: ExperimentKind,
+    at: &Coordinates,
+    loaders: &[Loader],
+    traffic: &Traffic,
+    delay: u32,
+) -> Result<(), CellError> {
+    let group = LoaderGroup::prepare(session, loaders, traffic)?;
+    let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
+    experiment.watch(session)?;
+    let (chosen, loads) = session.unwatched(|session| {
+        let chosen = trials::choose_kernels(session, &group)?;
+        rfo::calibrate(session, &group, loaders, traffic)?;
+        let loads = group.loads(&chosen, delay)?;
+        Ok::<_, CellError>((chosen, loads))
+    })?;
+    let series = experiment.series(None, loads, None);
+    let series = experiment.sample_point(session, series, None)?;
+    let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+    let mut evidence = series.load_evidence(session, &group, &chosen);
+    let (rfo, in_memory) = (session.calibration.rfo(), group.memory_sized(session.context.machine));
+    evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, rfo, in_memory));
+    series.unwatch(session, &mut evidence);
+    let certain = group.certain(session.context.machine, &chosen);
+    let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+    let samples = Some(series.samples.keep(0));
+    session.record(kind, NewResult { counters, samples, ..NewResult::new(at.clone(), Metric::Bandwidth, estimate, evidence) });
+    Ok(())
+}
 
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
@@ -93,7 +125,7 @@ struct Setup<'a> {
     buffer: Arc<Buffer>,
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
+pub(crate) fn measure_curve(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
     rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;

@@ -19,7 +19,7 @@ use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{ChecksumCounts, Load};
 use crate::burst::runner::{BurstResult, BurstShape};
 use crate::error::CellError;
-use crate::memory::pages::combined_pages;
+use crate::memory::combined_pages;
 use crate::session::Session;
 
 /// A loader with its memory.

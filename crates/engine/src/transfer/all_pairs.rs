@@ -24,9 +24,9 @@ use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::CellError;
-use crate::experiment::sampler::{Sampler, StopAfter, measure_until_sure};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
-use crate::memory::pages::combined_pages;
+use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
+use crate::memory::combined_pages;
 use crate::recorder::NewResult;
 use crate::session::Session;
 
