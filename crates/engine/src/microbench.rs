@@ -21,7 +21,7 @@ use crate::burst::chain::{self, ChainSpec};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::context::RunContext;
 use crate::error::ChainError;
-use crate::recorder::NewResult;
+use crate::recorder::Recorder;
 
 /// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
@@ -95,9 +95,8 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     };
     let certain = certain(context.machine, here, spec.bytes, true);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
-    let result = NewResult { counters, ..NewResult::new(coordinates(spec), metric, estimate, evidence) };
-    let measured = result.judge(&context.machine.topology, experiment);
-    Ok((measured, note.flatten()))
+    let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec), metric, estimate, evidence);
+    Ok((Measurement { counters: counters.map(Box::new), ..result }, note.flatten()))
 }
 
 /// Where a loop's result stands.

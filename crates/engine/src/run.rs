@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use memgauge_core::conclusions::judge;
-use memgauge_core::experiment::Experiment;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{SetUp, Timing};
@@ -29,10 +28,10 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
-            session.recorder.repeating = cell.repeat;
-            if let Err(error) = measure_cell(&mut session, &signal, step.experiment, cell) {
+            (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
+            if let Err(error) = measure_cell(&mut session, &signal, cell) {
                 complete = false;
-                session.recorder.record_failure(&context.machine.topology, step.experiment, cell, &error);
+                session.recorder.record_failure(cell, &error);
             }
             complete &= !session.budget.stopped();
             session.progress.end_cell();
@@ -92,7 +91,7 @@ impl StartGate {
     }
 }
 
-fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result<(), CellError> {
     // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
     let expected = session.progress.cell_s();
     if session.progress.any_done() && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
@@ -102,7 +101,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experi
         return Err(CellError::Interrupted);
     }
     start.wait(session)?;
-    let result = measure(session, experiment, cell);
+    let result = measure(session, cell);
     let late = session.budget.over() && !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
@@ -111,7 +110,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experi
     result
 }
 
-fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+fn measure(session: &mut Session<'_>, cell: &Cell) -> Result<(), CellError> {
     check_allowed(session.context, &cell.work)?;
     if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
         session.memory.drop_loader_buffers();
@@ -119,18 +118,18 @@ fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Re
     match &cell.work {
         Work::Latency { probe, allocations, orders, hops, histogram } => {
             let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
-            latency::measure(session, experiment, &cell.at, &chase)
+            latency::measure(session, &cell.at, &chase)
         }
-        Work::Bandwidth { loaders, traffic, delay } => loaded::measure_bandwidth(session, experiment, &cell.at, loaders, traffic, *delay),
+        Work::Bandwidth { loaders, traffic, delay } => loaded::measure_bandwidth(session, &cell.at, loaders, traffic, *delay),
         Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
             let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
-            loaded::measure_curve(session, experiment, &cell.at, &curve)
+            loaded::measure_curve(session, &cell.at, &curve)
         }
-        Work::Handoff(handoff) => pair::measure(session, experiment, &cell.at, handoff),
-        Work::Transfers(transfers) => all_pairs::measure(session, experiment, transfers),
-        Work::Scan(plan) => scan::measure(session, experiment, &cell.at, plan),
-        Work::LatencySweep(sweep) => working_set::measure_latency(session, experiment, &cell.at, sweep),
-        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, experiment, &cell.at, sweep),
+        Work::Handoff(handoff) => pair::measure(session, &cell.at, handoff),
+        Work::Transfers(transfers) => all_pairs::measure(session, transfers),
+        Work::Scan(plan) => scan::measure(session, &cell.at, plan),
+        Work::LatencySweep(sweep) => working_set::measure_latency(session, &cell.at, sweep),
+        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, &cell.at, sweep),
     }
 }
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
-use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, Metric};
+use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Scan, Traffic};
-use memgauge_core::result::{Evidence, Integrity, Noise, TrafficRates, Trial};
+use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::Bytes;
@@ -27,7 +27,6 @@ use crate::error::CellError;
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::trials;
-use crate::recorder::NewResult;
 use crate::session::Session;
 use region::{PATTERNS, PatternCheck, PatternMismatches, RegionPass};
 
@@ -58,7 +57,7 @@ struct Pass {
 /// When a thread's part of a pass began and ended; `None` of a thread that only keeps its package awake.
 type Span = Option<(u64, u64)>;
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, plan: &Scan) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result<(), CellError> {
     let mut regions = grow(session, plan)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
     let (kernel, tried) = fastest_reader(session, plan, &regions)?;
@@ -78,7 +77,8 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         let estimate = estimate(session, region, why.as_ref());
         let evidence = evidence(plan, kernel, &tried, region, &estimate, &noise);
         let samples = Some(region.passes.keep(0));
-        session.record(kind, NewResult { samples, ..NewResult::new(at, Metric::Bandwidth, estimate, evidence) });
+        let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
+        session.recorder.record(Measurement { samples, ..result });
     }
     scan::judge(&mut session.recorder.results[from..]);
     match outcome {

@@ -24,7 +24,7 @@ use crate::error::CellError;
 use crate::experiment::kernels::KernelTrials;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
-use crate::recorder::{NewResult, Recorder};
+use crate::recorder::Recorder;
 
 /// A run in progress.
 pub(crate) struct Session<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Session<'a> {
     pub(crate) runner: BurstRunner<'a>,
     pub(crate) memory: MemoryStore<'a>,
     pub(crate) noise: NoiseWatch,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Recorder<'a>,
     pub(crate) progress: Progress<'a>,
     pub(crate) set_up: SetUpTimes,
     pub(crate) calibration: Calibration,
@@ -69,6 +69,7 @@ pub(crate) struct SetUpTimes {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>, observer: &'a mut dyn Observer) -> Self {
+        let first = plan.steps.first();
         Self {
             context,
             plan,
@@ -76,7 +77,7 @@ impl<'a> Session<'a> {
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),
-            recorder: Recorder::default(),
+            recorder: Recorder::new(&context.machine.topology, first.map_or(Experiment::IdleLatency, |step| step.experiment)),
             progress: Progress::new(observer, plan.estimated_s),
             set_up: SetUpTimes::default(),
             calibration: Calibration::default(),
@@ -164,15 +165,9 @@ impl<'a> Session<'a> {
     }
 
     /// What was counted for a measurement, where it was asked for.
-    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: Certain) -> Option<Counters> {
+    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: Certain) -> Option<Box<Counters>> {
         let (counters, note) = self.runner.counted(totals, unit, certain)?;
-        if let Some(note) = note {
-            self.recorder.note(note);
-        }
-        Some(counters)
-    }
-
-    pub(crate) fn record(&mut self, experiment: Experiment, result: NewResult) {
-        self.recorder.record(&self.context.machine.topology, experiment, result);
+        note.into_iter().for_each(|note| self.recorder.note(note));
+        Some(Box::new(counters))
     }
 }

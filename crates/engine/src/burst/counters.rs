@@ -16,19 +16,19 @@ use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
 
 /// The counters that one worker switches.
-#[derive(Clone, Copy)]
-pub(crate) struct CounterSwitches<'a> {
-    pub(crate) own: &'a OpenCounters,
-    pub(crate) system: Option<&'a OpenCounters>,
+pub(crate) struct CounterSwitches {
+    own: Arc<OpenCounters>,
+    /// The machine's, which one worker of a burst switches.
+    system: Option<Arc<OpenCounters>>,
 }
 
-impl CounterSwitches<'_> {
+impl CounterSwitches {
     pub(crate) fn read(&self) -> Readings {
-        Readings { own: self.own.read(), system: self.system.map(OpenCounters::read) }
+        Readings { own: self.own.read(), system: self.system.as_deref().map(OpenCounters::read) }
     }
 
     pub(crate) fn on(&self) {
-        if let Some(system) = self.system {
+        if let Some(system) = &self.system {
             system.enable();
         }
         self.own.enable();
@@ -36,7 +36,7 @@ impl CounterSwitches<'_> {
 
     pub(crate) fn off(&self) {
         self.own.disable();
-        if let Some(system) = self.system {
+        if let Some(system) = &self.system {
             system.disable();
         }
     }
@@ -97,8 +97,8 @@ impl RunCounters {
     }
 
     /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
-    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<(Arc<OpenCounters>, Option<Arc<OpenCounters>>)> {
-        Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
+    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<CounterSwitches> {
+        Some(CounterSwitches { own: self.workers.get(&cpu)?.clone(), system: self.system.clone().filter(|_| system) })
     }
 
     /// Says once what cannot be counted, and why.
@@ -200,8 +200,7 @@ impl ThreadCounters {
 
     /// Begins to count.
     pub(crate) fn start(&mut self, clock: &Clock) {
-        if let Some((own, system)) = self.counters.switched_by(self.cpu, true) {
-            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+        if let Some(switches) = self.counters.switched_by(self.cpu, true) {
             let before = switches.read();
             switches.on();
             self.started = Some((before, clock.stamp()));
@@ -210,8 +209,7 @@ impl ThreadCounters {
 
     /// Stops counting; `work` hops or lines were done meanwhile.
     pub(crate) fn stop(&mut self, clock: &Clock, work: u64) {
-        if let (Some((own, system)), Some((before, from))) = (self.counters.switched_by(self.cpu, true), self.started.take()) {
-            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+        if let (Some(switches), Some((before, from))) = (self.counters.switched_by(self.cpu, true), self.started.take()) {
             let ticks = clock.stamp().saturating_sub(from);
             switches.off();
             let count = BurstCount { before, after: switches.read(), ticks, work };

@@ -19,8 +19,7 @@ use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
-use crate::context::RunContext;
-use crate::context::TimeBudget;
+use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
 use crate::error::{CellError, WorkerError};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
@@ -255,7 +254,7 @@ impl<'a> BurstRunner<'a> {
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
-            let mut finished = self.workers.run_required(jobs, 1, crate::context::WORKER_TIMEOUT)?.into_iter();
+            let mut finished = self.workers.run_required(jobs, 1, WORKER_TIMEOUT)?.into_iter();
             let Some(Finished { value: Some((took, moved)), scheduler: seen }) = finished.next() else {
                 return Err(CellError::ChaseLost { cpu });
             };
@@ -329,7 +328,7 @@ impl<'a> BurstRunner<'a> {
 
     /// Adds what the worker of a chase counted in a burst.
     pub(crate) fn add_chase_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace) {
-        if let Some((counters, count)) = self.counters.as_ref().zip(trace.count()) {
+        if let Some((counters, count)) = self.counters.as_ref().zip(trace.count.as_ref()) {
             totals.add(counters, cpu, count, kernels::CHASE_UNROLL as u64);
         }
     }
@@ -339,7 +338,7 @@ impl<'a> BurstRunner<'a> {
         let Some(counters) = &self.counters else { return };
         for loaded in loads {
             let kernel = loaded.load.kernel();
-            if let Some(count) = loaded.trace.count() {
+            if let Some(count) = loaded.trace.count.as_ref() {
                 totals.add(counters, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
             }
         }
@@ -360,15 +359,12 @@ impl<'a> BurstRunner<'a> {
     }
 }
 
-/// The counters that a thread of a burst switches: its own, and for one of them the machine's.
-type BurstCounters = (Arc<OpenCounters>, Option<Arc<OpenCounters>>);
-
 /// The jobs of a burst, those that measure before those that keep CPUs awake.
 fn burst_jobs(
     chase: Option<(u32, Chase)>,
     loads: Vec<(u32, Load)>,
     awake: &IdSet,
-    mut counters: BTreeMap<u32, BurstCounters>,
+    mut counters: BTreeMap<u32, CounterSwitches>,
     schedule: Schedule<'static>,
 ) -> Vec<(u32, Job<JobResult>)> {
     let mut jobs: Vec<(u32, Job<JobResult>)> = Vec::with_capacity(loads.len() + awake.len() + 1);
@@ -381,7 +377,7 @@ fn burst_jobs(
             cpu,
             Box::new(move || {
                 let _flag = flag;
-                let (trace, chase) = chase.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                let (trace, chase) = chase.run(&Schedule { counters: counters.as_ref(), ..schedule });
                 JobResult::Chased(Box::new((trace, chase)))
             }),
         ));
@@ -391,7 +387,7 @@ fn burst_jobs(
         jobs.push((
             cpu,
             Box::new(move || {
-                let (trace, load) = load.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
                 JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
             }),
         ));
@@ -410,10 +406,6 @@ fn burst_jobs(
     jobs
 }
 
-fn switches(counters: Option<&BurstCounters>) -> Option<CounterSwitches<'_>> {
-    counters.map(|(own, system)| CounterSwitches { own, system: system.as_deref() })
-}
-
 fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
     let mut result = BurstResult { chase: None, loads: Vec::new(), scheduler: SchedulerNoise::default(), coverage: None, steal: None };
     let mut spans = Vec::new();
@@ -421,11 +413,11 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
         match value {
             JobResult::Chased(chased) => {
                 let (trace, chase) = *chased;
-                spans.push((trace.began(), trace.ended()));
+                spans.push(trace.span);
                 result.chase = Some((trace, chase));
             }
             JobResult::Loaded(loaded) => {
-                spans.push((loaded.trace.began(), loaded.trace.ended()));
+                spans.push(loaded.trace.span);
                 result.loads.push(*loaded);
             }
             // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.

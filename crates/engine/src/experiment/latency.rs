@@ -10,10 +10,10 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS};
-use memgauge_core::result::{Evidence, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
+use memgauge_core::result::{Evidence, Measurement, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
@@ -25,7 +25,6 @@ use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
 use crate::error::CellError;
 use crate::memory::combined_pages;
-use crate::recorder::NewResult;
 use crate::session::Session;
 
 /// A chase alone, as the plan says it.
@@ -141,7 +140,7 @@ impl AllocationSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, idle: &IdleChase<'_>) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result<(), CellError> {
     let experiment =
         |probe, order| Experiment { probe: Some(probe), loaders: None, vary: Vary::Allocation { min: idle.allocations, order } };
     experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
@@ -165,11 +164,11 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         file: None,
     };
     measure_until_sure(session, vary.stop_after(), &mut sampler)?;
-    record(session, kind, at, sampler, plateau);
+    record(session, at, sampler, plateau);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
+fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
     let AllocationSampler { probe, series, hops, made, sequential_ns, pages, placements, file, .. } = sampler;
     let mut conditions = Conditions::default();
     for (_, series) in &series {
@@ -211,8 +210,8 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sam
         };
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
-        let result = NewResult::new(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
-        session.record(kind, NewResult { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
+        let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
+        session.recorder.record(Measurement { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
     }
 }
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use memgauge_core::conclusions::curve;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
+use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
@@ -23,12 +23,10 @@ use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::error::CellError;
 use crate::memory::combined_pages;
-use crate::recorder::NewResult;
 use crate::session::Session;
 
 pub(crate) fn measure_bandwidth(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     loaders: &[Loader],
     traffic: &Traffic,
@@ -53,7 +51,8 @@ pub(crate) fn measure_bandwidth(
     let certain = group.certain(session.context.machine, &chosen);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
-    session.record(kind, NewResult { counters, samples, ..NewResult::new(at.clone(), Metric::Bandwidth, estimate, evidence) });
+    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, estimate, evidence);
+    session.recorder.record(Measurement { counters, samples, ..result });
     Ok(())
 }
 
@@ -125,7 +124,7 @@ struct Setup<'a> {
     buffer: Arc<Buffer>,
 }
 
-pub(crate) fn measure_curve(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
+pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
     rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
@@ -141,7 +140,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, kind: ExperimentKind, at:
             return Err(CellError::Interrupted);
         }
         let estimated;
-        (estimated, chase) = measure_point(session, kind, at, &setup, delay, chase)?;
+        (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }
@@ -167,7 +166,6 @@ fn record_summary(
 /// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
 fn measure_point(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     setup: &Setup<'_>,
     delay: u32,
@@ -185,7 +183,7 @@ fn measure_point(
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    record_point(session, kind, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
     Ok(((latency, bandwidth), chase))
 }
 
@@ -208,7 +206,6 @@ fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Ev
 
 fn record_point(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     setup: &Setup<'_>,
     series: Series,
@@ -222,16 +219,16 @@ fn record_point(
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes, true);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
-    let result = NewResult::new(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
+    let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
-    session.record(kind, NewResult { distribution, counters, samples, ..result });
+    session.recorder.record(Measurement { distribution, counters, samples, ..result });
     let load_certain = setup.group.certain(machine, &setup.chosen);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
-    let result = NewResult::new(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
     let samples = Some(series.samples.keep(BANDWIDTH));
-    session.record(kind, NewResult { counters, lines_in_flight, samples, ..result });
+    session.recorder.record(Measurement { counters, lines_in_flight, samples, ..result });
 }
 
 #[cfg(test)]

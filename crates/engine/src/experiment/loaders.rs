@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use memgauge_core::conclusions::limit;
 use memgauge_core::counters::Certain;
-use memgauge_core::directory::FileEvidence;
 use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Checksums, Evidence, PageEvidence, Placement, TrafficRates};
+use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,7 +15,7 @@ use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{ChecksumCounts, Load};
+use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstShape};
 use crate::error::CellError;
 use crate::memory::combined_pages;
@@ -56,14 +55,6 @@ pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
     stored: Option<LineContent>,
-}
-
-/// Pages of all buffers of a group, where they are now, and the file that they are.
-#[derive(Clone)]
-pub(crate) struct GroupMemory {
-    pub(crate) pages: PageEvidence,
-    pub(crate) placement: Placement,
-    pub(crate) file: Option<FileEvidence>,
 }
 
 impl LoaderGroup {
@@ -116,13 +107,14 @@ impl LoaderGroup {
         limit::memory_sized(&machine.topology, &self.cpus(), self.bytes())
     }
 
-    /// Reads back where all buffers are now, which takes a while.
-    pub(crate) fn memory(&self) -> GroupMemory {
+    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes a while.
+    pub(crate) fn memory(&self) -> Evidence {
         let buffers = self.buffers();
-        GroupMemory {
+        Evidence {
             pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
             placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_now())),
             file: buffers.first().and_then(|(b, _)| b.file().cloned()),
+            ..Evidence::default()
         }
     }
 
@@ -223,7 +215,7 @@ struct LoaderTotal {
 #[derive(Default)]
 pub(crate) struct LoadTotals {
     loaders: Vec<LoaderTotal>,
-    checked: Option<ChecksumCounts>,
+    checked: Option<Checksums>,
     /// What their hardware counters showed.
     pub(crate) counters: CounterTotals,
 }
@@ -241,7 +233,7 @@ impl LoadTotals {
         }
         // Loads count for as long as they live, which is all bursts of a cell.
         let sum = burst.loads.iter().filter_map(|l| l.load.checked());
-        self.checked = sum.reduce(|a, b| ChecksumCounts { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
+        self.checked = sum.reduce(|a, b| Checksums { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
     }
 
     /// Slowest loader's rate over the fastest's.
@@ -286,7 +278,7 @@ impl LoadTotals {
             allocations: 1,
             fairness: self.fairness(),
             gbs_by_cpu: self.loaders.iter().filter_map(rate).collect::<BTreeMap<u32, f64>>(),
-            checksums: self.checked.map(|c| Checksums { passes: c.passes, mismatches: c.mismatches }),
+            checksums: self.checked,
             ..Default::default()
         }
     }
@@ -330,6 +322,10 @@ mod tests {
         Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
     }
 
+    fn trace(marks: Vec<Option<(u64, u64)>>) -> Trace {
+        Trace { marks, ..Trace::default() }
+    }
+
     fn rates(traces: Vec<Trace>) -> Vec<f64> {
         let load = load();
         let bytes = bytes_per_step(load.kernel());
@@ -345,10 +341,10 @@ mod tests {
 
     #[test]
     fn windows_in_which_all_read_the_clock_count() {
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(steady())]), [20.0, 20.0]);
+        assert_eq!(rates(vec![trace(steady()), trace(steady())]), [20.0, 20.0]);
         let mut late = steady();
         late[3] = None;
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(late)]), [20.0]);
+        assert_eq!(rates(vec![trace(steady()), trace(late)]), [20.0]);
     }
 
     #[test]
@@ -380,8 +376,8 @@ mod tests {
     fn threads_that_never_read_the_clock_together_leave_one_sample() {
         // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.
         let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(rare)]), [12.5]);
+        assert_eq!(rates(vec![trace(steady()), trace(rare)]), [12.5]);
         let never = vec![None, None, None, Some((400, 0))];
-        assert!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(never)]).is_empty());
+        assert!(rates(vec![trace(steady()), trace(never)]).is_empty());
     }
 }

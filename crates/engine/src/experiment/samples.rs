@@ -206,7 +206,7 @@ impl BurstSamples {
     }
 
     /// A quantity's samples as results keep them: of each burst at most [`MAX_KEPT`], evenly spaced in time.
-    pub(crate) fn keep(&self, quantity: usize) -> Samples {
+    pub(crate) fn keep(&self, quantity: usize) -> Box<Samples> {
         let kept = |burst: &Burst| {
             let all = burst.samples.get(quantity).map_or(&[][..], Vec::as_slice);
             all.iter().step_by(all.len().div_ceil(MAX_KEPT).max(1)).map(|s| stats::significant(*s)).collect()
@@ -214,11 +214,11 @@ impl BurstSamples {
         let allocations: Vec<u32> = self.bursts.iter().map(|b| b.allocation).collect();
         let (causes, leaves_out) = (self.causes(), self.leaves_out());
         let left_out = causes.iter().enumerate().filter(|(_, cause)| leaves_out && cause.is_some());
-        Samples {
+        Box::new(Samples {
             bursts: self.bursts.iter().map(kept).collect(),
             left_out: left_out.map(|(index, _)| index as u32).collect(),
             allocations: if allocations.iter().all(|a| *a == 0) { Vec::new() } else { allocations },
-        }
+        })
     }
 
     /// The conditions of the bursts that count.

@@ -470,14 +470,17 @@ mod tests {
         let shape = BurstShape { windows: 3, window: SWEEP_WINDOW };
         let window = clock.to_ticks(SWEEP_WINDOW);
         let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
-        let trace = |late: u64| Trace::from_marks(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
+        let trace = |late: u64| Trace {
+            marks: marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect(),
+            ..Trace::default()
+        };
         let expected = clock.ns(window) / (100.0 * CHASE_UNROLL as f64);
         for (late, count) in [(window, 3), (window * 5, 2)] {
             let ns = uncut_hop_ns(&trace(late), &clock, shape);
             assert_eq!(ns.len(), count);
             assert!(ns.iter().all(|ns| (ns / expected - 1.0).abs() < 1e-6), "{ns:?} of {expected}");
         }
-        let cut = Trace::from_marks((0..5).map(|i| Some((3 * i * window, 100 * i))).collect());
+        let cut = Trace { marks: (0..5).map(|i| Some((3 * i * window, 100 * i))).collect(), ..Trace::default() };
         assert_eq!(uncut_hop_ns(&cut, &clock, shape).len(), 3, "what there is, where every window was cut");
     }
 }

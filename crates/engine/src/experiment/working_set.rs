@@ -6,17 +6,17 @@ use std::sync::Arc;
 use memgauge_core::conclusions::{levels, limit};
 use memgauge_core::counters::{Certain, WorkUnit};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Noise, Samples};
+use memgauge_core::result::{Evidence, Measurement, Noise, Samples};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, Contest, candidates};
-use super::loaders::{GroupMemory, LoaderGroup};
+use super::loaders::LoaderGroup;
 use super::samples::Conditions;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
@@ -25,7 +25,6 @@ use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::runner::BurstShape;
 use crate::error::CellError;
-use crate::recorder::NewResult;
 use crate::session::Session;
 
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
@@ -41,7 +40,7 @@ const FILLED: f64 = 0.95;
 struct Point {
     vary: Vary,
     estimate: Estimate,
-    samples: Samples,
+    samples: Box<Samples>,
     evidence: Evidence,
     conditions: Conditions,
     counters: CounterTotals,
@@ -49,12 +48,7 @@ struct Point {
 }
 
 /// Latency over the working set.
-pub(crate) fn measure_latency(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    at: &Coordinates,
-    sweep: &LatencySweep,
-) -> Result<(), CellError> {
+pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result<(), CellError> {
     let probe = &sweep.probe;
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -83,17 +77,13 @@ pub(crate) fn measure_latency(
         Ok(point(session, &series, evidence, counters, certain))
     })?;
     let noise = unwatch(session, &points);
-    let memory = GroupMemory { pages: buffer.pages().clone(), placement: buffer.placement_now(), file: buffer.file().cloned() };
-    record(session, kind, at, Metric::Latency, points, &noise, &memory)
+    let memory =
+        Evidence { pages: buffer.pages().clone(), placement: buffer.placement_now(), file: buffer.file().cloned(), ..Evidence::default() };
+    record(session, at, Metric::Latency, points, &noise, &memory)
 }
 
 /// Bandwidth over the working set.
-pub(crate) fn measure_bandwidth(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    at: &Coordinates,
-    sweep: &BandwidthSweep,
-) -> Result<(), CellError> {
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result<(), CellError> {
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -115,7 +105,7 @@ pub(crate) fn measure_bandwidth(
         Ok(point)
     })?;
     let noise = unwatch(session, &points);
-    record(session, kind, at, Metric::Bandwidth, points, &noise, &group.memory())
+    record(session, at, Metric::Bandwidth, points, &noise, &group.memory())
 }
 
 /// Measures size after size until the run is interrupted.
@@ -159,26 +149,23 @@ fn unwatch(session: &mut Session<'_>, points: &[Point]) -> Noise {
 /// Records the points, each with what the scheduler did to its threads, and with what was seen of the machine over the whole sweep.
 fn record(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     metric: Metric,
     points: Vec<Point>,
     noise: &Noise,
-    memory: &GroupMemory,
+    memory: &Evidence,
 ) -> Result<(), CellError> {
     if points.is_empty() {
         return Err(CellError::Interrupted);
     }
     let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
     for Point { vary, estimate, samples, evidence, conditions, counters, certain } in points {
-        let GroupMemory { pages, placement, file } = memory.clone();
+        let Evidence { pages, placement, file, .. } = memory.clone();
         let noise = conditions.scheduler.replace_in(noise);
         let evidence = Evidence { pages, placement, file, noise, ..evidence };
         let counters = session.counted(&counters, unit, certain);
-        session.record(
-            kind,
-            NewResult { counters, samples: Some(samples), ..NewResult::new(vary.coordinates(at), metric, estimate, evidence) },
-        );
+        let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
+        session.recorder.record(Measurement { counters, samples: Some(samples), ..result });
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, LineState, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
@@ -27,7 +27,6 @@ use crate::error::CellError;
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
-use crate::recorder::NewResult;
 use crate::session::Session;
 
 /// Pairs do not disturb each other when being together changes a pair's latency by less than this.
@@ -95,26 +94,25 @@ fn undisturbed(ratios: &[f64]) -> Option<bool> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, transfers: &Transfers) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Result<(), CellError> {
     let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
     let rounds = PairRounds::new(&cpus, &session.context.machine.topology);
     let mut memory = allocate(session, transfers)?;
     let at_once = pairs_may_run_at_once(session, transfers, &rounds, &mut memory)?;
     if !at_once && !transfers.representatives.is_empty() {
         let rounds: Vec<Vec<CpuPair>> = transfers.representatives.iter().map(|pair| vec![*pair]).collect();
-        return measure_rounds(session, kind, transfers, &rounds, &mut memory);
+        return measure_rounds(session, transfers, &rounds, &mut memory);
     }
     let rounds: Vec<Vec<CpuPair>> =
         if at_once { rounds.iter().collect() } else { rounds.iter().flatten().map(|pair| vec![pair]).collect() };
     let reversed = |round: &Vec<CpuPair>| round.iter().map(|&(a, b)| (b, a)).collect();
     let both_ways: Vec<Vec<CpuPair>> = rounds.into_iter().flat_map(|round| [reversed(&round), round]).collect();
-    measure_rounds(session, kind, transfers, &both_ways, &mut memory)
+    measure_rounds(session, transfers, &both_ways, &mut memory)
 }
 
 /// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
 fn measure_rounds(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     transfers: &Transfers,
     rounds: &[Vec<CpuPair>],
     memory: &mut ReaderMemory,
@@ -126,7 +124,7 @@ fn measure_rounds(
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
                 session.recorder.repeating = nth == rounds.len();
-                match measure_at_once(session, kind, transfers.each_s, pairs, memory) {
+                match measure_at_once(session, transfers.each_s, pairs, memory) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
                     Ok(()) => {}
@@ -141,7 +139,6 @@ fn measure_rounds(
 /// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
 fn measure_at_once(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     each_s: f64,
     transfers: Vec<PairTransfer>,
     memory: &mut ReaderMemory,
@@ -160,11 +157,11 @@ fn measure_at_once(
         return Err(CellError::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
-    record(session, kind, transfers, memory);
+    record(session, transfers, memory);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
+fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
     let mut all = SchedulerNoise::default();
     transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
     let noise = session.unwatch(&all);
@@ -185,7 +182,7 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTr
             noise,
             ..transfer_evidence(&plan)
         };
-        session.record(kind, NewResult::new(at, Metric::Latency, estimate, evidence));
+        session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence));
     }
 }
 
@@ -326,7 +323,7 @@ mod tests {
         let mut memory = allocate(&mut session, transfers).unwrap();
         // Without a calibration, whose answer is the machine's.
         let rounds: Vec<_> = PairRounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
-        measure_rounds(&mut session, ExperimentKind::CacheToCache, transfers, &rounds, &mut memory).unwrap();
+        measure_rounds(&mut session, transfers, &rounds, &mut memory).unwrap();
         let n = spec.cpus.as_ref().unwrap().len();
         let once = session.recorder.results.iter();
         let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use memgauge_core::experiment::{Coordinates, Experiment as ExperimentKind, LineState, Metric};
+use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
 use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
-use memgauge_core::result::{Evidence, PageEvidence, Placement, Pushes};
+use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
@@ -24,7 +24,6 @@ use crate::error::CellError;
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
-use crate::recorder::NewResult;
 use crate::session::Session;
 
 /// Windows at the start of a run that find both cores' clocks and predictors cold.
@@ -61,7 +60,7 @@ impl Sampler for PairSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
     let parties = parties(plan);
     session.watch(plan.reader, &parties)?;
     let stop = session.budget.stop;
@@ -91,7 +90,8 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         ..transfer_evidence(plan)
     };
     let samples = Some(sampler.samples.keep(0));
-    session.record(kind, NewResult { samples, ..NewResult::new(at.clone(), Metric::Latency, estimate, evidence) });
+    let result = session.recorder.judge(at.clone(), Metric::Latency, estimate, evidence);
+    session.recorder.record(Measurement { samples, ..result });
     Ok(())
 }
 
