@@ -98,13 +98,13 @@ impl<'a> TimeBudget<'a> {
 
 /// Tells the observer how much of the plan is done.
 pub(crate) struct Progress<'a> {
-    observer: &'a mut dyn Observer,
+    pub(crate) observer: &'a mut dyn Observer,
     /// The plan's estimate in seconds.
     plan_s: f64,
     /// Estimates of the cells that are done.
-    done_s: f64,
+    pub(crate) done_s: f64,
     /// The estimate of the cell in progress, and how much of it is done where the cell says.
-    cell_s: f64,
+    pub(crate) cell_s: f64,
     within_s: f64,
 }
 
@@ -135,20 +135,5 @@ impl<'a> Progress<'a> {
     /// Time has passed.
     pub(crate) fn report(&mut self) {
         self.observer.progress(((self.done_s + self.within_s) / self.plan_s.max(1e-9)).min(1.0));
-    }
-
-    /// Everything is done.
-    pub(crate) fn finish(&mut self) {
-        self.observer.progress(1.0);
-    }
-
-    /// The estimate of the cell in progress, in seconds.
-    pub(crate) const fn cell_s(&self) -> f64 {
-        self.cell_s
-    }
-
-    /// Whether any cell was begun before this one.
-    pub(crate) const fn any_done(&self) -> bool {
-        self.done_s > 0.0
     }
 }

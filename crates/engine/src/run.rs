@@ -13,6 +13,7 @@ use memgauge_os::start_signal::StartSignal;
 use crate::context::{Observer, RunContext};
 use crate::error::CellError;
 use crate::experiment::{latency, loaded, working_set};
+use crate::noise::NoiseWatch;
 use crate::recorder::Outcome;
 use crate::scan;
 use crate::session::Session;
@@ -40,8 +41,8 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     outcome(session, started, complete)
 }
 
-fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
-    session.progress.finish();
+fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
+    session.progress.observer.progress(1.0);
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
     // Threads that got no time leave a cell, or a point of it, without a value.
     complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
@@ -51,12 +52,7 @@ fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Ou
             setup_s: started.elapsed().saturating_sub(runner.measuring).as_secs_f64(),
             measuring_s: runner.measuring.as_secs_f64(),
             total_s: 0.0,
-            setup: Some(SetUp {
-                buffers_s: memory.allocating.as_secs_f64(),
-                chains_s: memory.writing_chains.as_secs_f64(),
-                warm_up_s: set_up.warm_up.as_secs_f64(),
-                trials_s: set_up.trials.as_secs_f64(),
-            }),
+            setup: Some(SetUp { buffers_s: memory.allocating.as_secs_f64(), chains_s: memory.writing_chains.as_secs_f64(), ..set_up }),
         },
         results: recorder.results,
         repeats: recorder.repeats,
@@ -93,8 +89,8 @@ impl StartGate {
 
 fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result<(), CellError> {
     // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
-    let expected = session.progress.cell_s();
-    if session.progress.any_done() && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
+    let expected = session.progress.cell_s;
+    if session.progress.done_s > 0.0 && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
         return Err(CellError::OutOfTime);
     }
     if session.interrupted() {
@@ -105,7 +101,8 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     let late = session.budget.over() && !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
-    session.noise.cancel();
+    // Where the cell has failed, what was seen does not count.
+    session.noise = NoiseWatch::default();
     start.done();
     result
 }
@@ -137,7 +134,7 @@ fn measure(session: &mut Session<'_>, cell: &Cell) -> Result<(), CellError> {
 fn compare_clocks(session: &mut Session<'_>) {
     let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
-    if let Err(error) = session.clock().cross_cpu_check(&cpus) {
+    if let Err(error) = session.context.clock.cross_cpu_check(&cpus) {
         session.recorder.note(
             Note::warning("clocks-not-comparable", format!("{error}: intervals between CPUs, such as coverage, may be wrong"))
                 .advise("if it happens again on an idle machine, check the kernel's log for an unstable TSC"),

@@ -11,7 +11,7 @@ use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::note::Note;
-use memgauge_core::plan::{Scan, Traffic};
+use memgauge_core::plan::Scan;
 use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
 use memgauge_core::stats;
 use memgauge_core::traffic::Rfo;
@@ -74,7 +74,10 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     let from = session.recorder.results.len();
     for (index, region) in regions.iter().enumerate() {
         let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
-        let estimate = estimate(session, region, why.as_ref());
+        let estimate = match (region.passes.any_samples(), &why) {
+            (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
+            _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
+        };
         let evidence = evidence(plan, kernel, &tried, region, &estimate, &noise);
         let samples = Some(region.passes.keep(0));
         let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
@@ -105,7 +108,11 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError
             break;
         }
         match session.allocate(&plan.region) {
-            Ok(buffer) => regions.push(Region::new(buffer, plan.passes)),
+            Ok(buffer) => {
+                // Passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
+                let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
+                regions.push(Region { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() });
+            }
             Err(error) if regions.is_empty() => return Err(error),
             Err(error) => {
                 objection = Some(error.to_string());
@@ -124,17 +131,13 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError
     Ok(regions)
 }
 
-/// The kernels of the plan that this CPU runs and that only read: several threads go over the same region.
-fn readers(traffic: &Traffic) -> Vec<&'static Kernel> {
-    let mut readers = candidates(traffic);
-    readers.retain(|k| k.written_per_step() == 0);
-    readers
-}
-
 /// The fastest of the plan's kernels, each tried on several regions.
 fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult, CellError> {
+    // Those that only read: several threads go over the same region.
+    let mut readers = candidates(&plan.traffic);
+    readers.retain(|k| k.written_per_step() == 0);
     let mut next = regions.iter().cycle();
-    trials::compare(session, &readers(&plan.traffic), &plan.traffic, Contest::KeepAll, |session, kernel| {
+    trials::compare(session, &readers, &plan.traffic, Contest::KeepAll, |session, kernel| {
         let Some(region) = next.next() else { return Ok(None) };
         Ok(Some(pass(session, plan, kernel, &region.buffer)?.gbs))
     })
@@ -168,7 +171,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
 fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass, CellError> {
     let awake = session.runner.kept_awake(&plan.cpus);
     let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len()));
-    let clock = session.clock();
+    let clock = session.context.clock;
     let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
     let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();
     // Set when the last reader's job has ended.
@@ -249,25 +252,10 @@ fn check_region(
     Ok(check.found())
 }
 
-/// A region's passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
-fn estimate(session: &Session<'_>, region: &Region, why: Option<&NotMeasured>) -> Estimate {
-    match (region.passes.any_samples(), why) {
-        (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
-        _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
-    }
-}
-
-impl Region {
-    fn new(buffer: Arc<Buffer>, passes: u32) -> Self {
-        let passes = BurstSamples::new(GroupBy::Allocation, passes);
-        Self { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() }
-    }
-}
-
 fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
     // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
     let mut noise = region.passes.conditions().scheduler.replace_in(noise);
-    region.passes.disturbances().write_to(&mut noise);
+    region.passes.write_disturbances(&mut noise);
     let PatternMismatches { mismatches, first } = region.found.clone();
     Evidence {
         threads: plan.cpus.len() as u32,

@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use memgauge_core::counters::{Certain, Counters, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
-use memgauge_core::result::{Noise, Plateau, RfoEvidence};
+use memgauge_core::result::{Noise, Plateau, RfoEvidence, SetUp};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use crate::burst::chain::Chase;
@@ -21,7 +20,7 @@ use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::error::CellError;
-use crate::experiment::kernels::KernelTrials;
+use crate::experiment::kernels::{TrialKey, TrialResult};
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::recorder::Recorder;
@@ -36,7 +35,8 @@ pub(crate) struct Session<'a> {
     pub(crate) noise: NoiseWatch,
     pub(crate) recorder: Recorder<'a>,
     pub(crate) progress: Progress<'a>,
-    pub(crate) set_up: SetUpTimes,
+    /// Time spent on setting up, apart from memory.
+    pub(crate) set_up: SetUp,
     pub(crate) calibration: Calibration,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
-    /// Kernels that won a trial.
-    pub(crate) kernels: KernelTrials,
+    /// Trials of kernels.
+    pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
     pub(crate) rfo: Option<RfoEvidence>,
 }
@@ -56,15 +56,6 @@ impl Calibration {
     pub(crate) fn rfo(&self) -> Rfo {
         self.rfo.as_ref().map_or(Rfo::Unknown, |e| e.rfo)
     }
-}
-
-/// Time spent on setting up, apart from memory.
-#[derive(Default)]
-pub(crate) struct SetUpTimes {
-    /// Waiting for the core's frequency.
-    pub(crate) warm_up: Duration,
-    /// Trials of kernels.
-    pub(crate) trials: Duration,
 }
 
 impl<'a> Session<'a> {
@@ -79,13 +70,9 @@ impl<'a> Session<'a> {
             noise: NoiseWatch::default(),
             recorder: Recorder::new(&context.machine.topology, first.map_or(Experiment::IdleLatency, |step| step.experiment)),
             progress: Progress::new(observer, plan.estimated_s),
-            set_up: SetUpTimes::default(),
+            set_up: SetUp::default(),
             calibration: Calibration::default(),
         }
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.context.clock
     }
 
     pub(crate) fn interrupted(&self) -> bool {
@@ -114,7 +101,7 @@ impl<'a> Session<'a> {
     pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T, CellError>) -> Result<T, CellError> {
         let (started, measuring) = (Instant::now(), self.runner.measuring);
         let result = trial(self)?;
-        self.set_up.trials += started.elapsed();
+        self.set_up.trials_s += started.elapsed().as_secs_f64();
         self.runner.measuring = measuring;
         Ok(result)
     }
@@ -123,7 +110,7 @@ impl<'a> Session<'a> {
     pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result<(), CellError> {
         let started = Instant::now();
         let ghz = self.runner.warm_up(cpu)?;
-        self.set_up.warm_up += started.elapsed();
+        self.set_up.warm_up_s += started.elapsed().as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
         self.noise.start(&self.context.root, &cpus, cpu, ghz);

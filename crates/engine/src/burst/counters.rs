@@ -107,7 +107,12 @@ impl RunCounters {
             return None;
         }
         if let Some(reason) = &counters.reason {
-            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice(reason)));
+            let advice = if reason.contains("hypervisor") {
+                "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
+            } else {
+                "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
+            };
+            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
         }
         let gaps = counters.gaps();
         if gaps.is_empty() {
@@ -115,14 +120,6 @@ impl RunCounters {
         }
         let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
         Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
-    }
-}
-
-fn advice(reason: &str) -> &'static str {
-    if reason.contains("hypervisor") {
-        "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
-    } else {
-        "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
     }
 }
 

@@ -10,7 +10,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_os::clock::{self, Clock};
+use memgauge_os::clock;
 use memgauge_os::counters::OpenCounters;
 use memgauge_os::noise;
 
@@ -173,10 +173,6 @@ impl<'a> BurstRunner<'a> {
         }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.context.clock
-    }
-
     /// Runs a chase and loaders together.
     pub(crate) fn run(
         &mut self,
@@ -197,7 +193,7 @@ impl<'a> BurstRunner<'a> {
         if !counters.is_empty() {
             lead += LEAD_TO_READ;
         }
-        let clock = self.clock();
+        let clock = self.context.clock;
         let start = clock.now() + clock.to_ticks(lead);
         let schedule = Schedule { clock, start, window: clock.to_ticks(shape.window), windows, counters: None };
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
@@ -219,7 +215,9 @@ impl<'a> BurstRunner<'a> {
         let finished = self.workers.run_required(jobs, cpus.len(), timeout)?;
         let steal = self.steal_since(before, cpus, length);
         self.measuring += length;
-        self.worked(cpus);
+        // Their clocks need no time to settle.
+        let now = Instant::now();
+        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
         Ok((finished, steal))
     }
 
@@ -237,7 +235,7 @@ impl<'a> BurstRunner<'a> {
         budget: &TimeBudget<'_>,
         scheduler: &mut SchedulerNoise,
     ) -> Result<(Option<f64>, Chase), CellError> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         let awake = self.kept_awake(&IdSet::one(cpu));
         let (mut left, mut ticks) = (hops, 0);
         while left > 0 {
@@ -267,22 +265,16 @@ impl<'a> BurstRunner<'a> {
 
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.
     pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
         let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.core_ghz.insert(cpu, ghz);
         Ok(ghz)
     }
 
-    /// Notes that these CPUs have just worked: their clocks need no time to settle.
-    fn worked(&mut self, cpus: &IdSet) {
-        let now = Instant::now();
-        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
-    }
-
     /// Frequency of a core now; `None` when its CPU went away.
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }
 
@@ -351,7 +343,7 @@ impl<'a> BurstRunner<'a> {
         unit: WorkUnit,
         certain: Certain,
     ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         let run_counters = self.counters.as_mut()?;
         let counters = totals.counters(run_counters, &clock, unit, certain);
         let note = run_counters.note(&counters);

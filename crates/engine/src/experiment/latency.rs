@@ -219,7 +219,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
 fn noise_of_order(noise: &Noise, series: &Series, hops: Option<u64>) -> Noise {
     let mut noise = noise.clone();
     if hops.is_none() {
-        series.samples.disturbances().write_to(&mut noise);
+        series.samples.write_disturbances(&mut noise);
     }
     noise
 }
@@ -236,7 +236,7 @@ fn short_chase_ns(
     buffer: &Arc<Buffer>,
 ) -> Result<f64, CellError> {
     let mut chase = Chase::new(session.ring(probe, bytes, order, buffer, 0)?);
-    let (clock, shape) = (session.clock(), BurstShape::cell(COMPARISON_WINDOWS));
+    let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
         let Some((trace, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };

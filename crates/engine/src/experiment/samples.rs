@@ -81,29 +81,6 @@ impl BurstConditions {
     }
 }
 
-/// How many bursts were disturbed, by what, and whether they count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disturbances {
-    pub(crate) bursts: u32,
-    pub(crate) by_cause: BTreeMap<DisturbanceCause, u32>,
-    /// Bursts beyond the minimum because others were disturbed.
-    pub(crate) repeated: u32,
-    /// Disturbed bursts do not count.
-    pub(crate) left_out: bool,
-}
-
-impl Disturbances {
-    /// Writes the counts into a cell's evidence.
-    pub(crate) fn write_to(&self, noise: &mut Noise) {
-        let disturbed = self.by_cause.values().sum();
-        noise.bursts = Some(self.bursts);
-        noise.bursts_disturbed = Some(disturbed);
-        noise.bursts_repeated = Some(self.repeated);
-        noise.bursts_left_out = Some(if self.left_out { disturbed } else { 0 });
-        noise.disturbed_by.clone_from(&self.by_cause);
-    }
-}
-
 struct Burst {
     allocation: u32,
     /// Samples of each quantity.
@@ -228,15 +205,18 @@ impl BurstSamples {
         all
     }
 
-    /// How many bursts were disturbed, and what became of them.
-    pub(crate) fn disturbances(&self) -> Disturbances {
-        let mut by_cause = BTreeMap::new();
+    /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
+    pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
+        noise.disturbed_by.clear();
         for cause in self.causes().into_iter().flatten() {
-            *by_cause.entry(cause).or_insert(0) += 1;
+            *noise.disturbed_by.entry(cause).or_insert(0) += 1;
         }
-        let (bursts, disturbed) = (self.bursts.len() as u32, by_cause.values().sum::<u32>());
-        let repeated = disturbed.min(bursts.saturating_sub(self.min_bursts as u32));
-        Disturbances { bursts, by_cause, repeated, left_out: self.leaves_out() }
+        let (bursts, disturbed) = (self.bursts.len() as u32, noise.disturbed_by.values().sum::<u32>());
+        noise.bursts = Some(bursts);
+        noise.bursts_disturbed = Some(disturbed);
+        // Bursts beyond the minimum because others were disturbed.
+        noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
+        noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
     }
 }
 
@@ -258,7 +238,7 @@ mod tests {
 
     fn noise_of(samples: &BurstSamples) -> Noise {
         let mut noise = Noise::default();
-        samples.disturbances().write_to(&mut noise);
+        samples.write_disturbances(&mut noise);
         noise
     }
 

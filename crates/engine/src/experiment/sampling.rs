@@ -120,39 +120,38 @@ impl Vary {
         }
     }
 
-    /// No sample of its own yet.
-    fn samples(self) -> BurstSamples {
+    /// The minimum number of rounds, and of undisturbed bursts.
+    const fn min_rounds(self) -> u32 {
         match self {
-            Self::Nothing | Self::Delay(_) => BurstSamples::new(GroupBy::Burst, MIN_BURSTS),
-            Self::WorkingSet(_) => BurstSamples::new(GroupBy::Burst, MIN_SWEEP_BURSTS),
-            Self::Allocation { min, .. } => BurstSamples::new(GroupBy::Allocation, min),
+            Self::Nothing | Self::Delay(_) => MIN_BURSTS,
+            Self::WorkingSet(_) => MIN_SWEEP_BURSTS,
+            Self::Allocation { min, .. } => min,
         }
     }
 
-    /// When there are enough rounds.
+    /// No sample of its own yet.
+    const fn samples(self) -> BurstSamples {
+        let group_by = if matches!(self, Self::Allocation { .. }) { GroupBy::Allocation } else { GroupBy::Burst };
+        BurstSamples::new(group_by, self.min_rounds())
+    }
+
+    /// When there are enough rounds. Disturbed bursts of an allocation are repeated at once, in the same memory, and those of a sweep not at
+    /// all.
     pub(crate) const fn stop_after(self) -> StopAfter {
-        match self {
-            Self::Nothing | Self::Delay(_) => StopAfter { min_rounds: MIN_BURSTS, budget: None, want_undisturbed: true },
-            Self::WorkingSet(_) => StopAfter { min_rounds: MIN_SWEEP_BURSTS, budget: None, want_undisturbed: false },
-            // Disturbed bursts are repeated at once, in the same memory.
-            Self::Allocation { min, .. } => StopAfter { min_rounds: min, budget: None, want_undisturbed: false },
-        }
+        StopAfter { min_rounds: self.min_rounds(), budget: None, want_undisturbed: matches!(self, Self::Nothing | Self::Delay(_)) }
     }
 
     /// The bursts. `kinds` counts the bursts of a round that share a fixed time: one, and one more where batches of hops are timed.
     pub(crate) fn shape(self, session: &Session<'_>, kinds: u32) -> BurstShape {
-        match self {
-            Self::Nothing | Self::Delay(_) => BurstShape::cell(session.budget.windows(MIN_BURSTS * kinds)),
-            Self::Allocation { min, .. } => BurstShape::cell(session.budget.windows(min * kinds)),
-            Self::WorkingSet(_) => {
-                let windows = match () {
-                    () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
-                    () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
-                    () => SWEEP_WINDOWS,
-                };
-                BurstShape { windows, window: SWEEP_WINDOW }
-            }
+        if !matches!(self, Self::WorkingSet(_)) {
+            return BurstShape::cell(session.budget.windows(self.min_rounds() * kinds));
         }
+        let windows = match () {
+            () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
+            () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
+            () => SWEEP_WINDOWS,
+        };
+        BurstShape { windows, window: SWEEP_WINDOW }
     }
 }
 
@@ -243,7 +242,7 @@ impl Series {
         };
         self.load_totals.add(&burst);
         session.runner.add_load_counts(&mut self.load_totals.counters, &burst.loads);
-        let clock = session.clock();
+        let clock = session.context.clock;
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {
             samples.push(window_gbs(&burst, |t| clock.ns(t), shape));
@@ -279,7 +278,7 @@ impl Series {
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
             let (ticks, overhead) = batches.ticks();
-            histogram.add(ticks, overhead, session.clock().ns(1));
+            histogram.add(ticks, overhead, session.context.clock.ns(1));
         }
         (self.chase, self.histogram) = (Some(chase), Some(histogram));
         Ok(())
@@ -298,7 +297,7 @@ impl Series {
 
     /// What loaders' results have in common, with what is known of their memory.
     pub(crate) fn load_evidence(&self, session: &Session<'_>, group: &LoaderGroup, chosen: &ChosenKernels) -> Evidence {
-        let clock = session.clock();
+        let clock = session.context.clock;
         let memory = group.memory();
         let evidence = self.load_totals.evidence(group, chosen, |t| clock.ns(t));
         Evidence { pages: memory.pages, placement: memory.placement, file: memory.file, ..evidence }
@@ -310,7 +309,7 @@ impl Series {
         conditions.add(&self.histogram_conditions);
         evidence.coverage = conditions.coverage;
         evidence.noise = session.unwatch(&conditions.scheduler);
-        self.samples.disturbances().write_to(&mut evidence.noise);
+        self.samples.write_disturbances(&mut evidence.noise);
     }
 }
 

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use memgauge_core::conclusions::{levels, limit};
-use memgauge_core::counters::{Certain, WorkUnit};
+use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement, Noise, Samples};
+use memgauge_core::result::{Evidence, Measurement, Samples};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
@@ -22,7 +22,7 @@ use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
 use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
-use crate::burst::counters::{CounterTotals, certain};
+use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
 use crate::error::CellError;
 use crate::session::Session;
@@ -43,8 +43,7 @@ struct Point {
     samples: Box<Samples>,
     evidence: Evidence,
     conditions: Conditions,
-    counters: CounterTotals,
-    certain: Certain,
+    counters: Option<Box<Counters>>,
 }
 
 /// Latency over the working set.
@@ -73,13 +72,11 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
             ..Default::default()
         };
         let certain = certain(session.context.machine, probe.cpu, size, true);
-        let counters = series.chase_counters.clone();
-        Ok(point(session, &series, evidence, counters, certain))
+        let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
+        Ok(point(session, &series, evidence, counters))
     })?;
-    let noise = unwatch(session, &points);
-    let memory =
-        Evidence { pages: buffer.pages().clone(), placement: buffer.placement_now(), file: buffer.file().cloned(), ..Evidence::default() };
-    record(session, at, Metric::Latency, points, &noise, &memory)
+    let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
+    record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
 }
 
 /// Bandwidth over the working set.
@@ -93,19 +90,18 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
-        let (clock, machine) = (session.clock(), session.context.machine);
+        let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
-        let counters = series.load_totals.counters.clone();
         let certain = group.certain_over(machine, &chosen, |_| size);
-        let mut point = point(session, &series, evidence, counters, certain);
+        let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+        let mut point = point(session, &series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
         point.evidence.coverage = point.conditions.coverage;
         point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
         Ok(point)
     })?;
-    let noise = unwatch(session, &points);
-    record(session, at, Metric::Bandwidth, points, &noise, &group.memory())
+    record(session, at, Metric::Bandwidth, points, || group.memory())
 }
 
 /// Measures size after size until the run is interrupted.
@@ -126,44 +122,29 @@ fn measure_sizes(
     Ok(points)
 }
 
-fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: Certain) -> Point {
+fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point {
-        vary: series.vary,
-        estimate,
-        samples: series.samples.keep(0),
-        evidence,
-        conditions: series.samples.conditions(),
-        counters,
-        certain,
-    }
+    Point { vary: series.vary, estimate, samples: series.samples.keep(0), evidence, conditions: series.samples.conditions(), counters }
 }
 
-/// Ends watching the sweep.
-fn unwatch(session: &mut Session<'_>, points: &[Point]) -> Noise {
-    let mut all = Conditions::default();
-    points.iter().for_each(|p| all.add(&p.conditions));
-    session.unwatch(&all.scheduler)
-}
-
-/// Records the points, each with what the scheduler did to its threads, and with what was seen of the machine over the whole sweep.
+/// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
+/// over the whole sweep. `memory` reads back where the memory is now.
 fn record(
     session: &mut Session<'_>,
     at: &Coordinates,
     metric: Metric,
     points: Vec<Point>,
-    noise: &Noise,
-    memory: &Evidence,
+    memory: impl FnOnce() -> Evidence,
 ) -> Result<(), CellError> {
     if points.is_empty() {
         return Err(CellError::Interrupted);
     }
-    let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
-    for Point { vary, estimate, samples, evidence, conditions, counters, certain } in points {
+    let mut all = Conditions::default();
+    points.iter().for_each(|p| all.add(&p.conditions));
+    let (noise, memory) = (session.unwatch(&all.scheduler), memory());
+    for Point { vary, estimate, samples, evidence, conditions, counters } in points {
         let Evidence { pages, placement, file, .. } = memory.clone();
-        let noise = conditions.scheduler.replace_in(noise);
-        let evidence = Evidence { pages, placement, file, noise, ..evidence };
-        let counters = session.counted(&counters, unit, certain);
+        let evidence = Evidence { pages, placement, file, noise: conditions.scheduler.replace_in(&noise), ..evidence };
         let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
         session.recorder.record(Measurement { counters, samples: Some(samples), ..result });
     }

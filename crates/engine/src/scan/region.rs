@@ -79,7 +79,7 @@ impl RegionPass {
                 base += steps * stream.advance();
             }
             // SAFETY: the streams are one after the other in the portion, which is whole steps of all of them and inside the region, which
-            // lives as long as `self`. The kernel is one of those available on this CPU and only reads (`readers` in the scan), and
+            // lives as long as `self`. The kernel is one of those available on this CPU and only reads (`fastest_reader` in the scan), and
             // nobody writes to the region meanwhile.
             unsafe { self.kernel.run(&at, steps) };
         }

@@ -168,7 +168,7 @@ fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &Read
     for PairTransfer { at, plan, home, samples } in transfers {
         let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
         let mut noise = noise.clone();
-        samples.disturbances().write_to(&mut noise);
+        samples.write_disturbances(&mut noise);
         if estimate.value.is_none() {
             let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
             estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };

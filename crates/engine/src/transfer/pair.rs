@@ -80,7 +80,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
         return Err(CellError::NeverTogether { cpus: parties });
     }
     let mut noise = session.unwatch(&sampler.samples.conditions().scheduler);
-    sampler.samples.disturbances().write_to(&mut noise);
+    sampler.samples.write_disturbances(&mut noise);
     let evidence = Evidence {
         threads: parties.len() as u32,
         allocations: session.memory.distinct_buffers(&plan.buffer, allocations),
@@ -120,10 +120,10 @@ pub(crate) fn run_at_once(
         prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));
     }
     // Set once everything is allocated, so that none of the run is lost to it and all end together.
-    let end = session.clock().now() + session.clock().to_ticks(run);
+    let end = session.context.clock.now() + session.context.clock.to_ticks(run);
     let mut jobs = Vec::with_capacity(3 * transfers.len());
     for (plan, ring, pushed) in prepared {
-        jobs.extend(party_jobs(session.clock(), plan, ring, pushed, end));
+        jobs.extend(party_jobs(session.context.clock, plan, ring, pushed, end));
     }
     let cpus = transfers.iter().fold(IdSet::new(), |all, (plan, _)| all.union(&parties(plan)));
     let (finished, steal) = session.runner.run_jobs(jobs, &cpus, run, run + RUN_TIMEOUT)?;
@@ -133,8 +133,10 @@ pub(crate) fn run_at_once(
         let mut done = TransferRun { samples: Vec::new(), ring: None, scheduler: SchedulerNoise::default() };
         for Finished { value, scheduler } in finished.by_ref().take(parties(plan).len()) {
             done.scheduler.add(&scheduler);
-            if let Some((samples, ring)) = value {
-                (done.samples, done.ring) = (without_cold_windows(samples), Some(ring));
+            if let Some((mut samples, ring)) = value {
+                // Where CPUs are shared there may be few windows at all.
+                let cold = (samples.len() / 2).min(COLD_WINDOWS);
+                (done.samples, done.ring) = (samples.split_off(cold), Some(ring));
             }
         }
         done
@@ -180,12 +182,6 @@ fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBu
         Ok::<_, CellError>(Some((buffer, bytes)))
     };
     Ok((allocate(plan.reader_pushes)?, allocate(plan.holder_pushes)?))
-}
-
-/// The samples of a run without its first windows. Where CPUs are shared there may be few at all.
-fn without_cold_windows(mut samples: Vec<f64>) -> Vec<f64> {
-    let cold = (samples.len() / 2).min(COLD_WINDOWS);
-    samples.split_off(cold)
 }
 
 /// What the plan of a transfer says of its evidence.
