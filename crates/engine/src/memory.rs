@@ -20,7 +20,7 @@ use memgauge_os::memory::{Buffer, MemoryErrorKind};
 
 use crate::burst::chain::{self, ChainSpec, Ring};
 use crate::context::RunContext;
-use crate::error::CellError;
+use crate::error::Result;
 use crate::noise::NoiseWatch;
 
 /// Kept buffers take at most one in this many bytes of what may be taken: the rest is for what the cell in progress needs.
@@ -82,11 +82,11 @@ impl<'a> MemoryStore<'a> {
     }
 
     /// Allocates a buffer. Other CPUs than those watched touch it, so that does not count as noise.
-    pub(crate) fn allocate(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn allocate(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         noise.while_paused(|| self.allocate_now(plan))
     }
 
-    fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+    fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         let started = Instant::now();
         self.make_room(plan);
         let buffer = match Buffer::allocate(plan, &self.context.root) {
@@ -133,7 +133,7 @@ impl<'a> MemoryStore<'a> {
     ///
     /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
     /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
-    pub(crate) fn chase_buffer(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn chase_buffer(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         let nth = if self.all_kept(plan) { nth % KEPT_ALLOCATIONS } else { nth };
         self.chases.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));
         if let Some(known) = self.chases.iter().find(|c| c.plan == *plan && c.nth == nth) {
@@ -156,19 +156,18 @@ impl<'a> MemoryStore<'a> {
         self.chases.retain(|c| c.keep);
     }
 
-    /// Writes a chain into the first `bytes` of `buffer`, unless it is there. `nth` distinguishes the chains of several allocations.
+    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of several allocations.
     pub(crate) fn ring(
         &mut self,
         noise: &mut NoiseWatch,
         probe: &Probe,
-        bytes: Bytes,
         order: ChaseOrder,
         (buffer, nth): (&Arc<Buffer>, u64),
-    ) -> Result<Ring, CellError> {
+    ) -> Result<Ring> {
         let line = self.context.line();
         let slot = if line.0 >= SLOT_BYTES * SLOTS as u64 { slot(order) } else { 0 };
         let spec = ChainSpec {
-            bytes,
+            bytes: probe.buffer.bytes,
             window: probe.window,
             stride: probe.stride,
             line,
@@ -209,13 +208,7 @@ impl<'a> MemoryStore<'a> {
     }
 
     /// A loader's first or second buffer: the one of the last cell where it is what this cell wants, or one that it shares with another loader.
-    pub(crate) fn loader_buffer(
-        &mut self,
-        noise: &mut NoiseWatch,
-        cpu: u32,
-        which: u8,
-        plan: &BufferPlan,
-    ) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn loader_buffer(&mut self, noise: &mut NoiseWatch, cpu: u32, which: u8, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         let own = self.loaders.get(&(cpu, which)).filter(|(known, _)| known == plan);
         let known = own.or_else(|| self.loaders.values().find(|(known, _)| plan.shared && known == plan));
         let buffer = match known {

@@ -11,7 +11,7 @@ use memgauge_os::cpu;
 use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::experiment::{latency, loaded, working_set};
 use crate::noise::NoiseWatch;
 use crate::recorder::Outcome;
@@ -70,7 +70,7 @@ struct StartGate {
 }
 
 impl StartGate {
-    fn wait(&self, session: &Session<'_>) -> Result<(), CellError> {
+    fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
             Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
             Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => {
@@ -87,7 +87,7 @@ impl StartGate {
     }
 }
 
-fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result<(), CellError> {
+fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result {
     // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
     let expected = session.progress.cell_s;
     if session.progress.done_s > 0.0 && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
@@ -107,7 +107,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     result
 }
 
-fn measure(session: &mut Session<'_>, cell: &Cell) -> Result<(), CellError> {
+fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
     check_allowed(session.context, &cell.work)?;
     if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
         session.memory.drop_loader_buffers();
@@ -143,7 +143,7 @@ fn compare_clocks(session: &mut Session<'_>) {
 }
 
 /// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
-fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result<(), CellError> {
+fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
     let now = cpu::read_allowed(&context.root, &context.machine.topology);
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {

@@ -23,7 +23,7 @@ use crate::burst::runner::{EndFlag, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::context::WORKER_TIMEOUT;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::trials;
@@ -57,7 +57,7 @@ struct Pass {
 /// When a thread's part of a pass began and ended; `None` of a thread that only keeps its package awake.
 type Span = Option<(u64, u64)>;
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result {
     let mut regions = grow(session, plan)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
     let (kernel, tried) = fastest_reader(session, plan, &regions)?;
@@ -92,7 +92,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
 }
 
 /// Takes region after region until the plan's number is reached or memory gets scarce.
-fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError> {
+fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
     let node = plan.region.node;
     let margin = Bytes(plan.margin.0 / MARGIN_DIVISOR);
     let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
@@ -132,7 +132,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>, CellError
 }
 
 /// The fastest of the plan's kernels, each tried on several regions.
-fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult, CellError> {
+fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult> {
     // Those that only read: several threads go over the same region.
     let mut readers = candidates(&plan.traffic);
     readers.retain(|k| k.written_per_step() == 0);
@@ -144,7 +144,7 @@ fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) ->
 }
 
 /// All passes, each over all regions; and then some more over those of which passes were disturbed.
-fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result<(), CellError> {
+fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result {
     let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
     let mut done = 0u64;
     for pass_number in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
@@ -168,7 +168,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
 }
 
 /// One pass of all CPUs over one region.
-fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass, CellError> {
+fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass> {
     let awake = session.runner.kept_awake(&plan.cpus);
     let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len()));
     let clock = session.context.clock;
@@ -211,7 +211,7 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
 }
 
 /// Writes each pattern to all regions, and then compares all regions: in between, more memory passes through the caches than they hold.
-fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result<(), CellError> {
+fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
     let all = (2 * PATTERNS as usize * regions.len()).max(1) as f64;
     let mut done = 0u32;
     for pattern in 0..PATTERNS {
@@ -239,7 +239,7 @@ fn check_region(
     index: usize,
     pattern: u32,
     compare: bool,
-) -> Result<PatternMismatches, CellError> {
+) -> Result<PatternMismatches> {
     let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
     let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
     for cpu in plan.cpus.iter() {

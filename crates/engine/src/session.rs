@@ -19,7 +19,7 @@ use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};
 use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
-use crate::error::CellError;
+use crate::error::Result;
 use crate::experiment::kernels::{TrialKey, TrialResult};
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
@@ -80,12 +80,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs a burst and reports that time has passed.
-    pub(crate) fn run_burst(
-        &mut self,
-        chase: Option<(u32, Chase)>,
-        loads: Vec<(u32, Load)>,
-        shape: BurstShape,
-    ) -> Result<BurstResult, CellError> {
+    pub(crate) fn run_burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<BurstResult> {
         let result = self.runner.run(chase, loads, shape, self.budget.worker_timeout());
         self.progress.report();
         result
@@ -98,7 +93,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs bursts that only decide how to measure: their time is set-up and not measuring.
-    pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T, CellError>) -> Result<T, CellError> {
+    pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (started, measuring) = (Instant::now(), self.runner.measuring);
         let result = trial(self)?;
         self.set_up.trials_s += started.elapsed().as_secs_f64();
@@ -107,7 +102,7 @@ impl<'a> Session<'a> {
     }
 
     /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it has settled.
-    pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result<(), CellError> {
+    pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result {
         let started = Instant::now();
         let ghz = self.runner.warm_up(cpu)?;
         self.set_up.warm_up_s += started.elapsed().as_secs_f64();
@@ -130,25 +125,18 @@ impl<'a> Session<'a> {
         result
     }
 
-    pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         self.memory.allocate(&mut self.noise, plan)
     }
 
     /// The `nth` buffer of a chase.
-    pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         self.memory.chase_buffer(&mut self.noise, plan, nth)
     }
 
-    /// A chain in the first `bytes` of the `nth` buffer of a chase.
-    pub(crate) fn ring(
-        &mut self,
-        probe: &Probe,
-        bytes: Bytes,
-        order: ChaseOrder,
-        buffer: &Arc<Buffer>,
-        nth: u64,
-    ) -> Result<Ring, CellError> {
-        self.memory.ring(&mut self.noise, probe, bytes, order, (buffer, nth))
+    /// A chain in the first bytes of the `nth` buffer of a chase.
+    pub(crate) fn ring(&mut self, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>, nth: u64) -> Result<Ring> {
+        self.memory.ring(&mut self.noise, probe, order, (buffer, nth))
     }
 
     /// What was counted for a measurement, where it was asked for.

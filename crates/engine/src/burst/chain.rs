@@ -107,16 +107,30 @@ pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Res
             layout.links(0, &cycle, slots, next, |from, to| unsafe { lines.link(from, to) });
         });
     } else {
-        in_parallel(layout.windows(), cpus, |range| {
-            let mut cycle = Cycle::default();
-            for window in range {
-                // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each window is handed
-                // to one thread.
-                layout.fill_window(window, next[window], &mut cycle, |from, to| unsafe { lines.link(from, to) });
-            }
-        });
+        // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
+        unsafe { write_windows(&layout, lines, cpus, |_, _| {}) };
     }
     Ok(Ring::new(buffer, layout.start() + spec.offset_in_line))
+}
+
+/// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
+///
+/// # Safety
+/// The lines of `layout` are within the buffer.
+unsafe fn write_windows(layout: &ChaseLayout, lines: Lines, cpus: &IdSet, leaves: impl Fn(usize, usize) + Sync) {
+    let next = layout.next_entries();
+    in_parallel(layout.windows(), cpus, |range| {
+        let mut cycle = Cycle::default();
+        for window in range {
+            layout.fill_window(window, next[window], &mut cycle, |from, to| {
+                if to == next[window] {
+                    leaves(window, from);
+                }
+                // SAFETY: the caller promises that both lines are within the buffer; each window is handed to one thread.
+                unsafe { lines.link(from, to) };
+            });
+        }
+    });
 }
 
 /// For each window of a chain, its last line: the one whose link leads to the next window.
@@ -125,20 +139,9 @@ pub(crate) struct WindowExits(Vec<usize>);
 /// Like [`write`], for a chain of several windows that [`relink`] can shorten.
 pub(crate) fn write_with_exits(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<WindowExits, ChainError> {
     let layout = layout(buffer, spec)?;
-    let (lines, next) = (Lines(buffer.as_ptr()), layout.next_entries());
     let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
-    in_parallel(layout.windows(), cpus, |range| {
-        let mut cycle = Cycle::default();
-        for window in range {
-            layout.fill_window(window, next[window], &mut cycle, |from, to| {
-                if to == next[window] {
-                    exits[window].store(from, Ordering::Relaxed);
-                }
-                // SAFETY: `layout` checked that its lines are within the buffer; each window is handed to one thread.
-                unsafe { lines.link(from, to) };
-            });
-        }
-    });
+    // SAFETY: `layout` checked that its lines are within the buffer.
+    unsafe { write_windows(&layout, Lines(buffer.as_ptr()), cpus, |window, from| exits[window].store(from, Ordering::Relaxed)) };
     Ok(WindowExits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
 }
 

@@ -20,7 +20,7 @@ use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
 use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
-use crate::error::{CellError, WorkerError};
+use crate::error::{CellError, Result, WorkerError};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
 const LEAD: Duration = Duration::from_micros(400);
@@ -180,7 +180,7 @@ impl<'a> BurstRunner<'a> {
         loads: Vec<(u32, Load)>,
         shape: BurstShape,
         timeout: Duration,
-    ) -> Result<BurstResult, CellError> {
+    ) -> Result<BurstResult> {
         let windows = shape.windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
@@ -234,7 +234,7 @@ impl<'a> BurstRunner<'a> {
         hops: u64,
         budget: &TimeBudget<'_>,
         scheduler: &mut SchedulerNoise,
-    ) -> Result<(Option<f64>, Chase), CellError> {
+    ) -> Result<(Option<f64>, Chase)> {
         let clock = self.context.clock;
         let awake = self.kept_awake(&IdSet::one(cpu));
         let (mut left, mut ticks) = (hops, 0);

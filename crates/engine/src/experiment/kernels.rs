@@ -9,7 +9,7 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
 
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
@@ -91,7 +91,7 @@ pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
 }
 
 /// The kernel with the highest median rate, and the rates of all; the first kernel where none was tried.
-pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult, CellError> {
+pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult> {
     let tried: Vec<Trial> = candidates
         .iter()
         .zip(rates)

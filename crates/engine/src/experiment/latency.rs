@@ -13,7 +13,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::plan::Probe;
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS};
-use memgauge_core::result::{Evidence, Measurement, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
+use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
@@ -23,7 +23,7 @@ use super::sampling::{Experiment, HopCount, Sampler, Series, Vary, chase_window,
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
@@ -67,7 +67,7 @@ struct AllocationSampler<'a> {
 }
 
 impl Sampler for AllocationSampler<'_> {
-    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
         // Where the first allocations did not suffice, bursts are longer.
         if round == self.min {
             self.shape.windows *= 2;
@@ -77,7 +77,7 @@ impl Sampler for AllocationSampler<'_> {
         self.pages.push((buffer.pages().clone(), probe.buffer.bytes));
         self.file = buffer.file().cloned();
         if self.sequential_ns.is_none() {
-            self.sequential_ns = Some(short_chase_ns(session, probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
+            self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
         }
         let mut repeating = Duration::ZERO;
         for index in 0..self.series.len() {
@@ -116,9 +116,9 @@ impl AllocationSampler<'_> {
         index: usize,
         buffer: &Arc<Buffer>,
         repeating: Duration,
-    ) -> Result<Duration, CellError> {
+    ) -> Result<Duration> {
         let (order, series) = &mut self.series[index];
-        series.chase = Some(Chase::new(session.ring(self.probe, self.probe.buffer.bytes, *order, buffer, u64::from(round))?));
+        series.chase = Some(Chase::new(session.ring(self.probe, *order, buffer, u64::from(round))?));
         let mut repeated = Duration::ZERO;
         if let Some(hops) = self.hops {
             series.sample_hops(session, hops, round)?;
@@ -140,7 +140,7 @@ impl AllocationSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result {
     let experiment =
         |probe, order| Experiment { probe: Some(probe), loaders: None, vary: Vary::Allocation { min: idle.allocations, order } };
     experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
@@ -200,14 +200,17 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
             local = Some(estimate.clone());
         }
         let compared = estimate.value.zip(sequential_ns).filter(|_| order != ChaseOrder::Sequential);
-        let evidence = Evidence {
+        let mut evidence = Evidence {
             window: Some(chase_window(order, probe)),
             prefetch: compared
                 .map(|(random, sequential_ns)| PrefetchEvidence { sequential_ns, random_over_sequential: random / sequential_ns }),
             translation_ns,
-            noise: noise_of_order(&common.noise, &series, hops),
             ..common.clone()
         };
+        // Chases of a number of hops have no bursts.
+        if hops.is_none() {
+            series.samples.write_disturbances(&mut evidence.noise);
+        }
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
         let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
@@ -215,27 +218,12 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
     }
 }
 
-/// The noise of the cell, with the disturbances of one order's bursts; chases of a number of hops have no bursts.
-fn noise_of_order(noise: &Noise, series: &Series, hops: Option<u64>) -> Noise {
-    let mut noise = noise.clone();
-    if hops.is_none() {
-        series.samples.write_disturbances(&mut noise);
-    }
-    noise
-}
-
 /// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
 const TOLERANCE: f64 = 0.05;
 
-/// A short chase over the first `bytes` of `buffer`: median nanoseconds per hop.
-fn short_chase_ns(
-    session: &mut Session<'_>,
-    probe: &Probe,
-    bytes: Bytes,
-    order: ChaseOrder,
-    buffer: &Arc<Buffer>,
-) -> Result<f64, CellError> {
-    let mut chase = Chase::new(session.ring(probe, bytes, order, buffer, 0)?);
+/// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop.
+fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64> {
+    let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
     let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
@@ -249,7 +237,7 @@ fn short_chase_ns(
 }
 
 /// Sets the probe's buffer to a size on the plateau, as this probe has found it before or as it finds it now.
-fn find_plateau(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
+fn find_plateau(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>> {
     if let Some((_, bytes, plateau)) = session.calibration.plateaus.iter().find(|(planned, ..)| planned == probe) {
         probe.buffer.bytes = *bytes;
         return Ok(*plateau);
@@ -262,7 +250,7 @@ fn find_plateau(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<P
 
 /// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
 /// description of its caches is wrong, as it is in many virtual machines.
-fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>, CellError> {
+fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>> {
     if probe.buffer.bytes.0 / 2 < probe.window.0 {
         return Ok(None);
     }
@@ -274,8 +262,10 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
             Err(_) if bytes > planned => return Ok(None),
             buffer => buffer?,
         };
-        let half_ns = short_chase_ns(session, probe, Bytes(bytes.0 / 2), ChaseOrder::WindowLocal, &buffer)?;
-        let whole_ns = short_chase_ns(session, probe, bytes, ChaseOrder::WindowLocal, &buffer)?;
+        let mut half = probe.clone();
+        half.buffer.bytes = Bytes(bytes.0 / 2);
+        let half_ns = short_chase_ns(session, &half, ChaseOrder::WindowLocal, &buffer)?;
+        let whole_ns = short_chase_ns(session, probe, ChaseOrder::WindowLocal, &buffer)?;
         let reached = whole_ns <= half_ns * (1.0 + TOLERANCE);
         let room = !session.interrupted() && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
         Ok(Some((Plateau { half_ns, whole_ns, reached }, room)))

@@ -21,17 +21,11 @@ use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window
 use super::{rfo, trials};
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-pub(crate) fn measure_bandwidth(
-    session: &mut Session<'_>,
-    at: &Coordinates,
-    loaders: &[Loader],
-    traffic: &Traffic,
-    delay: u32,
-) -> Result<(), CellError> {
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loaders: &[Loader], traffic: &Traffic, delay: u32) -> Result {
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
     let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
     experiment.watch(session)?;
@@ -124,20 +118,20 @@ struct Setup<'a> {
     buffer: Arc<Buffer>,
 }
 
-pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
+pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
     rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
-    let mut chase = Chase::new(session.ring(curve.probe, curve.probe.buffer.bytes, curve.order, &buffer, 0)?);
+    let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let setup = Setup { curve, group, chosen, buffer };
     let mut delays = NextDelay::new(curve);
     let mut points: Vec<CurvePoint> = Vec::new();
     let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
-    while let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) {
+    let outcome = loop {
+        let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) else { break Ok(()) };
         if session.interrupted() {
-            record_summary(session, at, &points, curve.at_percent, &estimates);
-            return Err(CellError::Interrupted);
+            break Err(CellError::Interrupted);
         }
         let estimated;
         (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
@@ -145,22 +139,12 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }
         estimates.insert(delay, estimated);
-    }
-    record_summary(session, at, &points, curve.at_percent, &estimates);
-    Ok(())
-}
-
-fn record_summary(
-    session: &mut Session<'_>,
-    at: &Coordinates,
-    points: &[CurvePoint],
-    percents: &[u32],
-    estimates: &BTreeMap<u32, (Estimate, Estimate)>,
-) {
+    };
     let estimate = |delay: u32| estimates.get(&delay).cloned();
-    let shares = percents.iter().map(|&percent| curve::at_share(points, percent, estimate)).collect();
+    let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();
     let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
-    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), points, interval) });
+    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), &points, interval) });
+    outcome
 }
 
 /// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
@@ -170,7 +154,7 @@ fn measure_point(
     setup: &Setup<'_>,
     delay: u32,
     chase: Chase,
-) -> Result<((Estimate, Estimate), Chase), CellError> {
+) -> Result<((Estimate, Estimate), Chase)> {
     let Setup { curve, group, chosen, .. } = setup;
     let experiment = Experiment { probe: Some(curve.probe), loaders: Some(group), vary: Vary::Delay(delay) };
     // Laying loads out may read all of their memory, from whichever CPU this thread is on.

@@ -17,7 +17,7 @@ use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstShape};
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
@@ -44,7 +44,7 @@ impl GroupLoader {
         traffic: &Traffic,
         bytes: Bytes,
         stored: Option<&LineContent>,
-    ) -> Result<Load, CellError> {
+    ) -> Result<Load> {
         let load = Load::new(kernel, traffic, &self.buffer, bytes.0 as usize, index, stored);
         load.map_err(|why| CellError::Load { cpu: self.cpu, why })
     }
@@ -59,7 +59,7 @@ pub(crate) struct LoaderGroup {
 
 impl LoaderGroup {
     /// Loaders with memory: what the last cell used where it is what this one wants.
-    pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self, CellError> {
+    pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self> {
         session.memory.keep_loader_buffers(loaders);
         let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored: session.plan.contents.first().cloned() };
         for loader in loaders {
@@ -127,7 +127,7 @@ impl LoaderGroup {
     }
 
     /// Fresh loads of all loaders.
-    pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>> {
         self.loads_where(|index| chosen.kernels[index], |_| true, delay)
     }
 
@@ -137,7 +137,7 @@ impl LoaderGroup {
         kernel: impl Fn(usize) -> &'static Kernel,
         which: impl Fn(&GroupLoader) -> bool,
         delay: u32,
-    ) -> Result<Vec<(u32, Load)>, CellError> {
+    ) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate().filter(|(_, l)| which(l));
         loaders
             .map(|(index, l)| {
@@ -149,13 +149,13 @@ impl LoaderGroup {
     }
 
     /// Fresh loads of all loaders over the first `bytes` of their first buffers.
-    pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
         loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel(index), &l.traffic, bytes, self.stored.as_ref())?))).collect()
     }
 
     /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
-    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
         loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel, traffic, l.bytes, self.stored.as_ref())?))).collect()
     }

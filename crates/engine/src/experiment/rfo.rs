@@ -15,7 +15,7 @@ use memgauge_kernels::{self as kernels, Kernel};
 use super::loaders::{LoaderGroup, window_gbs};
 use super::samples::BurstConditions;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// The maximum number of rounds: a round with a disturbed burst is repeated while there are not enough others.
@@ -33,7 +33,7 @@ type Round = [Option<f64>; RFO_KINDS];
 
 /// Finds out whether plain stores read first, with the first group that has such stores and large enough buffers; known from then on. Does
 /// nothing where nothing depends on it.
-pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders: &[Loader], traffic: &Traffic) -> Result<(), CellError> {
+pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders: &[Loader], traffic: &Traffic) -> Result {
     let traffics = loaders.iter().map(|l| l.own.as_ref().map_or(traffic, |own| &own.traffic));
     let depends = |t: &Traffic| t.mix.lines().1 > 0 && !t.mix.non_temporal() && t.form.line != LineUse::Part;
     let files = loaders.iter().flat_map(Loader::buffers).any(|b| b.directory.is_some() || b.shared);
@@ -49,7 +49,7 @@ pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders:
     Ok(())
 }
 
-fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: [&'static Kernel; RFO_KINDS]) -> Result<Vec<Round>, CellError> {
+fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: [&'static Kernel; RFO_KINDS]) -> Result<Vec<Round>> {
     let (mut rounds, mut disturbed): (Vec<Round>, Vec<Round>) = (Vec::new(), Vec::new());
     let (clock, shape) = (session.context.clock, BurstShape::cell(RFO_WINDOWS));
     for _ in 0..MAX_ROUNDS {

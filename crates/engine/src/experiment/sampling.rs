@@ -21,7 +21,7 @@ use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::BurstShape;
 use crate::burst::windows::Trace;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// How many hops of a chase were made, where a number of hops was asked for.
@@ -40,7 +40,7 @@ pub(crate) enum HopCount {
 /// Something that is measured in rounds: bursts, allocations, or runs of transfers.
 pub(crate) trait Sampler {
     /// Measures round number `round`. Returns the time that counts against the budget.
-    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError>;
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration>;
 
     /// The samples so far, by result.
     fn samples(&self) -> impl Iterator<Item = &BurstSamples>;
@@ -63,7 +63,7 @@ pub(crate) struct StopAfter {
 }
 
 /// Measures until every interval is narrow enough, the budget is spent or the run is interrupted. Returns how many rounds that took.
-pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sampler: &mut impl Sampler) -> Result<u32, CellError> {
+pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sampler: &mut impl Sampler) -> Result<u32> {
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
@@ -168,7 +168,7 @@ impl Experiment<'_> {
     }
 
     /// Begins to watch the machine around the experiment.
-    pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result<(), CellError> {
+    pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result {
         session.watch(self.watched_cpu(), &self.cpus())
     }
 
@@ -190,7 +190,7 @@ impl Experiment<'_> {
     }
 
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
-    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series, CellError> {
+    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series> {
         let shape = self.vary.shape(session, series.kinds());
         let mut point = PointSampler { series, shape, hops };
         measure_until_sure(session, self.vary.stop_after(), &mut point)?;
@@ -229,7 +229,7 @@ impl Series {
     }
 
     /// Runs a burst and takes its samples, for this allocation.
-    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result<(), CellError> {
+    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
         let chase = self.chase.take().map(|chase| (self.cpu, chase));
         if self.probed && chase.is_none() {
             return Err(CellError::ChaseLost { cpu: self.cpu });
@@ -267,7 +267,7 @@ impl Series {
     }
 
     /// Runs a burst whose batches of hops go into the histogram, where there is one.
-    pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result<(), CellError> {
+    pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
         let Some(mut histogram) = self.histogram.take() else { return Ok(()) };
         let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
         let chase = chase.timing(histogram.batch_hops());
@@ -285,7 +285,7 @@ impl Series {
     }
 
     /// Makes exactly so many hops: one sample.
-    pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result<(), CellError> {
+    pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result {
         let Some(chase) = self.chase.take() else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
         let scheduler = &mut self.histogram_conditions.scheduler;
         let (ns, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
@@ -322,7 +322,7 @@ struct PointSampler {
 }
 
 impl Sampler for PointSampler {
-    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
         let started = Instant::now();
         let bursts = self.series.kinds();
         self.series.sample_burst(session, self.shape, 0)?;
@@ -406,7 +406,7 @@ mod sampler_tests {
     }
 
     impl Sampler for Scripted {
-        fn sample_round(&mut self, _: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+        fn sample_round(&mut self, _: &mut Session<'_>, round: u32) -> Result<Duration> {
             self.samples.add(0, vec![(self.sample)(round).into_iter().collect()], BurstConditions::default());
             Ok(ROUND)
         }

@@ -24,7 +24,7 @@ use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
 use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
@@ -47,7 +47,7 @@ struct Point {
 }
 
 /// Latency over the working set.
-pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result<(), CellError> {
+pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
     let probe = &sweep.probe;
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -80,7 +80,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
 }
 
 /// Bandwidth over the working set.
-pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result<(), CellError> {
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -108,8 +108,8 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
-    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point, CellError>,
-) -> Result<Vec<Point>, CellError> {
+    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
+) -> Result<Vec<Point>> {
     let mut points = Vec::with_capacity(sizes.len());
     for (i, &size) in sizes.iter().enumerate() {
         if session.interrupted() {
@@ -129,13 +129,7 @@ fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: O
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
 /// over the whole sweep. `memory` reads back where the memory is now.
-fn record(
-    session: &mut Session<'_>,
-    at: &Coordinates,
-    metric: Metric,
-    points: Vec<Point>,
-    memory: impl FnOnce() -> Evidence,
-) -> Result<(), CellError> {
+fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: Vec<Point>, memory: impl FnOnce() -> Evidence) -> Result {
     if points.is_empty() {
         return Err(CellError::Interrupted);
     }
@@ -166,7 +160,7 @@ fn prefix_chain(
     size: Bytes,
     buffer: &Arc<Buffer>,
     exits: &mut Option<WindowExits>,
-) -> Result<PrefixChain, CellError> {
+) -> Result<PrefixChain> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
     let spec = |bytes, window| ChainSpec {
@@ -218,7 +212,7 @@ impl<'a> LevelKernels<'a> {
         self.caches.iter().filter(|cache| **cache < size).count()
     }
 
-    fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels, CellError> {
+    fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels> {
         let level = self.level(size);
         if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && chosen.kernels.iter().all(|k| fills(k, size))) {
             return Ok(chosen.clone());
@@ -231,7 +225,7 @@ impl<'a> LevelKernels<'a> {
     }
 
     /// The fastest of the kernels that fill a working set of `size`, over one of `middle` bytes.
-    fn choose(&self, session: &mut Session<'_>, size: Bytes, middle: Bytes) -> Result<ChosenKernels, CellError> {
+    fn choose(&self, session: &mut Session<'_>, size: Bytes, middle: Bytes) -> Result<ChosenKernels> {
         let mut candidates = candidates(&self.sweep.traffic);
         let filling: Vec<&'static Kernel> = candidates.iter().copied().filter(|k| fills(k, size) && fills(k, middle)).collect();
         if !filling.is_empty() {

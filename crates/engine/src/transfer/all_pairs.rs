@@ -23,7 +23,7 @@ use memgauge_os::memory::Buffer;
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
 use crate::burst::workers::SchedulerNoise;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
@@ -73,7 +73,7 @@ struct RoundSampler<'a> {
 }
 
 impl Sampler for RoundSampler<'_> {
-    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
         run_pairs(session, &mut self.transfers, self.memory, self.run)?;
         Ok(self.run)
     }
@@ -94,7 +94,7 @@ fn undisturbed(ratios: &[f64]) -> Option<bool> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Result {
     let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
     let rounds = PairRounds::new(&cpus, &session.context.machine.topology);
     let mut memory = allocate(session, transfers)?;
@@ -111,12 +111,7 @@ pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Resul
 }
 
 /// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
-fn measure_rounds(
-    session: &mut Session<'_>,
-    transfers: &Transfers,
-    rounds: &[Vec<CpuPair>],
-    memory: &mut ReaderMemory,
-) -> Result<(), CellError> {
+fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Vec<CpuPair>], memory: &mut ReaderMemory) -> Result {
     let mut failed = None;
     let again = rounds.first().and_then(|r| r.first()).filter(|_| rounds.len() > 2).map(|p| vec![*p]);
     for (nth, round) in rounds.iter().chain(&again).enumerate() {
@@ -137,12 +132,7 @@ fn measure_rounds(
 }
 
 /// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
-fn measure_at_once(
-    session: &mut Session<'_>,
-    each_s: f64,
-    transfers: Vec<PairTransfer>,
-    memory: &mut ReaderMemory,
-) -> Result<(), CellError> {
+fn measure_at_once(session: &mut Session<'_>, each_s: f64, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory) -> Result {
     let Some(first) = transfers.first().map(|t| t.plan.reader) else { return Ok(()) };
     let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
     session.watch(first, &cpus)?;
@@ -187,7 +177,7 @@ fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &Read
 }
 
 /// Each reader's memory, with its chain: one for all holders, in windows of the smallest of theirs.
-fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMemory, CellError> {
+fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMemory> {
     let window = transfers.ends.iter().map(|e| e.window).min().unwrap_or_default();
     let mut memory = ReaderMemory::new();
     for (nth, end) in transfers.ends.iter().enumerate() {
@@ -195,7 +185,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
             let buffer = session.allocate(plan)?;
             let probe = Probe { cpu: end.cpu, buffer: plan.clone(), stride: transfers.stride, window };
             let order = transfers.order.unwrap_or(ChaseOrder::WindowLocal);
-            let ring = session.ring(&probe, plan.bytes, order, &buffer, nth as u64)?;
+            let ring = session.ring(&probe, order, &buffer, nth as u64)?;
             memory.insert((end.cpu, home), (buffer, ring));
             if session.interrupted() {
                 return Err(CellError::Interrupted);
@@ -206,12 +196,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
 }
 
 /// Whether the pairs of a round may be measured at once, with a note that says so. A round of one pair always may.
-fn pairs_may_run_at_once(
-    session: &mut Session<'_>,
-    transfers: &Transfers,
-    rounds: &PairRounds,
-    memory: &mut ReaderMemory,
-) -> Result<bool, CellError> {
+fn pairs_may_run_at_once(session: &mut Session<'_>, transfers: &Transfers, rounds: &PairRounds, memory: &mut ReaderMemory) -> Result<bool> {
     let Some(fullest) = rounds.iter().max_by_key(Vec::len).filter(|r| r.len() > 1) else { return Ok(true) };
     let state = transfers.states.iter().copied().max().unwrap_or(LineState::Hitm);
     let transfer = |pair: CpuPair| PairTransfer::new(transfers, pair, 0, state);
@@ -260,7 +245,7 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
 }
 
 /// One run of pairs at once; each goes on where its reader stopped.
-fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result<(), CellError> {
+fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result {
     let mut rings = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
         let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;

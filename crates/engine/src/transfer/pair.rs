@@ -20,7 +20,7 @@ use memgauge_os::memory::Buffer;
 
 use crate::burst::chain::Ring;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
@@ -39,12 +39,12 @@ struct PairSampler<'a> {
 }
 
 impl Sampler for PairSampler<'_> {
-    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
         let plan = self.plan;
         let buffer = session.chase_buffer(&plan.buffer, round)?;
         self.pages.push(buffer.pages().clone());
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
-        let ring = session.ring(&probe, probe.buffer.bytes, plan.order, &buffer, u64::from(round))?;
+        let ring = session.ring(&probe, plan.order, &buffer, u64::from(round))?;
         let (done, steal) = run_at_once(session, &[(plan, ring)], self.run)?;
         let ghz = session.runner.ghz(plan.reader);
         self.placements.push(buffer.placement_now());
@@ -60,7 +60,7 @@ impl Sampler for PairSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handoff) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handoff) -> Result {
     let parties = parties(plan);
     session.watch(plan.reader, &parties)?;
     let stop = session.budget.stop;
@@ -114,7 +114,7 @@ pub(crate) fn run_at_once(
     session: &mut Session<'_>,
     transfers: &[(&Handoff, Ring)],
     run: Duration,
-) -> Result<(Vec<TransferRun>, Option<f64>), CellError> {
+) -> Result<(Vec<TransferRun>, Option<f64>)> {
     let mut prepared = Vec::with_capacity(transfers.len());
     for (plan, ring) in transfers {
         prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));
@@ -172,7 +172,7 @@ fn party_jobs(clock: Clock, plan: &Handoff, ring: Ring, pushed: (PushedBuffer, P
 }
 
 /// The buffers that the reader and the holder push, like the transfer's.
-fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer), CellError> {
+fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer)> {
     let mut allocate = |bytes: Bytes| {
         if bytes.is_zero() {
             return Ok(None);
