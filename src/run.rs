@@ -48,7 +48,7 @@ impl<'a> Run<'a> {
 
     /// Adds what follows from all results, and ends the report.
     pub(crate) fn conclude(&self, report: &mut Report) {
-        report.levels = levels::of_results(&report.results, &report.machine);
+        report.levels = levels::summarise(&report.results, &report.machine);
         report::add_notes(report, advise::notes(&report.results, &report.machine));
         let suspended = Duration::from_nanos(clock::suspended_ns().saturating_sub(self.suspended_ns));
         if suspended > MIN_SUSPENSION {

@@ -10,7 +10,7 @@ use std::process::{Child, Output, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::prefetchers::{AT_WORK, NOT_EFFECTIVE};
+use memgauge_core::conclusions::prefetchers::{NOT_EFFECTIVE, PREFETCHING_RATIO};
 use memgauge_core::experiment::{Experiment, PrefetchRequest};
 use memgauge_core::prefetchers::PrefetchStatus;
 use memgauge_core::result::Report;
@@ -119,10 +119,9 @@ fn a_run_sets_verifies_measures_and_restores() {
             assert_eq!(written, [value | mask, *value], "CPU {cpu}");
         }
         // These registers switch nothing. If the latencies show that prefetchers are on, the report must not claim that they are off.
-        let at_work = report
-            .results
-            .iter()
-            .any(|m| m.evidence.buffer > Bytes::mib(16) && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > AT_WORK));
+        let at_work = report.results.iter().any(|m| {
+            m.evidence.buffer > Bytes::mib(16) && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > PREFETCHING_RATIO)
+        });
         let state = report.environment.prefetch.unwrap();
         assert_eq!(state.asked, PrefetchRequest::Off);
         assert_eq!(state.status, if at_work { PrefetchStatus::Unknown } else { PrefetchStatus::Off });

@@ -13,7 +13,7 @@ use std::time::Instant;
 use flate2::read::GzDecoder;
 use memgauge_core::experiment::Table;
 use memgauge_core::plan::{Cell, Plan, Work};
-use memgauge_core::planner::quick::{FIRST_ROUND, LIMIT_S};
+use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, FIRST_ROUND_SHARE};
 use memgauge_core::result::Report;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
@@ -135,7 +135,11 @@ fn one_machine(name: &str, archive: &Path) {
             println!("{name}: memgauge {line}: {:.2} s to plan in this build", begin.elapsed().as_secs_f64());
             is_allowed(&plan, &machine, &format!("{name}: {text}"));
             has_the_machines_rows_and_columns(&plan, &machine, text, name);
-            assert!(text != "quick" || plan.estimated_s <= FIRST_ROUND * LIMIT_S, "{name}: a health check of {} s", plan.estimated_s);
+            assert!(
+                text != "quick" || plan.estimated_s <= FIRST_ROUND_SHARE * DEFAULT_WITHIN_S,
+                "{name}: a health check of {} s",
+                plan.estimated_s
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use memgauge_core::spec::{BandwidthShape, Place, SecondStream, Spec, Task, ThreadSpec};
+use memgauge_core::spec::{BandwidthShape, BufferPlace, SecondStream, Spec, Task, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::directory;
@@ -181,11 +181,11 @@ impl Thread {
     }
 }
 
-fn place(node: Option<u32>, directory: Option<PathBuf>) -> anyhow::Result<Place> {
+fn place(node: Option<u32>, directory: Option<PathBuf>) -> anyhow::Result<BufferPlace> {
     match (node, directory) {
-        (None, None) => Ok(Place::Local),
-        (Some(node), None) => Ok(Place::Node(node)),
-        (None, Some(path)) => Ok(Place::Directory(Box::new(directory::read(&path, Path::new("/"))?))),
+        (None, None) => Ok(BufferPlace::Local),
+        (Some(node), None) => Ok(BufferPlace::Node(node)),
+        (None, Some(path)) => Ok(BufferPlace::Directory(Box::new(directory::read(&path, Path::new("/"))?))),
         (Some(_), Some(_)) => bail!("a buffer is on a node or in a directory, not both"),
     }
 }
@@ -205,9 +205,9 @@ mod tests {
         assert_eq!(spec.delays, [0, 100]);
         let [a, b] = &spec.traffic.threads[..] else { panic!("{spec:?}") };
         assert_eq!((a.cpus.to_string().as_str(), a.mix, a.access, a.delay), ("1-3,8", Mix::R2W1, Access::Random, Some(50)));
-        assert_eq!((a.size, &a.place), (Some(Bytes::mib(100)), &Place::Node(1)));
-        assert_eq!((b.mix, &b.place, b.size), (Mix::AllReads, &Place::Local, None));
-        assert_eq!(b.second, Some(SecondStream { place: Place::Node(2), percent: 25 }));
+        assert_eq!((a.size, &a.place), (Some(Bytes::mib(100)), &BufferPlace::Node(1)));
+        assert_eq!((b.mix, &b.place, b.size), (Mix::AllReads, &BufferPlace::Local, None));
+        assert_eq!(b.second, Some(SecondStream { place: BufferPlace::Node(2), percent: 25 }));
     }
 
     #[test]

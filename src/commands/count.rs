@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use memgauge_core::counters::{Account, Certain, Counters, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally};
+use memgauge_core::counters::{
+    Counters, CountingContext, EventEstimate, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount, ProgramRun, Scope,
+};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::note::Note;
 use memgauge_core::result::Report;
@@ -150,8 +152,8 @@ impl CountedRun {
         let elapsed_s = started.elapsed().as_secs_f64();
         system.disable();
         let after = (own.read(), system.read());
-        let mut threads: Vec<Result<Tally, String>> = vec![Ok(Tally::default()); set.groups.iter().flatten().count()];
-        let mut chip: Vec<Result<Tally, String>> = vec![Ok(Tally::default()); set.system.len()];
+        let mut threads: Vec<Result<EventTotals, String>> = vec![Ok(EventTotals::default()); set.groups.iter().flatten().count()];
+        let mut chip: Vec<Result<EventTotals, String>> = vec![Ok(EventTotals::default()); set.system.len()];
         own.add(&mut threads, &before.0, &after.0);
         system.add(&mut chip, &before.1, &after.1);
         let scope = if own.user_only() { Scope::User } else { Scope::UserAndKernel };
@@ -161,8 +163,8 @@ impl CountedRun {
             ran.and_then(|i| threads[i].as_ref().ok()).filter(|_| scope == Scope::UserAndKernel).map_or(0.0, |t| t.raw as f64 / 1e9);
         threads.extend(chip);
         // A program that starts is loaded from memory, so its first accesses miss the core's own caches.
-        let certain = Certain { loads: true, l1_missed: true, l2_missed: true, llc_missed: false };
-        let account = Account { scope, threads: 0, thread_s, wall_s: elapsed_s, work: None, certain };
+        let certain = ExpectedEvents { loads: true, l1_missed: true, l2_missed: true, llc_missed: false };
+        let account = CountingContext { scope, threads: 0, thread_s, wall_s: elapsed_s, work: None, expected: certain };
         Ok(Self { ended, elapsed_s, counters: Counters::new(&account, &counters::join_counts(set.events(), &threads)) })
     }
 }

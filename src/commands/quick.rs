@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::findings::{self, Rules};
 use memgauge_core::conclusions::limit;
-use memgauge_core::planner::quick::{ENDS, LIMIT_S, SECOND_ROUND};
+use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
 
 use crate::cli::request::ReferenceFiles;
@@ -24,18 +24,18 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// The check begins now.
     pub(crate) fn begin(within: Option<Duration>) -> Self {
-        Self { begin: Instant::now(), within: within.unwrap_or(Duration::from_secs_f64(LIMIT_S)) }
+        Self { begin: Instant::now(), within: within.unwrap_or(Duration::from_secs_f64(DEFAULT_WITHIN_S)) }
     }
 
     /// When the first round (0) or the second round (1) ends.
     pub(crate) fn end(&self, round: usize) -> Instant {
-        self.begin + self.within.mul_f64(ENDS[round])
+        self.begin + self.within.mul_f64(ROUND_ENDS[round])
     }
 
     /// Seconds for which a second round may be planned.
     fn left_s(&self) -> f64 {
         let left = self.end(1).saturating_duration_since(Instant::now()).as_secs_f64();
-        left.min(SECOND_ROUND * self.within.as_secs_f64())
+        left.min(SECOND_ROUND_SHARE * self.within.as_secs_f64())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::spec::{Place, SecondStream, ThreadSpec};
+use memgauge_core::spec::{BufferPlace, SecondStream, ThreadSpec};
 use memgauge_core::traffic::{Access, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 
@@ -32,11 +32,11 @@ enum PlaceName {
 }
 
 impl PlaceName {
-    fn place(&self, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Place, String> {
+    fn place(&self, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<BufferPlace, String> {
         Ok(match self {
-            Self::Local => Place::Local,
-            Self::Node(node) => Place::Node(*node),
-            Self::Directory(path) => Place::Directory(Box::new(directory(path)?)),
+            Self::Local => BufferPlace::Local,
+            Self::Node(node) => BufferPlace::Node(*node),
+            Self::Directory(path) => BufferPlace::Directory(Box::new(directory(path)?)),
         })
     }
 }
@@ -47,7 +47,7 @@ pub(crate) struct Threads {
     /// What the CPUs do that make traffic. No CPU is in two of them.
     pub(crate) traffic: Vec<ThreadSpec>,
     /// Buffer of the CPU that measures latency, if a line names it.
-    pub(crate) latency: Option<(Bytes, Place)>,
+    pub(crate) latency: Option<(Bytes, BufferPlace)>,
     /// Whether a buffer is persistent memory.
     pub(crate) pmem: bool,
 }
@@ -164,20 +164,23 @@ mod tests {
             mix: Mix::R1W1,
             access: Access::Random,
             size: Some(Bytes::kib(400_000)),
-            place: Place::Node(1),
+            place: BufferPlace::Node(1),
             delay: Some(200),
             second: None,
         };
         assert_eq!(got.traffic[0], first);
-        assert_eq!((got.traffic[1].mix, got.traffic[1].size, &got.traffic[1].place), (Mix::AllReads, Some(Bytes::mib(2)), &Place::Local));
+        assert_eq!(
+            (got.traffic[1].mix, got.traffic[1].size, &got.traffic[1].place),
+            (Mix::AllReads, Some(Bytes::mib(2)), &BufferPlace::Local)
+        );
         assert!(got.latency.is_none() && !got.pmem);
     }
 
     #[test]
     fn two_streams() {
         let got = read("0-7 W23 seq 1g dram 0 dram 2 25", None).unwrap();
-        assert_eq!(got.traffic[0].second, Some(SecondStream { place: Place::Node(2), percent: 25 }));
-        assert_eq!((got.traffic[0].mix, &got.traffic[0].place), (Mix::R3W1, &Place::Node(0)));
+        assert_eq!(got.traffic[0].second, Some(SecondStream { place: BufferPlace::Node(2), percent: 25 }));
+        assert_eq!((got.traffic[0].mix, &got.traffic[0].place), (Mix::R3W1, &BufferPlace::Node(0)));
         assert_eq!(read("0 W21 seq 1g dram 0 dram 2 50", None).unwrap().traffic[0].mix, Mix::AllReads);
         assert_eq!(read("0 W27 rand 1g dram 0 dram 2 10", None).unwrap().traffic[0].mix, Mix::R2W1NtX1);
     }
@@ -185,8 +188,8 @@ mod tests {
     #[test]
     fn persistent_memory() {
         let got = threads("0  R seq  400000 pmem /pmemfs0\n1 W6 rand 1g pmem /pmemfs1\n", Some(0), &some_directory).unwrap();
-        let path = |place: &Place| match place {
-            Place::Directory(dir) => dir.file.path.clone(),
+        let path = |place: &BufferPlace| match place {
+            BufferPlace::Directory(dir) => dir.file.path.clone(),
             _ => String::new(),
         };
         let (size, place) = got.latency.unwrap();
@@ -202,7 +205,7 @@ mod tests {
         assert_eq!((thread(0).size, thread(1).size, thread(2).mix), (Some(Bytes::mib(4)), Some(Bytes::mib(1)), Mix::R2W1NtX1));
         assert_eq!(got.traffic.iter().map(|t| t.cpus.len()).sum::<usize>(), 4);
         let beside = read("0-3 R seq 1m dram\n0 R seq 2m dram 1\n", Some(0)).unwrap();
-        assert_eq!(beside.latency, Some((Bytes::mib(2), Place::Node(1))));
+        assert_eq!(beside.latency, Some((Bytes::mib(2), BufferPlace::Node(1))));
         assert_eq!(beside.traffic[0].cpus, "1-3".parse().unwrap());
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
 use memgauge_core::plan::KernelRow;
-use memgauge_core::spec::{BandwidthShape, LatencyShape, Place, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, BufferPlace, LatencyShape, Spec, Task, TransferShape, WidthRequest};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -342,9 +342,9 @@ impl Translator<'_> {
         };
         spec.size = Some(size);
         match place {
-            Place::Local => {}
-            Place::Node(node) => spec.chase.node = Some(node),
-            Place::Directory(dir) => spec.memory_dir = Some(*dir),
+            BufferPlace::Local => {}
+            BufferPlace::Node(node) => spec.chase.node = Some(node),
+            BufferPlace::Directory(dir) => spec.memory_dir = Some(*dir),
         }
         Ok(threads.pmem)
     }
@@ -412,7 +412,7 @@ impl Translator<'_> {
         }
         let has = |spec: &Spec, width: Option<Width>| {
             let one = |mix: Mix, access: Access| {
-                let form = Form::of(mix, access, spec.traffic.line);
+                let form = Form::new(mix, access, spec.traffic.line);
                 kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
             };
             // The threads of a file replace the mixes.

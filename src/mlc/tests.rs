@@ -358,7 +358,7 @@ fn a_file_of_threads() {
     let cpus: Vec<String> = got.traffic.threads.iter().map(|t| t.cpus.to_string()).collect();
     assert_eq!(cpus, ["1-3", "4-5", "6"]);
     assert_eq!((got.traffic.threads[0].delay, got.traffic.threads[0].access), (Some(100), Access::Random));
-    assert!(matches!(&got.traffic.threads[1].place, Place::Directory(d) if d.file.path == "/pmemfs0"));
+    assert!(matches!(&got.traffic.threads[1].place, BufferPlace::Directory(d) if d.file.path == "/pmemfs0"));
     assert!(ask("--loaded_latency -othreads").sections[0].wording.per_thread);
     // CPU 0 makes traffic if nothing measures latency.
     assert_eq!(spec("--loaded_latency -T -othreads").traffic.threads[0].cpus, IdSet::one(0));

@@ -313,7 +313,7 @@ impl Runner {
 fn document(report: &Report, versions: &str, outcomes: &[Outcome], runner: &Runner, took: Duration) -> String {
     let (identity, topology) = (&report.machine.identity, &report.machine.topology);
     let caches: Vec<String> =
-        topology.caches_of(report.machine.allowed.cpus.first().unwrap_or(0)).map(|c| format!("L{} {}", c.level, c.size)).collect();
+        topology.cpu_caches(report.machine.allowed.cpus.first().unwrap_or(0)).map(|c| format!("L{} {}", c.level, c.size)).collect();
     let others = median(&runner.others).map_or_else(|| "unknown".to_owned(), |o| format!("{:.0} %", o * 100.0));
     let mut text = String::new();
     let _ = writeln!(

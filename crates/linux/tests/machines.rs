@@ -278,7 +278,10 @@ fn a_thousand_cpus(machine: &Machine) {
     assert_eq!((allowed.cpus.clone(), allowed.nodes.clone()), (ids("0-1023"), ids("0-15")));
     let count = |level: u8| topology.caches.iter().filter(|c| c.level == level).count();
     assert_eq!([1, 2, 3].map(count), [512, 512, 64]);
-    assert_eq!((topology.llc_of(9).unwrap().size, topology.llc_of(9).unwrap().cpus.clone()), (Bytes::mib(32), ids("8-15,520-527")));
+    assert_eq!(
+        (topology.last_level_cache(9).unwrap().size, topology.last_level_cache(9).unwrap().cpus.clone()),
+        (Bytes::mib(32), ids("8-15,520-527"))
+    );
     let node = topology.node(9).unwrap();
     assert_eq!((node.cpus.clone(), node.memory), (ids("288-319,800-831"), Bytes::gib(64)));
     assert_eq!([9, 8, 7].map(|to| node.distances[&to]), [10, 12, 32]);
@@ -345,7 +348,7 @@ fn offline_cpus_and_an_absent_node(machine: &Machine) {
     assert_eq!(node.distances, [(1, 10)].into());
     assert!(topology.cpus.iter().all(|c| c.node == 1), "CPUs of the absent node get the existing one");
     assert!(topology.caches.iter().all(|c| c.cpus.is_subset(&ids("4-20"))));
-    assert_eq!(topology.llc_of(4).unwrap().cpus, ids("4,6,8,10,12,14,16,18,20"));
+    assert_eq!(topology.last_level_cache(4).unwrap().cpus, ids("4,6,8,10,12,14,16,18,20"));
     assert_eq!(machine.allowed.nodes, ids("1"));
 }
 
@@ -366,7 +369,7 @@ fn compute_units_share_l2(machine: &Machine) {
         let nodes: BTreeSet<u32> = topology.cpus.iter().filter(|c| c.package == package).map(|c| c.node).collect();
         assert_eq!(nodes.len(), 2, "nodes of package {package}");
     }
-    let shared: Vec<(u8, usize)> = topology.caches_of(10).map(|c| (c.level, c.cpus.len())).collect();
+    let shared: Vec<(u8, usize)> = topology.cpu_caches(10).map(|c| (c.level, c.cpus.len())).collect();
     assert_eq!(shared, [(1, 1), (2, 2), (3, 8)]);
     assert_eq!(machine.identity.model_name.as_deref(), Some("AMD Opteron(TM) Processor 6276"));
 }
@@ -388,7 +391,7 @@ fn performance_and_efficiency_cores(machine: &Machine) {
     assert_eq!((of_kind("performance"), of_kind("efficiency")), (ids("0-11"), ids("12-19")));
     assert_eq!(topology.one_per_core(&of_kind("performance")).len(), 6);
     assert_eq!(topology.one_per_core(&of_kind("efficiency")).len(), 8);
-    let l2 = |cpu: u32| topology.caches_of(cpu).find(|c| c.level == 2).map(|c| (c.size, c.cpus.clone())).unwrap();
+    let l2 = |cpu: u32| topology.cpu_caches(cpu).find(|c| c.level == 2).map(|c| (c.size, c.cpus.clone())).unwrap();
     assert_eq!(l2(0), (Bytes::kib(1280), ids("0-1")));
     assert_eq!(l2(13), (Bytes::mib(2), ids("12-15")));
     assert_eq!(topology.cpu(12).unwrap().max_mhz, Some(3900));
@@ -400,7 +403,7 @@ fn arm_cores_of_two_designs(machine: &Machine) {
     let of_kind = |kind: &str| -> IdSet { topology.cpus.iter().filter(|c| c.kind.as_deref() == Some(kind)).map(|c| c.id).collect() };
     assert_eq!((of_kind("cortex-a725"), of_kind("cortex-x925")), (ids("0-4,10-14"), ids("5-9,15-19")));
     assert_eq!(topology.one_per_core(&topology.online()).len(), 20);
-    assert_eq!((topology.llc_of(3).unwrap().size, topology.llc_of(19).unwrap().size), (Bytes::mib(8), Bytes::mib(16)));
+    assert_eq!((topology.last_level_cache(3).unwrap().size, topology.last_level_cache(19).unwrap().size), (Bytes::mib(8), Bytes::mib(16)));
     assert_eq!((topology.nodes.len(), topology.packages()), (1, ids("36")));
     let identity = &machine.identity;
     assert_eq!((identity.arch.as_str(), identity.vendor.as_deref()), ("aarch64", Some("ARM")));

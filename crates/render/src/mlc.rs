@@ -298,7 +298,7 @@ fn nearness(report: &Report, at: &Coordinates) -> Option<u32> {
     if reader.package != holder.package || reader.siblings.contains(holder.id) {
         return None;
     }
-    let shares = topology.llc_of(reader.id).is_some_and(|llc| llc.cpus.contains(holder.id));
+    let shares = topology.last_level_cache(reader.id).is_some_and(|llc| llc.cpus.contains(holder.id));
     Some(if shares { 0 } else { 1 })
 }
 

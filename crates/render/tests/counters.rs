@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use memgauge_core::counters::{
-    Account, Certain, Counted, CountedWork, Counters, Event, EventEstimate, MetricEstimate, ProgramCount, ProgramRun, Scope, Tally,
-    WorkUnit,
+    CountedWork, Counters, CountingContext, Event, EventEstimate, EventOutcome, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount,
+    ProgramRun, Scope, WorkUnit,
 };
 use memgauge_core::estimate::Estimate;
 use memgauge_core::metrics::Role;
@@ -12,30 +12,30 @@ use memgauge_render::{Format, Text};
 
 mod samples;
 
-fn counted(name: &str, role: Role, value: u64, running: u64) -> Counted {
-    let mut tally = Tally::default();
+fn counted(name: &str, role: Role, value: u64, running: u64) -> EventOutcome {
+    let mut tally = EventTotals::default();
     tally.add(value, 1000, running);
-    Counted {
+    EventOutcome {
         event: Event { name: name.into(), roles: vec![role], code: format!("cpu/{name}/"), source: "a test".into() },
         outcome: Ok(tally),
     }
 }
 
 fn counters() -> Counters {
-    let account = Account {
+    let account = CountingContext {
         scope: Scope::User,
         threads: 1,
         thread_s: 1.0,
         wall_s: 1.0,
         work: Some(CountedWork { unit: WorkUnit::Hop, count: 10_000_000 }),
-        certain: Certain::default(),
+        expected: ExpectedEvents::default(),
     };
     let list = [
         counted("cpu_clk_unhalted.thread", Role::Cycles, 2_000_000_000, 1000),
         counted("inst_retired.any", Role::Instructions, 20_000_000, 1000),
         counted("longest_lat_cache.reference", Role::LlcAccesses, 5_000_000, 500),
         counted("longest_lat_cache.miss", Role::LlcMisses, 4_000_000, 500),
-        Counted {
+        EventOutcome {
             event: Event { name: "dtlb".into(), roles: vec![Role::TlbWalks], code: "x".into(), source: "a test".into() },
             outcome: Err("is refused".into()),
         },

@@ -149,7 +149,7 @@ fn working_sets_of_all_that_64_bits_hold() {
                 m.at.working_set = Some(Bytes(size));
             }
         }
-        report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
+        report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
         show(&report);
         assert!(!Picture::Svg.render(&report).unwrap().is_empty());
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use memgauge_core::counters::Tally;
+use memgauge_core::counters::EventTotals;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::metrics::{CounterMetric, Role};
 use memgauge_core::plan::BufferPlan;
@@ -270,7 +270,7 @@ fn turns_are_scaled() -> Result<()> {
     kernels::dependent_adds(adds);
     counting.disable();
     let after = counting.read();
-    let mut tallies: Vec<Result<Tally, String>> = vec![Ok(Tally::default()); EVENTS];
+    let mut tallies: Vec<Result<EventTotals, String>> = vec![Ok(EventTotals::default()); EVENTS];
     counting.add(&mut tallies, &before, &after);
     let mut least = 1.0f64;
     for tally in tallies {

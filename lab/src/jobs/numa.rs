@@ -129,7 +129,7 @@ fn info_shows_cores_and_caches() -> Result<()> {
     for cpu in &topology.cpus {
         let first = cpu.id / 2 * 2;
         ensure!(cpu.siblings == [first, first + 1].into_iter().collect() && cpu.package == cpu.id / 4, "{cpu:?}");
-        let sharers: Vec<(u8, usize)> = topology.caches_of(cpu.id).map(|c| (c.level, c.cpus.len())).collect();
+        let sharers: Vec<(u8, usize)> = topology.cpu_caches(cpu.id).map(|c| (c.level, c.cpus.len())).collect();
         ensure!(sharers == [(1, 1), (2, 2), (3, 4)], "who shares the caches of CPU {}: {sharers:?}", cpu.id);
     }
     Ok(())

@@ -136,13 +136,13 @@ const MIN_MEMORY: u64 = 512 << 20;
 
 /// Sizes: in L1, in L2, in the last-level cache, in memory. `None` for a cache that the machine does not state.
 fn levels(topology: &Topology, cpu: u32, asked: &[Bytes]) -> Vec<Level> {
-    let llc = topology.llc_of(cpu).filter(|c| c.level > 2);
+    let llc = topology.last_level_cache(cpu).filter(|c| c.level > 2);
     let all_llc: u64 = topology.caches.iter().filter(|c| llc.is_some_and(|l| l.level == c.level)).map(|c| c.size.0).sum();
     if !asked.is_empty() {
         let most = llc.map_or(4 << 20, |c| c.size.0);
         return asked.iter().map(|b| Level { bytes: b.0, memory: b.0 > most }).collect();
     }
-    let l2 = topology.caches_of(cpu).find(|c| c.level == 2).map(|c| c.size.0 / c.cpus.len().max(1) as u64);
+    let l2 = topology.cpu_caches(cpu).find(|c| c.level == 2).map(|c| c.size.0 / c.cpus.len().max(1) as u64);
     let mut levels = vec![Level { bytes: L1, memory: false }];
     levels.extend(l2.map(|bytes| Level { bytes: bytes / 2, memory: false }));
     // A quarter of the CPU's share: guests are often shown more cache than they get.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
+use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
@@ -126,8 +126,8 @@ impl RunCounters {
 /// What was counted in the bursts of one measurement.
 #[derive(Clone, Default)]
 pub(crate) struct CounterTotals {
-    own: Vec<Result<Tally, String>>,
-    system: Vec<Result<Tally, String>>,
+    own: Vec<Result<EventTotals, String>>,
+    system: Vec<Result<EventTotals, String>>,
     threads: BTreeSet<u32>,
     ticks: u64,
     wall_ticks: u64,
@@ -138,7 +138,7 @@ impl CounterTotals {
     /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
     pub(crate) fn add(&mut self, counters: &RunCounters, cpu: u32, count: &BurstCount, per_unit: u64) {
         let (Ok(set), Some(counting)) = (&counters.set, counters.workers.get(&cpu)) else { return };
-        let zero = || Ok(Tally::default());
+        let zero = || Ok(EventTotals::default());
         self.own.resize_with(set.groups.iter().flatten().count(), zero);
         self.system.resize_with(set.system.len(), zero);
         counting.add(&mut self.own, &count.before.own, &count.after.own);
@@ -152,7 +152,7 @@ impl CounterTotals {
     }
 
     /// What the counts say.
-    pub(crate) fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
+    pub(crate) fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> Counters {
         let set = match &counters.set {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
@@ -164,7 +164,7 @@ impl CounterTotals {
             return Counters::missing("no worker ran while it was counted");
         }
         let tallies: Vec<_> = self.own.iter().chain(&self.system).cloned().collect();
-        let account = Account {
+        let account = CountingContext {
             scope: Scope::User,
             threads: self.threads.len() as u32,
             thread_s: clock.ns(self.ticks) / 1e9,
@@ -215,7 +215,7 @@ impl ThreadCounters {
     }
 
     /// What was counted, and a note of what could not be.
-    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> (Counters, Option<Note>) {
         let counters = self.totals.counters(&self.counters, clock, unit, certain);
         let note = self.counters.note(&counters);
         (counters, note)
@@ -226,9 +226,9 @@ impl ThreadCounters {
 const MISSES_FROM: u64 = 2;
 
 /// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
-pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> Certain {
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> ExpectedEvents {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= MISSES_FROM);
-    Certain { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+    ExpectedEvents { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Certain, Counters, WorkUnit};
+use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
@@ -341,7 +341,7 @@ impl<'a> BurstRunner<'a> {
         &mut self,
         totals: &CounterTotals,
         unit: WorkUnit,
-        certain: Certain,
+        certain: ExpectedEvents,
     ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
         let clock = self.context.clock;
         let run_counters = self.counters.as_mut()?;

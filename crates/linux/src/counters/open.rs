@@ -1,6 +1,6 @@
 //! Counters that are open: switching them, reading them, and adding up what they counted.
 
-use memgauge_core::counters::{Counted, Tally};
+use memgauge_core::counters::{EventOutcome, EventTotals};
 
 use super::catalogue::{EncodedEvent, EventSet};
 use super::error::CounterError;
@@ -107,7 +107,7 @@ impl OpenCounters {
 
     /// Adds the differences between two readings to the tallies, event by event. The tally of an event that could not be opened becomes the
     /// reason.
-    pub fn add(&self, tallies: &mut [Result<Tally, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
+    pub fn add(&self, tallies: &mut [Result<EventTotals, String>], before: &[Vec<Reading>], after: &[Vec<Reading>]) {
         for (((opened, tally), before), after) in self.opened.iter().zip(tallies).zip(before).zip(after) {
             match (&opened.counters, tally) {
                 (Ok(_), Ok(tally)) => {
@@ -124,14 +124,14 @@ impl OpenCounters {
 }
 
 /// Joins events with their counts.
-pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<Tally, String>]) -> Vec<Counted> {
-    let list = events.zip(tallies).map(|(event, tally)| Counted { event: event.event.clone(), outcome: tally.clone() });
+pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<EventTotals, String>]) -> Vec<EventOutcome> {
+    let list = events.zip(tallies).map(|(event, tally)| EventOutcome { event: event.event.clone(), outcome: tally.clone() });
     merge_controllers(list.collect())
 }
 
 /// Adds up the events of the memory controllers, so that one event remains for each role: there is a controller for each channel.
-fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
-    let mut all: Vec<Counted> = Vec::new();
+fn merge_controllers(list: Vec<EventOutcome>) -> Vec<EventOutcome> {
+    let mut all: Vec<EventOutcome> = Vec::new();
     for next in list {
         let chip = next.event.roles.iter().any(|r| r.system_wide());
         let same = all.iter_mut().find(|c| chip && c.event.roles == next.event.roles);
@@ -139,7 +139,7 @@ fn merge_controllers(list: Vec<Counted>) -> Vec<Counted> {
             (None, next) => all.push(next),
             (Some(sum), next) => match (&mut sum.outcome, next.outcome) {
                 (Ok(a), Ok(b)) => {
-                    *a = Tally {
+                    *a = EventTotals {
                         raw: a.raw + b.raw,
                         scaled: a.scaled + b.scaled,
                         enabled_ns: a.enabled_ns + b.enabled_ns,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-use memgauge_core::installed::{Installed, MemoryDevice};
+use memgauge_core::installed::{InstalledMemory, MemoryDevice};
 use memgauge_core::units::Bytes;
 
 use crate::tree::Tree;
@@ -24,21 +24,21 @@ const END: u8 = 127;
 const SYSTEM_MEMORY: u8 = 3;
 
 /// Reads which memory is installed, as firmware states it.
-pub(crate) fn read(tree: Tree<'_>) -> Installed {
+pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
     let path = tree.path(TABLE);
     let mut bytes = Vec::new();
     // Reading a pipe or a device in a recorded folder could block for ever.
     let opened = path.metadata().and_then(|m| if m.is_file() { File::open(&path) } else { Err(ErrorKind::NotFound.into()) });
     match opened.and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
         Ok(_) => parse(&bytes),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Installed::unknown(format!("only root may read /{TABLE}")),
-        Err(error) if error.kind() == ErrorKind::NotFound => Installed::unknown("this machine shows no firmware table (SMBIOS)"),
-        Err(error) => Installed::unknown(format!("/{TABLE} cannot be read: {error}")),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => InstalledMemory::unknown(format!("only root may read /{TABLE}")),
+        Err(error) if error.kind() == ErrorKind::NotFound => InstalledMemory::unknown("this machine shows no firmware table (SMBIOS)"),
+        Err(error) => InstalledMemory::unknown(format!("/{TABLE} cannot be read: {error}")),
     }
 }
 
 /// Parses a table of structures. The table ends at a structure that does not fit.
-fn parse(table: &[u8]) -> Installed {
+fn parse(table: &[u8]) -> InstalledMemory {
     let mut arrays: BTreeMap<u16, u8> = BTreeMap::new();
     let mut devices: Vec<(Option<u16>, Option<MemoryDevice>)> = Vec::new();
     for structure in structures(table) {
@@ -55,9 +55,9 @@ fn parse(table: &[u8]) -> Installed {
     // A device whose array is not described counts as system memory.
     devices.retain(|(array, _)| array.and_then(|a| arrays.get(&a)).is_none_or(|purpose| *purpose == SYSTEM_MEMORY));
     if devices.is_empty() {
-        return Installed::unknown("firmware's table (SMBIOS) describes no memory device");
+        return InstalledMemory::unknown("firmware's table (SMBIOS) describes no memory device");
     }
-    Installed { slots: devices.len() as u32, devices: devices.into_iter().filter_map(|(_, device)| device).collect(), reason: None }
+    InstalledMemory { slots: devices.len() as u32, devices: devices.into_iter().filter_map(|(_, device)| device).collect(), reason: None }
 }
 
 /// A structure: its formatted part and its strings.

@@ -31,7 +31,7 @@ impl Relation {
         if a.siblings.contains(b.id) {
             return Self::SameCore;
         }
-        match topology.caches_of(a.id).filter(|c| c.cpus.contains(b.id)).map(|c| c.level).min() {
+        match topology.cpu_caches(a.id).filter(|c| c.cpus.contains(b.id)).map(|c| c.level).min() {
             Some(level) => Self::SameCache(level),
             None if a.package != b.package => Self::OtherPackage,
             None if a.node == b.node => Self::SameNode,

@@ -6,7 +6,7 @@ use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::estimate::*;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::experiment::*;
-use memgauge_core::installed::Installed;
+use memgauge_core::installed::InstalledMemory;
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
 use memgauge_core::topology::*;
@@ -66,7 +66,7 @@ impl Lab {
                 kernel: Some("6.12.48".into()),
                 firmware: BTreeMap::new(),
                 hypervisor: hypervisor.map(str::to_owned),
-                installed: Installed::default(),
+                installed: InstalledMemory::default(),
             },
             pages: PageEvidence { obtained: Some(PageKind::Base), share: Some(1.0), page: Some(Bytes::kib(4)), ..PageEvidence::default() },
             directory: None,

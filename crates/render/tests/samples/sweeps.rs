@@ -1,6 +1,6 @@
 //! Results that are drawn over the working set, by state of the prefetchers, by region and by node, with counters made by hand.
 
-use memgauge_core::counters::{Account, Certain, Counted, CountedWork, Counters, Event, Scope, Tally, WorkUnit};
+use memgauge_core::counters::{CountedWork, Counters, CountingContext, Event, EventOutcome, EventTotals, ExpectedEvents, Scope, WorkUnit};
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::*;
 use memgauge_core::experiment::{LineState, PrefetchRequest};
@@ -47,7 +47,7 @@ pub fn counted(lacks: &[Role], running: u64) -> Report {
         }
     }
     (report.plan, report.curves, report.results) = (None, Vec::new(), results);
-    report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
+    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
     report
 }
 
@@ -77,7 +77,7 @@ pub fn domains(n: u32) -> Report {
         }
     }
     (report.plan, report.curves) = (None, Vec::new());
-    report.levels = memgauge_core::conclusions::levels::of_results(&report.results, &report.machine);
+    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
     report
 }
 
@@ -97,24 +97,24 @@ fn counters(missed: [f64; 3], unit: WorkUnit, lacks: &[Role], running: u64) -> C
         ("llc-reference", vec![Role::LlcAccesses], l2 + 1.0),
         ("llc-miss", vec![Role::LlcMisses, Role::LoadLlcMisses], llc),
     ];
-    let list: Vec<Counted> = counts
+    let list: Vec<EventOutcome> = counts
         .into_iter()
         .map(|(name, roles, value)| {
-            let mut tally = Tally::default();
+            let mut tally = EventTotals::default();
             // Counted for `running` of 1000 nanoseconds only, and scaled by the tally.
             tally.add((value * running as f64 / 1e3) as u64, 1000, running);
             let lacking = roles.iter().any(|r| lacks.contains(r));
             let event = Event { name: name.into(), roles, code: format!("cpu/{name}/"), source: "made by hand".into() };
-            Counted { event, outcome: if lacking { Err("is not known to this kernel".into()) } else { Ok(tally) } }
+            EventOutcome { event, outcome: if lacking { Err("is not known to this kernel".into()) } else { Ok(tally) } }
         })
         .collect();
-    let account = Account {
+    let account = CountingContext {
         scope: Scope::User,
         threads: 1,
         thread_s: 0.2,
         wall_s: 0.2,
         work: Some(CountedWork { unit, count: WORK }),
-        certain: Certain::default(),
+        expected: ExpectedEvents::default(),
     };
     Counters::new(&account, &list)
 }

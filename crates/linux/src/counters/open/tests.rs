@@ -25,13 +25,13 @@ fn allowed(counting: &OpenCounters) -> bool {
     counting.any_open()
 }
 
-fn tallies(counting: &OpenCounters, n: usize, work: impl FnOnce()) -> Vec<Tally> {
+fn tallies(counting: &OpenCounters, n: usize, work: impl FnOnce()) -> Vec<EventTotals> {
     let before = counting.read();
     counting.enable();
     work();
     counting.disable();
     let after = counting.read();
-    let mut tallies: Vec<Result<Tally, String>> = vec![Ok(Tally::default()); n];
+    let mut tallies: Vec<Result<EventTotals, String>> = vec![Ok(EventTotals::default()); n];
     counting.add(&mut tallies, &before, &after);
     tallies.into_iter().map(Result::unwrap).collect()
 }
@@ -99,12 +99,12 @@ fn this_machine_counts_or_says_why_not() {
 
 #[test]
 fn channels_are_added_up_and_without_one_there_is_no_sum() {
-    let channel = |outcome| Counted {
+    let channel = |outcome| EventOutcome {
         event: Event { name: "cas_count_read".into(), roles: vec![Role::DramReads], code: "imc".into(), source: "sysfs".into() },
         outcome,
     };
     let tally = |value| {
-        let mut tally = Tally::default();
+        let mut tally = EventTotals::default();
         tally.add(value, 10, 10);
         Ok(tally)
     };
