@@ -2,7 +2,6 @@
 //! another, so nothing disturbs what is measured.
 
 pub(crate) mod chain;
-pub(crate) mod chase;
 pub(crate) mod counters;
 pub(crate) mod load;
 pub(crate) mod runner;

@@ -1,10 +1,11 @@
-//! Where a run takes place, and who watches its progress.
+//! Where a run takes place, how much time it has, and who watches its progress.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use memgauge_core::plan::{Cell, Step};
+use memgauge_core::plan::{Cell, Step, StopRule};
+use memgauge_core::protocol::{BURST_WINDOWS, STARVED_BUDGETS, WINDOW};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
@@ -37,4 +38,102 @@ pub trait Observer {
     fn cell(&mut self, step: &Step, cell: &Cell);
     /// This share of the plan's estimated time is done, 0 to 1.
     fn progress(&mut self, share: f64);
+}
+
+/// A thread that has not come back this long after its work should have ended is lost.
+pub(crate) const WORKER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The time that a run and each of its cells may take.
+pub(crate) struct TimeBudget<'a> {
+    context: &'a RunContext<'a>,
+    pub(crate) stop: StopRule,
+}
+
+impl<'a> TimeBudget<'a> {
+    pub(crate) const fn new(context: &'a RunContext<'a>, stop: StopRule) -> Self {
+        Self { context, stop }
+    }
+
+    /// Whether the user stopped the run.
+    pub(crate) fn stopped(&self) -> bool {
+        self.context.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the run must end now: the user stopped it, or its time is over.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.stopped() || self.over()
+    }
+
+    /// Whether the time of the run is over.
+    pub(crate) fn over(&self) -> bool {
+        self.left() == Some(Duration::ZERO)
+    }
+
+    /// Time until the run must end, where it has a deadline.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.context.deadline.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long to wait for threads that should be done: not far beyond the end of the run.
+    pub(crate) fn worker_timeout(&self) -> Duration {
+        self.left().map_or(WORKER_TIMEOUT, |left| WORKER_TIMEOUT.min(left + Duration::from_secs(1)))
+    }
+
+    /// Whether a cell's time is over after `spent`. A cell without any sample gets more: threads of an overcommitted machine may get no CPU
+    /// for whole bursts.
+    pub(crate) fn cell_over(&self, spent: Duration, sampled: bool) -> bool {
+        spent.as_secs_f64() >= self.stop.budget_s * if sampled { 1.0 } else { STARVED_BUDGETS }
+    }
+
+    /// Counted windows of each of `bursts` of a cell: a fixed time is shared among them.
+    pub(crate) fn windows(&self, bursts: u32) -> usize {
+        if self.stop.fixed_time { self.fixed_windows(f64::from(bursts), WINDOW) } else { BURST_WINDOWS }
+    }
+
+    /// Windows of each of `bursts` that fill the budget together.
+    pub(crate) fn fixed_windows(&self, bursts: f64, window: Duration) -> usize {
+        ((self.stop.budget_s / bursts / window.as_secs_f64()).ceil() as usize).max(1)
+    }
+}
+
+/// Tells the observer how much of the plan is done.
+pub(crate) struct Progress<'a> {
+    pub(crate) observer: &'a mut dyn Observer,
+    /// The plan's estimate in seconds.
+    plan_s: f64,
+    /// Estimates of the cells that are done.
+    pub(crate) done_s: f64,
+    /// The estimate of the cell in progress, and how much of it is done where the cell says.
+    pub(crate) cell_s: f64,
+    within_s: f64,
+}
+
+impl<'a> Progress<'a> {
+    pub(crate) fn new(observer: &'a mut dyn Observer, plan_s: f64) -> Self {
+        Self { observer, plan_s, done_s: 0.0, cell_s: 0.0, within_s: 0.0 }
+    }
+
+    /// A cell of a step begins.
+    pub(crate) fn begin_cell(&mut self, step: &Step, cell: &Cell) {
+        self.cell_s = step.estimated_s / step.cells.len().max(1) as f64;
+        self.observer.cell(step, cell);
+        self.report();
+    }
+
+    /// The cell in progress has ended.
+    pub(crate) fn end_cell(&mut self) {
+        self.done_s += self.cell_s;
+        self.within_s = 0.0;
+    }
+
+    /// Sets how much of the cell in progress is done, 0 to 1; for cells that take minutes.
+    pub(crate) fn within_cell(&mut self, share: f64) {
+        self.within_s = self.cell_s * share;
+        self.report();
+    }
+
+    /// Time has passed.
+    pub(crate) fn report(&mut self) {
+        self.observer.progress(((self.done_s + self.within_s) / self.plan_s.max(1e-9)).min(1.0));
+    }
 }

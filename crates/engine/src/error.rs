@@ -49,6 +49,9 @@ pub(crate) enum LoadError {
     BufferTooSmall { bytes: usize, kernel: &'static str, step: usize },
 }
 
+/// What most of measuring returns.
+pub(crate) type Result<T = (), E = CellError> = std::result::Result<T, E>;
+
 /// Why a cell has no value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CellError {

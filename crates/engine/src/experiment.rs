@@ -1,13 +1,10 @@
 //! Experiments: at most one latency probe and any number of loaders, measured burst by burst.
 
-pub(crate) mod bandwidth;
 pub(crate) mod kernels;
 pub(crate) mod latency;
 pub(crate) mod loaded;
 pub(crate) mod loaders;
-pub(crate) mod plateau;
 pub(crate) mod rfo;
-pub(crate) mod sampler;
 pub(crate) mod samples;
 pub(crate) mod sampling;
 pub(crate) mod trials;

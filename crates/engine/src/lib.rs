@@ -5,7 +5,6 @@
 //! Nothing here formats, and no default is chosen here: what the plan leaves open (which kernel is fastest, where a curve needs a point)
 //! is decided by measuring, and the result says what was decided.
 
-mod budget;
 mod burst;
 mod context;
 mod error;
@@ -13,7 +12,6 @@ mod experiment;
 mod memory;
 mod microbench;
 mod noise;
-mod progress;
 mod recorder;
 mod run;
 mod scan;

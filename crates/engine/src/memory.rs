@@ -1,4 +1,329 @@
-//! The memory of a run.
+//! Buffers that cells share, the chains in them, and the pages of several buffers as one evidence.
+//!
+//! What a cell needs of memory that an earlier cell had, on the same node and of the same kind, it gets again. Loaders' buffers are kept
+//! while the next cell wants them. Buffers of chases are kept with their number, so that the nth allocation of one cell is the nth of the
+//! next; allocations of one cell are still different memory. A chase's line has room for several pointers: the chain of each order has its
+//! own slot in the line, so chains stay while others are written and run.
 
-pub(crate) mod pages;
-pub(crate) mod store;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memgauge_core::directory::MemoryDir;
+use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::plan::{BufferPlan, Loader, Plan, Probe, Work};
+use memgauge_core::protocol::KEPT_ALLOCATIONS;
+use memgauge_core::result::{PageEvidence, PageKind};
+use memgauge_core::units::Bytes;
+use memgauge_kernels::LINE;
+use memgauge_os::memory::{Buffer, MemoryErrorKind};
+
+use crate::burst::chain::{self, ChainSpec, Ring};
+use crate::context::RunContext;
+use crate::error::Result;
+use crate::noise::NoiseWatch;
+
+/// Kept buffers take at most one in this many bytes of what may be taken: the rest is for what the cell in progress needs.
+const KEPT_ONE_IN: u64 = 4;
+/// Bytes of a line between the slots of chains: a pointer, and what a transfer stores beside it.
+const SLOT_BYTES: u64 = 16;
+/// Orders that have a slot each.
+const SLOTS: usize = 3;
+
+/// The memory of a run.
+pub(crate) struct MemoryStore<'a> {
+    plan: &'a Plan,
+    context: &'a RunContext<'a>,
+    /// Loaders' first and second buffers by CPU.
+    loaders: BTreeMap<(u32, u8), (BufferPlan, Arc<Buffer>)>,
+    chases: Vec<ChaseBuffer>,
+    /// Time spent on mapping, first touch, reading back pages and placement.
+    pub(crate) allocating: Duration,
+    /// Time spent on laying out and writing chains.
+    pub(crate) writing_chains: Duration,
+}
+
+struct ChaseBuffer {
+    plan: BufferPlan,
+    /// Which of a cell's allocations it is.
+    nth: u32,
+    buffer: Arc<Buffer>,
+    /// For later cells, and not only until the next buffer is wanted.
+    keep: bool,
+    /// The chain in each slot.
+    chains: [Option<(ChainSpec, Ring)>; SLOTS],
+}
+
+/// The slot of an order's chain in a line, where lines have room for all of them.
+const fn slot(order: ChaseOrder) -> usize {
+    match order {
+        ChaseOrder::WindowLocal => 0,
+        ChaseOrder::FullRandom => 1,
+        ChaseOrder::Sequential => 2,
+    }
+}
+
+/// Whether at least two cells chase over buffers of this plan, whose bytes the search for the plateau may have changed.
+fn used_by_several_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
+    let alike =
+        |other: &BufferPlan| BufferPlan { bytes: if buffer.derived { buffer.bytes } else { other.bytes }, ..other.clone() } == *buffer;
+    let chased = |work: &Work| match work {
+        Work::Latency { probe, .. } | Work::Curve { probe, .. } => alike(&probe.buffer),
+        Work::Handoff(handoff) => alike(&handoff.buffer),
+        _ => false,
+    };
+    plan.steps.iter().flat_map(|s| &s.cells).filter(|cell| chased(&cell.work)).take(2).count() == 2
+}
+
+impl<'a> MemoryStore<'a> {
+    pub(crate) const fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
+        let (allocating, writing_chains) = (Duration::ZERO, Duration::ZERO);
+        Self { plan, context, loaders: BTreeMap::new(), chases: Vec::new(), allocating, writing_chains }
+    }
+
+    /// Allocates a buffer. Other CPUs than those watched touch it, so that does not count as noise.
+    pub(crate) fn allocate(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan) -> Result<Arc<Buffer>> {
+        noise.while_paused(|| self.allocate_now(plan))
+    }
+
+    fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
+        let started = Instant::now();
+        self.make_room(plan);
+        let buffer = match Buffer::allocate(plan, &self.context.root) {
+            // What other processes took meanwhile may be what is only kept here.
+            Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chases.is_empty() => {
+                self.chases.clear();
+                Buffer::allocate(plan, &self.context.root)
+            }
+            buffer => buffer,
+        };
+        self.allocating += started.elapsed();
+        Ok(Arc::new(buffer?))
+    }
+
+    /// Gives up kept buffers where they and this one would be more than may be taken.
+    fn make_room(&mut self, plan: &BufferPlan) {
+        let allowed = &self.context.machine.allowed;
+        let needed = |node: Option<u32>| {
+            let here = |p: &BufferPlan| node.is_none_or(|n| p.node == n);
+            let loaders: u64 = self.loaders.values().filter(|(p, _)| here(p)).map(|(p, _)| p.bytes.0).sum();
+            self.chase_bytes(node) + loaders + plan.bytes.0
+        };
+        let too_many = allowed.node_memory.get(&plan.node).is_some_and(|room| needed(Some(plan.node)) > room.0);
+        if needed(None) > allowed.memory.0 || too_many {
+            self.chases.clear();
+        }
+    }
+
+    fn chase_bytes(&self, node: Option<u32>) -> u64 {
+        self.chases.iter().filter(|c| node.is_none_or(|n| c.plan.node == n)).map(|c| c.plan.bytes.0).sum()
+    }
+
+    /// Whether the buffers of this plan are kept, and all of them are there.
+    fn all_kept(&self, plan: &BufferPlan) -> bool {
+        self.chases.iter().filter(|c| c.keep && c.plan == *plan).count() == KEPT_ALLOCATIONS as usize
+    }
+
+    /// How many different buffers a chase has had after so many allocations.
+    pub(crate) fn distinct_buffers(&self, plan: &BufferPlan, allocations: u32) -> u32 {
+        if self.all_kept(plan) { allocations.min(KEPT_ALLOCATIONS) } else { allocations }
+    }
+
+    /// The `nth` buffer of a chase: the one that an earlier cell had as its nth, or a fresh one.
+    ///
+    /// Where buffers are kept there are three of them, and the fourth is the first again. A buffer that is given back and asked for anew is
+    /// mostly the same physical memory, so nothing is lost, and a hypervisor that takes back what is free need not find it each time.
+    pub(crate) fn chase_buffer(&mut self, noise: &mut NoiseWatch, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
+        let nth = if self.all_kept(plan) { nth % KEPT_ALLOCATIONS } else { nth };
+        self.chases.retain(|c| c.keep || (c.plan == *plan && c.nth == nth));
+        if let Some(known) = self.chases.iter().find(|c| c.plan == *plan && c.nth == nth) {
+            return Ok(known.buffer.clone());
+        }
+        let buffer = self.allocate(noise, plan)?;
+        let allowed = &self.context.machine.allowed;
+        let room = allowed.node_memory.get(&plan.node).map_or(allowed.memory, |n| (*n).min(allowed.memory));
+        let fits = self.chase_bytes(Some(plan.node)) + plan.bytes.0 <= room.0 / KEPT_ONE_IN
+            && self.chase_bytes(None) + plan.bytes.0 <= allowed.memory.0 / KEPT_ONE_IN;
+        // Kept pages of a pool would leave other pages to the next allocation, and a file takes room that belongs to others.
+        let plain = plan.directory.is_none() && buffer.pages().obtained != Some(PageKind::Pool);
+        let keep = plain && fits && used_by_several_cells(self.plan, plan);
+        self.chases.push(ChaseBuffer { plan: plan.clone(), nth, buffer: buffer.clone(), keep, chains: Default::default() });
+        Ok(buffer)
+    }
+
+    /// Drops the buffers that only the cell in progress had.
+    pub(crate) fn end_cell(&mut self) {
+        self.chases.retain(|c| c.keep);
+    }
+
+    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of several allocations.
+    pub(crate) fn ring(
+        &mut self,
+        noise: &mut NoiseWatch,
+        probe: &Probe,
+        order: ChaseOrder,
+        (buffer, nth): (&Arc<Buffer>, u64),
+    ) -> Result<Ring> {
+        let line = self.context.line();
+        let slot = if line.0 >= SLOT_BYTES * SLOTS as u64 { slot(order) } else { 0 };
+        let spec = ChainSpec {
+            bytes: probe.buffer.bytes,
+            window: probe.window,
+            stride: probe.stride,
+            line,
+            order,
+            seed: self.plan.seed.wrapping_add(nth),
+            offset_in_line: SLOT_BYTES as usize * slot,
+            even: false,
+        };
+        let known = self.chases.iter_mut().find(|c| Arc::ptr_eq(&c.buffer, buffer)).map(|c| &mut c.chains[slot]);
+        if let Some(Some((_, ring))) = known.as_deref().map(|chain| chain.as_ref().filter(|(written, _)| *written == spec)) {
+            return Ok(ring.clone());
+        }
+        let started = Instant::now();
+        let ring = noise.while_paused(|| chain::write(buffer, &spec, &probe.buffer.touch))?;
+        if let Some(chain) = known {
+            *chain = Some((spec, ring.clone()));
+        }
+        self.writing_chains += started.elapsed();
+        Ok(ring)
+    }
+
+    /// Whether a buffer of this size on the plan's node, or in its directory, is within what this process may take.
+    pub(crate) fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
+        let allowed = &self.context.machine.allowed;
+        let directory = self.plan.buffer_directory(plan);
+        let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
+        directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
+    }
+
+    /// Drops loaders' buffers that these loaders do not use.
+    pub(crate) fn keep_loader_buffers(&mut self, loaders: &[Loader]) {
+        self.loaders.retain(|(cpu, _), (plan, _)| loaders.iter().any(|l| l.cpu == *cpu && l.buffers().any(|b| b == plan)));
+    }
+
+    /// Drops all loaders' buffers.
+    pub(crate) fn drop_loader_buffers(&mut self) {
+        self.loaders.clear();
+    }
+
+    /// A loader's first or second buffer: the one of the last cell where it is what this cell wants, or one that it shares with another loader.
+    pub(crate) fn loader_buffer(&mut self, noise: &mut NoiseWatch, cpu: u32, which: u8, plan: &BufferPlan) -> Result<Arc<Buffer>> {
+        let own = self.loaders.get(&(cpu, which)).filter(|(known, _)| known == plan);
+        let known = own.or_else(|| self.loaders.values().find(|(known, _)| plan.shared && known == plan));
+        let buffer = match known {
+            Some((_, buffer)) => buffer.clone(),
+            None => {
+                let buffer = self.allocate(noise, plan)?;
+                self.fill(&buffer);
+                buffer
+            }
+        };
+        self.loaders.insert((cpu, which), (plan.clone(), buffer.clone()));
+        Ok(buffer)
+    }
+
+    /// Writes the plan's contents into a buffer, again and again.
+    fn fill(&self, buffer: &Buffer) {
+        let contents = &self.plan.contents;
+        if contents.is_empty() {
+            return;
+        }
+        for (at, line) in (0..buffer.len() / LINE as usize).zip(contents.iter().cycle()) {
+            // SAFETY: line `at` is inside the buffer, which is mapped and writable, and no thread uses it yet.
+            unsafe { buffer.as_ptr().add(at * LINE as usize).copy_from_nonoverlapping(line.0.as_ptr(), line.0.len()) };
+        }
+    }
+}
+
+/// Pages of several buffers, each given with its size: the kind that backs most bytes, and its share of all.
+pub(crate) fn combined_pages<'a>(buffers: impl IntoIterator<Item = (&'a PageEvidence, Bytes)>) -> PageEvidence {
+    let buffers: Vec<(&PageEvidence, Bytes)> = buffers.into_iter().collect();
+    let Some((first, _)) = buffers.first() else { return PageEvidence::default() };
+    // One buffer that could not be read back leaves the kind of all unknown.
+    if let Some((unknown, _)) = buffers.iter().find(|(pages, _)| pages.obtained.is_none()) {
+        return (*unknown).clone();
+    }
+    let total: u64 = buffers.iter().map(|(_, bytes)| bytes.0).sum();
+    let mut kinds: BTreeMap<(PageKind, Option<Bytes>), (f64, usize)> = BTreeMap::new();
+    for (pages, bytes) in &buffers {
+        let Some(kind) = pages.obtained else { continue };
+        let total_of_kind = kinds.entry((kind, pages.page)).or_default();
+        total_of_kind.0 += pages.share.unwrap_or(1.0) * bytes.0 as f64;
+        total_of_kind.1 += 1;
+    }
+    let most = kinds.iter().max_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b));
+    let Some((&(kind, page), &(backed, _))) = most else { return PageEvidence::default() };
+    let mut reasons: Vec<String> = Vec::new();
+    if kinds.len() > 1 {
+        let list: Vec<String> = kinds.iter().map(|((kind, _), (_, count))| format!("{count} of {}", name(*kind))).collect();
+        reasons.push(format!("the {} buffers are {}", buffers.len(), list.join(", ")));
+    }
+    for reason in buffers.iter().filter_map(|(pages, _)| pages.reason.as_ref()) {
+        if !reasons.contains(reason) {
+            reasons.push(reason.clone());
+        }
+    }
+    PageEvidence {
+        requested: first.requested,
+        obtained: Some(kind),
+        // Of pages of a device the share may not be known.
+        share: buffers.iter().all(|(pages, _)| pages.share.is_some()).then_some(backed / total.max(1) as f64),
+        page,
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+    }
+}
+
+fn name(kind: PageKind) -> &'static str {
+    match kind {
+        PageKind::Base => "base pages",
+        PageKind::Thp => "transparent huge pages",
+        PageKind::Pool => "pool pages",
+        PageKind::File => "pages of files",
+        PageKind::Dax => "pages of a device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(kind: PageKind, share: f64) -> PageEvidence {
+        PageEvidence { obtained: Some(kind), share: Some(share), page: Some(Bytes::mib(2)), ..PageEvidence::default() }
+    }
+
+    #[test]
+    fn alike_stays_as_it_is() {
+        let pool = pages(PageKind::Pool, 1.0);
+        assert_eq!(combined_pages([(&pool, Bytes::mib(4)), (&pool, Bytes::mib(2))]), pool);
+        assert_eq!(combined_pages([]), PageEvidence::default());
+    }
+
+    #[test]
+    fn a_pool_that_served_some_is_not_claimed_for_all() {
+        let (pool, thp) = (pages(PageKind::Pool, 1.0), pages(PageKind::Thp, 0.9));
+        let mixed = combined_pages([(&pool, Bytes::mib(4)), (&thp, Bytes::mib(4)), (&thp, Bytes::mib(4))]);
+        assert_eq!(mixed.obtained, Some(PageKind::Thp));
+        assert!((mixed.share.unwrap() - 0.6).abs() < 1e-9, "{mixed:?}");
+        assert_eq!(mixed.reason.as_deref(), Some("the 3 buffers are 2 of transparent huge pages, 1 of pool pages"));
+    }
+
+    #[test]
+    fn a_share_that_is_not_known_stays_so() {
+        let dax = PageEvidence { obtained: Some(PageKind::Dax), reason: Some("old kernel".into()), ..PageEvidence::default() };
+        assert_eq!(combined_pages([(&dax, Bytes::mib(6)), (&dax, Bytes::mib(2))]), dax);
+    }
+
+    #[test]
+    fn sizes_weigh() {
+        let (pool, thp) = (pages(PageKind::Pool, 1.0), pages(PageKind::Thp, 1.0));
+        let mixed = combined_pages([(&pool, Bytes::mib(6)), (&thp, Bytes::mib(2))]);
+        assert_eq!((mixed.obtained, mixed.share), (Some(PageKind::Pool), Some(0.75)));
+    }
+
+    #[test]
+    fn what_was_not_read_back_is_not_known() {
+        let unknown = PageEvidence { reason: Some("smaps cannot be read".into()), ..PageEvidence::default() };
+        assert_eq!(combined_pages([(&pages(PageKind::Thp, 1.0), Bytes(1)), (&unknown, Bytes(1))]), unknown);
+    }
+}

@@ -13,15 +13,16 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
+use memgauge_os::cpu;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
-use memgauge_os::{cpu, noise};
 
+use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec};
-use crate::burst::chase::Chase;
 use crate::burst::counters::{ThreadCounters, certain};
+use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
 use crate::error::ChainError;
-use crate::recorder::NewResult;
+use crate::recorder::Recorder;
 
 /// A stream reads words of this size; less cannot be read.
 const MIN_STREAM: Bytes = Bytes(8);
@@ -67,20 +68,14 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         return Err(LoopError::Request(format!("a stream of {} is less than a word of {MIN_STREAM}; give a larger size", spec.bytes)));
     }
     let buffer = Arc::new(memory(spec, context)?);
-    let before = (noise::thread_involuntary_switches(), noise::thread_waited_ns(), context.clock.now());
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
     let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
-    let (samples, proof, mut evidence) = match spec.kind {
-        LoopKind::Stream => stream(spec, context, &buffer, &mut counters),
-        LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters)?,
-    };
-    let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-    let elapsed = context.clock.ns(context.clock.now() - before.2);
-    evidence.noise = Noise {
-        involuntary_switches: since(noise::thread_involuntary_switches(), before.0),
-        waited: since(noise::thread_waited_ns(), before.1).map(|ns| ns as f64 / elapsed),
-        ..Noise::default()
-    };
+    let Finished { value, scheduler } = run_observed(here, || match spec.kind {
+        LoopKind::Stream => Ok(stream(spec, context, &buffer, &mut counters)),
+        LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters),
+    });
+    let (samples, proof, mut evidence) = value?;
+    evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..Noise::default() };
     evidence.threads = 1;
     evidence.allocations = 1;
     evidence.buffer = spec.bytes;
@@ -95,9 +90,8 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     };
     let certain = certain(context.machine, here, spec.bytes, true);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
-    let result = NewResult { counters, ..NewResult::new(coordinates(spec), metric, estimate, evidence) };
-    let measured = result.judge(&context.machine.topology, experiment);
-    Ok((measured, note.flatten()))
+    let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec), metric, estimate, evidence);
+    Ok((Measurement { counters: counters.map(Box::new), ..result }, note.flatten()))
 }
 
 /// Where a loop's result stands.

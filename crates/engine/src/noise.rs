@@ -40,11 +40,6 @@ impl NoiseWatch {
         result
     }
 
-    /// Drops what was seen: the cell has failed.
-    pub(crate) fn cancel(&mut self) {
-        self.probe = None;
-    }
-
     /// Ends watching. `scheduler` is what happened to the measuring threads; `ghz` returns a core's frequency now.
     pub(crate) fn finish(&mut self, scheduler: &SchedulerNoise, ghz: impl FnOnce(u32) -> Option<f64>) -> Noise {
         let noise = self.probe.take().map(|probe| probe.finish(scheduler.switches)).unwrap_or_default();

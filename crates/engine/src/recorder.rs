@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use memgauge_core::conclusions::judge;
-use memgauge_core::counters::Counters;
-use memgauge_core::distribution::Distribution;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Samples, Timing};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
@@ -37,54 +35,11 @@ pub struct Outcome {
     pub complete: bool,
 }
 
-/// A number that was measured, and what goes with it.
-pub(crate) struct NewResult {
-    pub(crate) at: Coordinates,
-    pub(crate) metric: Metric,
-    pub(crate) estimate: Estimate,
-    pub(crate) evidence: Evidence,
-    pub(crate) distribution: Option<Distribution>,
-    pub(crate) counters: Option<Counters>,
-    pub(crate) lines_in_flight: Option<f64>,
-    pub(crate) samples: Option<Samples>,
-}
-
-impl NewResult {
-    /// A number without distribution, counters and samples.
-    pub(crate) const fn new(at: Coordinates, metric: Metric, estimate: Estimate, evidence: Evidence) -> Self {
-        Self { at, metric, estimate, evidence, distribution: None, counters: None, lines_in_flight: None, samples: None }
-    }
-
-    /// The measurement, with its judgement and what firmware claims.
-    pub(crate) fn judge(self, topology: &Topology, experiment: Experiment) -> Measurement {
-        let Self { at, metric, estimate, mut evidence, distribution, counters, lines_in_flight, samples } = self;
-        if metric == Metric::Bandwidth {
-            evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
-        }
-        Measurement {
-            experiment,
-            metric,
-            unit: match metric {
-                Metric::Latency => Unit::Nanoseconds,
-                Metric::Bandwidth => Unit::GigabytesPerSecond,
-            },
-            firmware: firmware_claim(topology, experiment.method(metric), &at),
-            at,
-            distribution,
-            quality: judge::quality(&estimate, &evidence),
-            verdict: memgauge_core::conclusions::verdict::unjudged(metric, &estimate),
-            estimate,
-            evidence,
-            counters: counters.map(Box::new),
-            lines_in_flight,
-            samples: samples.map(Box::new),
-        }
-    }
-}
-
-/// Collects results, curves and notes.
-#[derive(Default)]
-pub(crate) struct Recorder {
+/// Judges results, and collects them with curves and notes.
+pub(crate) struct Recorder<'a> {
+    topology: &'a Topology,
+    /// The experiment of the step in progress.
+    pub(crate) experiment: Experiment,
     pub(crate) results: Vec<Measurement>,
     pub(crate) repeats: Vec<Measurement>,
     /// What is recorded now was measured before.
@@ -95,30 +50,62 @@ pub(crate) struct Recorder {
     pub(crate) cut_short: bool,
 }
 
-impl Recorder {
-    /// Records a measurement.
-    pub(crate) fn record(&mut self, topology: &Topology, experiment: Experiment, result: NewResult) {
+impl<'a> Recorder<'a> {
+    pub(crate) const fn new(topology: &'a Topology, experiment: Experiment) -> Self {
+        Self {
+            topology,
+            experiment,
+            results: Vec::new(),
+            repeats: Vec::new(),
+            repeating: false,
+            curves: Vec::new(),
+            notes: Vec::new(),
+            cut_short: false,
+        }
+    }
+
+    /// A number with its judgement and what firmware claims; without distribution, counters and samples.
+    pub(crate) fn judge(&self, at: Coordinates, metric: Metric, estimate: Estimate, mut evidence: Evidence) -> Measurement {
+        if metric == Metric::Bandwidth {
+            evidence.bytes_per_cycle = estimate.value.and_then(|gbs| judge::bytes_per_cycle(gbs, evidence.threads, &evidence.noise));
+        }
+        Measurement {
+            experiment: self.experiment,
+            metric,
+            unit: match metric {
+                Metric::Latency => Unit::Nanoseconds,
+                Metric::Bandwidth => Unit::GigabytesPerSecond,
+            },
+            firmware: firmware_claim(self.topology, self.experiment.method(metric), &at),
+            at,
+            distribution: None,
+            quality: judge::quality(&estimate, &evidence),
+            verdict: memgauge_core::conclusions::verdict::unjudged(metric, &estimate),
+            estimate,
+            evidence,
+            counters: None,
+            lines_in_flight: None,
+            samples: None,
+        }
+    }
+
+    pub(crate) fn record(&mut self, result: Measurement) {
         self.note_corruption(&result.evidence, &result.at);
-        let measurement = result.judge(topology, experiment);
-        if self.repeating { &mut self.repeats } else { &mut self.results }.push(measurement);
+        if self.repeating { &mut self.repeats } else { &mut self.results }.push(result);
     }
 
     /// Records a result without value for a cell that failed, so that no cell goes missing silently.
-    pub(crate) fn record_failure(&mut self, topology: &Topology, experiment: Experiment, cell: &Cell, error: &CellError) {
+    pub(crate) fn record_failure(&mut self, cell: &Cell, error: &CellError) {
         let metric = match cell.work {
             Work::Bandwidth { .. } | Work::BandwidthSweep(_) | Work::Scan(_) => Metric::Bandwidth,
             _ => Metric::Latency,
         };
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
             let note = Note::error("cell-not-measured", format!("{}: {error}", wording::coordinates(&cell.at)));
-            let advice = if let CellError::Memory(MemoryError { advice, .. }) = error { Some(advice) } else { None };
-            self.note(match advice {
-                Some(advice) => note.advise(advice),
-                None => note,
-            });
+            self.note(if let CellError::Memory(MemoryError { advice, .. }) = error { note.advise(advice) } else { note });
         }
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };
-        self.record(topology, experiment, NewResult::new(cell.at.clone(), metric, estimate, Evidence::default()));
+        self.record(self.judge(cell.at.clone(), metric, estimate, Evidence::default()));
     }
 
     /// Adds a note, once.

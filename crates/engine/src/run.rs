@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use memgauge_core::conclusions::judge;
-use memgauge_core::experiment::Experiment;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Work};
 use memgauge_core::result::{SetUp, Timing};
@@ -12,10 +11,11 @@ use memgauge_os::cpu;
 use memgauge_os::start_signal::StartSignal;
 
 use crate::context::{Observer, RunContext};
-use crate::error::CellError;
-use crate::experiment::{bandwidth, latency, loaded, working_set};
+use crate::error::{CellError, Result};
+use crate::experiment::{latency, loaded, working_set};
+use crate::noise::NoiseWatch;
 use crate::recorder::Outcome;
-use crate::scan::passes;
+use crate::scan;
 use crate::session::Session;
 use crate::transfer::{all_pairs, pair};
 
@@ -29,10 +29,10 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
-            session.recorder.repeating = cell.repeat;
-            if let Err(error) = measure_cell(&mut session, &signal, step.experiment, cell) {
+            (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
+            if let Err(error) = measure_cell(&mut session, &signal, cell) {
                 complete = false;
-                session.recorder.record_failure(&context.machine.topology, step.experiment, cell, &error);
+                session.recorder.record_failure(cell, &error);
             }
             complete &= !session.budget.stopped();
             session.progress.end_cell();
@@ -41,8 +41,8 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     outcome(session, started, complete)
 }
 
-fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
-    session.progress.finish();
+fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
+    session.progress.observer.progress(1.0);
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
     // Threads that got no time leave a cell, or a point of it, without a value.
     complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
@@ -52,12 +52,7 @@ fn outcome(mut session: Session<'_>, started: Instant, mut complete: bool) -> Ou
             setup_s: started.elapsed().saturating_sub(runner.measuring).as_secs_f64(),
             measuring_s: runner.measuring.as_secs_f64(),
             total_s: 0.0,
-            setup: Some(SetUp {
-                buffers_s: memory.allocating.as_secs_f64(),
-                chains_s: memory.writing_chains.as_secs_f64(),
-                warm_up_s: set_up.warm_up.as_secs_f64(),
-                trials_s: set_up.trials.as_secs_f64(),
-            }),
+            setup: Some(SetUp { buffers_s: memory.allocating.as_secs_f64(), chains_s: memory.writing_chains.as_secs_f64(), ..set_up }),
         },
         results: recorder.results,
         repeats: recorder.repeats,
@@ -75,7 +70,7 @@ struct StartGate {
 }
 
 impl StartGate {
-    fn wait(&self, session: &Session<'_>) -> Result<(), CellError> {
+    fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
             Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
             Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => {
@@ -92,26 +87,27 @@ impl StartGate {
     }
 }
 
-fn measure_cell(session: &mut Session<'_>, start: &StartGate, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result {
     // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
-    let expected = session.progress.cell_s();
-    if session.progress.any_done() && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
+    let expected = session.progress.cell_s;
+    if session.progress.done_s > 0.0 && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
         return Err(CellError::OutOfTime);
     }
     if session.interrupted() {
         return Err(CellError::Interrupted);
     }
     start.wait(session)?;
-    let result = measure(session, experiment, cell);
+    let result = measure(session, cell);
     let late = session.budget.over() && !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
-    session.noise.cancel();
+    // Where the cell has failed, what was seen does not count.
+    session.noise = NoiseWatch::default();
     start.done();
     result
 }
 
-fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Result<(), CellError> {
+fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
     check_allowed(session.context, &cell.work)?;
     if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
         session.memory.drop_loader_buffers();
@@ -119,18 +115,18 @@ fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Re
     match &cell.work {
         Work::Latency { probe, allocations, orders, hops, histogram } => {
             let chase = latency::IdleChase { probe, allocations: *allocations, orders, hops: *hops, histogram: *histogram };
-            latency::measure(session, experiment, &cell.at, &chase)
+            latency::measure(session, &cell.at, &chase)
         }
-        Work::Bandwidth { loaders, traffic, delay } => bandwidth::measure(session, experiment, &cell.at, loaders, traffic, *delay),
+        Work::Bandwidth { loaders, traffic, delay } => loaded::measure_bandwidth(session, &cell.at, loaders, traffic, *delay),
         Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram } => {
             let curve = loaded::Curve { probe, loaders, traffic, delays, at_percent, order: *order, hops: *hops, histogram: *histogram };
-            loaded::measure(session, experiment, &cell.at, &curve)
+            loaded::measure_curve(session, &cell.at, &curve)
         }
-        Work::Handoff(handoff) => pair::measure(session, experiment, &cell.at, handoff),
-        Work::Transfers(transfers) => all_pairs::measure(session, experiment, transfers),
-        Work::Scan(plan) => passes::measure(session, experiment, &cell.at, plan),
-        Work::LatencySweep(sweep) => working_set::measure_latency(session, experiment, &cell.at, sweep),
-        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, experiment, &cell.at, sweep),
+        Work::Handoff(handoff) => pair::measure(session, &cell.at, handoff),
+        Work::Transfers(transfers) => all_pairs::measure(session, transfers),
+        Work::Scan(plan) => scan::measure(session, &cell.at, plan),
+        Work::LatencySweep(sweep) => working_set::measure_latency(session, &cell.at, sweep),
+        Work::BandwidthSweep(sweep) => working_set::measure_bandwidth(session, &cell.at, sweep),
     }
 }
 
@@ -138,7 +134,7 @@ fn measure(session: &mut Session<'_>, experiment: Experiment, cell: &Cell) -> Re
 fn compare_clocks(session: &mut Session<'_>) {
     let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
-    if let Err(error) = session.clock().cross_cpu_check(&cpus) {
+    if let Err(error) = session.context.clock.cross_cpu_check(&cpus) {
         session.recorder.note(
             Note::warning("clocks-not-comparable", format!("{error}: intervals between CPUs, such as coverage, may be wrong"))
                 .advise("if it happens again on an idle machine, check the kernel's log for an unstable TSC"),
@@ -147,7 +143,7 @@ fn compare_clocks(session: &mut Session<'_>) {
 }
 
 /// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
-fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result<(), CellError> {
+fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
     let now = cpu::read_allowed(&context.root, &context.machine.topology);
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {

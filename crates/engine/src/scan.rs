@@ -1,5 +1,282 @@
-//! Scans of a node's free memory, region by region.
+//! A scan: a node's free memory is taken region by region while enough of it stays free, then every region is read by all CPUs together,
+//! some ten times, each time in another order. All regions exist at the same time, so every physical page that was free is in one of
+//! them. They are given back when the scan ends, however it ends.
 
-mod integrity;
-pub(crate) mod passes;
-mod reading;
+mod region;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memgauge_core::conclusions::scan;
+use memgauge_core::estimate::{Estimate, NotMeasured};
+use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::note::Note;
+use memgauge_core::plan::Scan;
+use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
+use memgauge_core::stats;
+use memgauge_core::traffic::Rfo;
+use memgauge_core::units::Bytes;
+use memgauge_kernels::Kernel;
+use memgauge_os::memory::{Buffer, MemoryWatch};
+
+use crate::burst::runner::{EndFlag, keep_awake_jobs};
+use crate::burst::windows::coverage;
+use crate::burst::workers::{Finished, Job, SchedulerNoise};
+use crate::context::WORKER_TIMEOUT;
+use crate::error::{CellError, Result};
+use crate::experiment::kernels::{Contest, TrialResult, candidates};
+use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::experiment::trials;
+use crate::session::Session;
+use region::{PATTERNS, PatternCheck, PatternMismatches, RegionPass};
+
+/// A pass over a region at this rate is slower than any memory: a thread that takes longer is lost.
+const SLOWEST_BYTES_S: u64 = 20 << 20;
+/// Growing stops when less than this part of the plan's margin would stay: the plan leaves all of it, by counters that are estimates.
+const MARGIN_DIVISOR: u64 = 2;
+/// Part of a scan's time that growing takes, for the progress bar.
+const GROWING_SHARE: f64 = 0.25;
+
+/// A region and what was found about it.
+struct Region {
+    buffer: Arc<Buffer>,
+    /// GB/s of each pass.
+    passes: BurstSamples,
+    coverage: Vec<f64>,
+    checked: u32,
+    found: PatternMismatches,
+}
+
+/// One pass over one region.
+struct Pass {
+    gbs: f64,
+    coverage: Option<f64>,
+    conditions: BurstConditions,
+}
+
+/// When a thread's part of a pass began and ended; `None` of a thread that only keeps its package awake.
+type Span = Option<(u64, u64)>;
+
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result {
+    let mut regions = grow(session, plan)?;
+    session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
+    let (kernel, tried) = fastest_reader(session, plan, &regions)?;
+    // What was measured before a failure or a signal is kept.
+    let outcome = read(session, plan, kernel, &mut regions);
+    let mut scheduler = SchedulerNoise::default();
+    regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
+    let noise = session.unwatch(&scheduler);
+    let outcome = outcome.and_then(|()| if plan.integrity { check(session, plan, &mut regions) } else { Ok(()) });
+    if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
+        return outcome;
+    }
+    let why = outcome.as_ref().err().map(NotMeasured::from);
+    let from = session.recorder.results.len();
+    for (index, region) in regions.iter().enumerate() {
+        let at = Coordinates { region: u32::try_from(index).ok(), ..at.clone() };
+        let estimate = match (region.passes.any_samples(), &why) {
+            (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
+            _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
+        };
+        let evidence = evidence(plan, kernel, &tried, region, &estimate, &noise);
+        let samples = Some(region.passes.keep(0));
+        let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
+        session.recorder.record(Measurement { samples, ..result });
+    }
+    scan::judge(&mut session.recorder.results[from..]);
+    match outcome {
+        // Each region has the reason.
+        Err(CellError::Interrupted) => Ok(()),
+        other => other,
+    }
+}
+
+/// Takes region after region until the plan's number is reached or memory gets scarce.
+fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
+    let node = plan.region.node;
+    let margin = Bytes(plan.margin.0 / MARGIN_DIVISOR);
+    let mut scarcity = MemoryWatch::start(&session.context.root, node, margin);
+    let mut regions: Vec<Region> = Vec::new();
+    let mut objection = None;
+    while regions.len() < plan.regions as usize {
+        if session.interrupted() {
+            return Err(CellError::Interrupted);
+        }
+        // Pages of a pool are taken from no free memory; a plan for them has no margin.
+        objection = (plan.margin.0 > 0).then(|| scarcity.shortage(plan.region.bytes)).flatten();
+        if objection.is_some() {
+            break;
+        }
+        match session.allocate(&plan.region) {
+            Ok(buffer) => {
+                // Passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
+                let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
+                regions.push(Region { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() });
+            }
+            Err(error) if regions.is_empty() => return Err(error),
+            Err(error) => {
+                objection = Some(error.to_string());
+                break;
+            }
+        }
+        session.progress.within_cell(GROWING_SHARE * regions.len() as f64 / f64::from(plan.regions.max(1)));
+    }
+    if let Some(why) = objection {
+        if regions.is_empty() {
+            return Err(CellError::NoRegion { bytes: plan.region.bytes, node, why });
+        }
+        let message = format!("{} of {} regions were taken on node {node}: {why}", regions.len(), plan.regions);
+        session.recorder.note(Note::warning("scan-stopped-growing", message).advise("free memory there and scan again to reach the rest"));
+    }
+    Ok(regions)
+}
+
+/// The fastest of the plan's kernels, each tried on several regions.
+fn fastest_reader(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> Result<TrialResult> {
+    // Those that only read: several threads go over the same region.
+    let mut readers = candidates(&plan.traffic);
+    readers.retain(|k| k.written_per_step() == 0);
+    let mut next = regions.iter().cycle();
+    trials::compare(session, &readers, &plan.traffic, Contest::KeepAll, |session, kernel| {
+        let Some(region) = next.next() else { return Ok(None) };
+        Ok(Some(pass(session, plan, kernel, &region.buffer)?.gbs))
+    })
+}
+
+/// All passes, each over all regions; and then some more over those of which passes were disturbed.
+fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions: &mut [Region]) -> Result {
+    let all = (u64::from(plan.passes) * regions.len() as u64).max(1) as f64;
+    let mut done = 0u64;
+    for pass_number in 0..plan.passes.saturating_add(memgauge_core::plan::more_passes(plan.passes)) {
+        for index in memgauge_core::plan::pass_order(regions.len(), pass_number, session.plan.seed) {
+            if session.interrupted() {
+                return Err(CellError::Interrupted);
+            }
+            let region = &mut regions[index];
+            if pass_number >= plan.passes && region.passes.enough_undisturbed() {
+                continue;
+            }
+            let pass = pass(session, plan, kernel, &region.buffer)?;
+            region.passes.add(0, vec![vec![pass.gbs]], pass.conditions);
+            region.coverage.extend(pass.coverage);
+            done += 1;
+            let reading = if plan.integrity { 0.5 } else { 1.0 };
+            session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * reading * (done as f64 / all).min(1.0));
+        }
+    }
+    Ok(())
+}
+
+/// One pass of all CPUs over one region.
+fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass> {
+    let awake = session.runner.kept_awake(&plan.cpus);
+    let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len()));
+    let clock = session.context.clock;
+    let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
+    let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();
+    // Set when the last reader's job has ended.
+    let (flag, ended) = EndFlag::new();
+    let flag = Arc::new(flag);
+    for cpu in plan.cpus.iter() {
+        let (reading, flag) = (reading.clone(), flag.clone());
+        jobs.push((
+            cpu,
+            Box::new(move || {
+                let _flag = flag;
+                Some(reading.run(&clock, start))
+            }),
+        ));
+    }
+    drop(flag);
+    jobs.extend(keep_awake_jobs(&awake, &ended));
+    let timeout = WORKER_TIMEOUT + Duration::from_secs(reading.bytes() / SLOWEST_BYTES_S);
+    let before = session.runner.stolen(&plan.cpus);
+    let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;
+    let (mut spans, mut scheduler) = (Vec::new(), SchedulerNoise::default());
+    for Finished { value, scheduler: own } in &finished {
+        if let Some(span) = value {
+            spans.push(*span);
+            scheduler.add(own);
+        }
+    }
+    let began = spans.iter().map(|s| s.0).min().unwrap_or(start);
+    let ended = spans.iter().map(|s| s.1).max().unwrap_or(start);
+    let ns = clock.ns(ended.saturating_sub(began).max(1));
+    let length = Duration::from_nanos(ns as u64);
+    session.add_measuring(length);
+    let (coverage, steal) = (coverage(&spans), session.runner.steal_since(before, &plan.cpus, length));
+    let conditions = BurstConditions::judge(plan.cpus.len(), Conditions { scheduler, coverage }, steal, None);
+    // Bytes per nanosecond are GB/s.
+    Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
+}
+
+/// Writes each pattern to all regions, and then compares all regions: in between, more memory passes through the caches than they hold.
+fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
+    let all = (2 * PATTERNS as usize * regions.len()).max(1) as f64;
+    let mut done = 0u32;
+    for pattern in 0..PATTERNS {
+        for compare in [false, true] {
+            for (index, region) in regions.iter_mut().enumerate() {
+                if session.interrupted() {
+                    return Err(CellError::Interrupted);
+                }
+                let found = check_region(session, plan, region, index, pattern, compare)?;
+                region.found.add(found);
+                region.checked += u32::from(compare);
+                done += 1;
+                session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes or compares one pattern in one region.
+fn check_region(
+    session: &mut Session<'_>,
+    plan: &Scan,
+    region: &Region,
+    index: usize,
+    pattern: u32,
+    compare: bool,
+) -> Result<PatternMismatches> {
+    let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
+    let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
+    for cpu in plan.cpus.iter() {
+        let check = check.clone();
+        jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
+    }
+    let started = Instant::now();
+    session.runner.workers.run(jobs, WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S))?;
+    session.add_measuring(started.elapsed());
+    Ok(check.found())
+}
+
+fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
+    // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
+    let mut noise = region.passes.conditions().scheduler.replace_in(noise);
+    region.passes.write_disturbances(&mut noise);
+    let PatternMismatches { mismatches, first } = region.found.clone();
+    Evidence {
+        threads: plan.cpus.len() as u32,
+        kernel: kernel.name.into(),
+        kernels_tried: tried.to_vec(),
+        buffer: plan.region.bytes,
+        allocations: 1,
+        pages: region.buffer.pages().clone(),
+        placement: region.buffer.placement_now(),
+        // The median of the passes, as the number is: a pass lasts milliseconds, and one that began badly does not affect it.
+        coverage: stats::median(&region.coverage),
+        // A scan only reads.
+        traffic: estimate.value.map(|gbs| TrafficRates {
+            app_read_gbs: gbs,
+            app_write_gbs: 0.0,
+            bus_estimate_gbs: Some(gbs),
+            rfo: Rfo::No,
+        }),
+        physical: Some(region.buffer.physical()),
+        integrity: (region.checked > 0).then_some(Integrity { patterns: region.checked, mismatches, first }),
+        noise,
+        ..Evidence::default()
+    }
+}

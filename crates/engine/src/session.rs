@@ -7,26 +7,23 @@ use std::time::{Duration, Instant};
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
-use memgauge_core::result::{Noise, Plateau, RfoEvidence};
+use memgauge_core::result::{Noise, Plateau, RfoEvidence, SetUp};
 use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
-use crate::budget::TimeBudget;
+use crate::burst::chain::Chase;
 use crate::burst::chain::Ring;
-use crate::burst::chase::Chase;
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};
 use crate::burst::workers::SchedulerNoise;
-use crate::context::{Observer, RunContext};
-use crate::error::CellError;
-use crate::experiment::kernels::KernelTrials;
-use crate::memory::store::MemoryStore;
+use crate::context::{Observer, Progress, RunContext, TimeBudget};
+use crate::error::Result;
+use crate::experiment::kernels::{TrialKey, TrialResult};
+use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
-use crate::progress::Progress;
-use crate::recorder::{NewResult, Recorder};
+use crate::recorder::Recorder;
 
 /// A run in progress.
 pub(crate) struct Session<'a> {
@@ -36,9 +33,10 @@ pub(crate) struct Session<'a> {
     pub(crate) runner: BurstRunner<'a>,
     pub(crate) memory: MemoryStore<'a>,
     pub(crate) noise: NoiseWatch,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Recorder<'a>,
     pub(crate) progress: Progress<'a>,
-    pub(crate) set_up: SetUpTimes,
+    /// Time spent on setting up, apart from memory.
+    pub(crate) set_up: SetUp,
     pub(crate) calibration: Calibration,
 }
 
@@ -47,8 +45,8 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
-    /// Kernels that won a trial.
-    pub(crate) kernels: KernelTrials,
+    /// Trials of kernels.
+    pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
     pub(crate) rfo: Option<RfoEvidence>,
 }
@@ -60,17 +58,9 @@ impl Calibration {
     }
 }
 
-/// Time spent on setting up, apart from memory.
-#[derive(Default)]
-pub(crate) struct SetUpTimes {
-    /// Waiting for the core's frequency.
-    pub(crate) warm_up: Duration,
-    /// Trials of kernels.
-    pub(crate) trials: Duration,
-}
-
 impl<'a> Session<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>, observer: &'a mut dyn Observer) -> Self {
+        let first = plan.steps.first();
         Self {
             context,
             plan,
@@ -78,15 +68,11 @@ impl<'a> Session<'a> {
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),
-            recorder: Recorder::default(),
+            recorder: Recorder::new(&context.machine.topology, first.map_or(Experiment::IdleLatency, |step| step.experiment)),
             progress: Progress::new(observer, plan.estimated_s),
-            set_up: SetUpTimes::default(),
+            set_up: SetUp::default(),
             calibration: Calibration::default(),
         }
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.context.clock
     }
 
     pub(crate) fn interrupted(&self) -> bool {
@@ -94,12 +80,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs a burst and reports that time has passed.
-    pub(crate) fn run_burst(
-        &mut self,
-        chase: Option<(u32, Chase)>,
-        loads: Vec<(u32, Load)>,
-        shape: BurstShape,
-    ) -> Result<BurstResult, CellError> {
+    pub(crate) fn run_burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<BurstResult> {
         let result = self.runner.run(chase, loads, shape, self.budget.worker_timeout());
         self.progress.report();
         result
@@ -112,19 +93,19 @@ impl<'a> Session<'a> {
     }
 
     /// Runs bursts that only decide how to measure: their time is set-up and not measuring.
-    pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T, CellError>) -> Result<T, CellError> {
+    pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let (started, measuring) = (Instant::now(), self.runner.measuring);
         let result = trial(self)?;
-        self.set_up.trials += started.elapsed();
+        self.set_up.trials_s += started.elapsed().as_secs_f64();
         self.runner.measuring = measuring;
         Ok(result)
     }
 
     /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it has settled.
-    pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result<(), CellError> {
+    pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result {
         let started = Instant::now();
         let ghz = self.runner.warm_up(cpu)?;
-        self.set_up.warm_up += started.elapsed();
+        self.set_up.warm_up_s += started.elapsed().as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
         self.noise.start(&self.context.root, &cpus, cpu, ghz);
@@ -144,37 +125,24 @@ impl<'a> Session<'a> {
         result
     }
 
-    pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn allocate(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         self.memory.allocate(&mut self.noise, plan)
     }
 
     /// The `nth` buffer of a chase.
-    pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>, CellError> {
+    pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         self.memory.chase_buffer(&mut self.noise, plan, nth)
     }
 
-    /// A chain in the first `bytes` of the `nth` buffer of a chase.
-    pub(crate) fn ring(
-        &mut self,
-        probe: &Probe,
-        bytes: Bytes,
-        order: ChaseOrder,
-        buffer: &Arc<Buffer>,
-        nth: u64,
-    ) -> Result<Ring, CellError> {
-        self.memory.ring(&mut self.noise, probe, bytes, order, (buffer, nth))
+    /// A chain in the first bytes of the `nth` buffer of a chase.
+    pub(crate) fn ring(&mut self, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>, nth: u64) -> Result<Ring> {
+        self.memory.ring(&mut self.noise, probe, order, (buffer, nth))
     }
 
     /// What was counted for a measurement, where it was asked for.
-    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Counters> {
+    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
         let (counters, note) = self.runner.counted(totals, unit, certain)?;
-        if let Some(note) = note {
-            self.recorder.note(note);
-        }
-        Some(counters)
-    }
-
-    pub(crate) fn record(&mut self, experiment: Experiment, result: NewResult) {
-        self.recorder.record(&self.context.machine.topology, experiment, result);
+        note.into_iter().for_each(|note| self.recorder.note(note));
+        Some(Box::new(counters))
     }
 }

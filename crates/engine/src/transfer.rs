@@ -2,4 +2,3 @@
 
 pub(crate) mod all_pairs;
 pub(crate) mod pair;
-pub(crate) mod turns;

@@ -1,4 +1,4 @@
-//! Writes the order of a chase into memory: in each chased line, the address of the next one.
+//! A pointer chase: the order of its hops, written into memory as the address of the next line in each chased line, and how it is followed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
 use memgauge_core::units::{Bytes, IdSet};
+use memgauge_kernels as kernels;
+use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;
 
+use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end};
 use crate::error::ChainError;
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
@@ -104,16 +107,30 @@ pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Res
             layout.links(0, &cycle, slots, next, |from, to| unsafe { lines.link(from, to) });
         });
     } else {
-        in_parallel(layout.windows(), cpus, |range| {
-            let mut cycle = Cycle::default();
-            for window in range {
-                // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each window is handed
-                // to one thread.
-                layout.fill_window(window, next[window], &mut cycle, |from, to| unsafe { lines.link(from, to) });
-            }
-        });
+        // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
+        unsafe { write_windows(&layout, lines, cpus, |_, _| {}) };
     }
     Ok(Ring::new(buffer, layout.start() + spec.offset_in_line))
+}
+
+/// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
+///
+/// # Safety
+/// The lines of `layout` are within the buffer.
+unsafe fn write_windows(layout: &ChaseLayout, lines: Lines, cpus: &IdSet, leaves: impl Fn(usize, usize) + Sync) {
+    let next = layout.next_entries();
+    in_parallel(layout.windows(), cpus, |range| {
+        let mut cycle = Cycle::default();
+        for window in range {
+            layout.fill_window(window, next[window], &mut cycle, |from, to| {
+                if to == next[window] {
+                    leaves(window, from);
+                }
+                // SAFETY: the caller promises that both lines are within the buffer; each window is handed to one thread.
+                unsafe { lines.link(from, to) };
+            });
+        }
+    });
 }
 
 /// For each window of a chain, its last line: the one whose link leads to the next window.
@@ -122,20 +139,9 @@ pub(crate) struct WindowExits(Vec<usize>);
 /// Like [`write`], for a chain of several windows that [`relink`] can shorten.
 pub(crate) fn write_with_exits(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<WindowExits, ChainError> {
     let layout = layout(buffer, spec)?;
-    let (lines, next) = (Lines(buffer.as_ptr()), layout.next_entries());
     let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
-    in_parallel(layout.windows(), cpus, |range| {
-        let mut cycle = Cycle::default();
-        for window in range {
-            layout.fill_window(window, next[window], &mut cycle, |from, to| {
-                if to == next[window] {
-                    exits[window].store(from, Ordering::Relaxed);
-                }
-                // SAFETY: `layout` checked that its lines are within the buffer; each window is handed to one thread.
-                unsafe { lines.link(from, to) };
-            });
-        }
-    });
+    // SAFETY: `layout` checked that its lines are within the buffer.
+    unsafe { write_windows(&layout, Lines(buffer.as_ptr()), cpus, |window, from| exits[window].store(from, Ordering::Relaxed)) };
     Ok(WindowExits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
 }
 
@@ -194,15 +200,164 @@ fn in_parallel(count: usize, cpus: &IdSet, write: impl Fn(Range<usize>) + Sync) 
     write_pieces();
 }
 
+/// Batches of hops that a timed chase keeps of one burst, in memory that was touched before: 2 MiB. Later batches run and are not timed.
+const MAX_BATCHES: usize = 1 << 18;
+/// Batches without a hop that show what reading the clock costs.
+const EMPTY_BATCHES: usize = 1001;
+
+/// The times of batches of hops.
+#[derive(Clone)]
+pub(crate) struct Batches {
+    hops: u32,
+    ticks: Vec<u64>,
+    timed: usize,
+    overhead: u64,
+}
+
+impl Batches {
+    /// The ticks of each batch, and what reading the clock added to each.
+    pub(crate) fn ticks(&self) -> (&[u64], u64) {
+        (&self.ticks[..self.timed], self.overhead)
+    }
+}
+
+/// A pointer chase that goes on where it stopped.
+#[derive(Clone)]
+pub(crate) struct Chase {
+    ring: Ring,
+    /// The lines to load before each burst, where that is wanted.
+    touched: Option<ChaseLayout>,
+    batches: Option<Box<Batches>>,
+}
+
+impl Chase {
+    pub(crate) const fn new(ring: Ring) -> Self {
+        Self { ring, touched: None, batches: None }
+    }
+
+    /// The same chase, whose bursts begin by loading every line of `layout`, by which its ring was written. These loads do not wait for each
+    /// other, so they fill the caches much faster than a lap of the chase, whatever else ran on the CPU since the last burst.
+    pub(crate) fn touching(self, layout: ChaseLayout) -> Self {
+        assert!(layout.buffer_bytes() <= self.ring.buffer().len(), "the layout is that of the ring");
+        Self { touched: Some(layout), ..self }
+    }
+
+    /// Whether bursts begin by touching the chase's lines.
+    pub(crate) const fn touches(&self) -> bool {
+        self.touched.is_some()
+    }
+
+    fn touch(&self, layout: &ChaseLayout) {
+        let base = self.ring.buffer().as_ptr();
+        for line in layout.lines() {
+            // SAFETY: `touching` checked that the layout is within the buffer, which lives as long as the ring.
+            unsafe { base.add(line).cast::<u64>().read_volatile() };
+        }
+    }
+
+    /// Where it is.
+    pub(crate) const fn position(&self) -> *const u8 {
+        self.ring.position()
+    }
+
+    /// The same chase, timing batches of `hops` in its next burst.
+    pub(crate) fn timing(self, hops: u32) -> Self {
+        // Not zeros: those would be mapped only when they are written, in the midst of measuring.
+        let ticks = vec![1; MAX_BATCHES];
+        Self { batches: Some(Box::new(Batches { hops, ticks, timed: 0, overhead: 0 })), ..self }
+    }
+
+    /// The chase without its batches, and the batches.
+    pub(crate) fn into_parts(mut self) -> (Self, Option<Box<Batches>>) {
+        let batches = self.batches.take();
+        (self, batches)
+    }
+
+    /// Chases exactly `hops` hops. Returns the ticks that they took and the chase where it stopped.
+    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (u64, Self) {
+        let start = self.position();
+        let unrolled = hops as usize / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
+        let from = clock.stamp();
+        // SAFETY: `start` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
+        let end = unsafe { kernels::chase_exact(kernels::chase(start, unrolled), hops as usize - unrolled) };
+        let ticks = clock.stamp().saturating_sub(from);
+        (ticks, self.moved_to(end))
+    }
+
+    fn moved_to(self, end: *const u8) -> Self {
+        // SAFETY: every caller got `end` by following the ring's pointers from its position.
+        Self { ring: unsafe { self.ring.moved_to(end) }, ..self }
+    }
+
+    /// Chases in timed batches for the whole burst; the trace's work is batches.
+    fn run_timed(self, schedule: &Schedule<'_>, mut batches: Box<Batches>) -> (Trace, Self) {
+        let mut position = self.position();
+        let hops = batches.hops as usize;
+        let clock = schedule.clock;
+        let Batches { ticks, timed: done, .. } = batches.as_mut();
+        let trace = run_until_end(schedule, BLOCK_NS, |units| {
+            let timed = units.min(ticks.len() - *done);
+            let room = &mut ticks[*done..*done + timed];
+            // SAFETY: `position` is a line of the ring, reached by its own pointers; the ring keeps its memory.
+            position = unsafe { kernels::chase_exact(timed_chase(position, hops, room, &clock), (units - timed) * hops) };
+            *done += timed;
+        });
+        let mut empty = [0; EMPTY_BATCHES];
+        // SAFETY: `position` is a line of the ring, and no hop is made.
+        unsafe { timed_chase(position, 0, &mut empty, &clock) };
+        empty.sort_unstable();
+        batches.overhead = empty[EMPTY_BATCHES / 2];
+        (trace, Self { batches: Some(batches), ..self.moved_to(position) })
+    }
+
+    /// Chases for the whole burst; the trace's work is [`kernels::CHASE_UNROLL`] hops. Returns the chase where it stopped.
+    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
+        if let Some(batches) = self.batches.take() {
+            return self.run_timed(schedule, batches);
+        }
+        let mut schedule = *schedule;
+        if let Some(layout) = &self.touched {
+            self.touch(layout);
+            // A chase that touches runs alone, so nobody waits for it: it starts when it is ready.
+            schedule.start = schedule.start.max(schedule.clock.now());
+        }
+        let mut position = self.position();
+        let trace = run_until_end(&schedule, BLOCK_NS, |units| {
+            // SAFETY: `position` is a line of the ring, reached by its own pointers; the ring keeps its memory.
+            position = unsafe { kernels::chase(position, units * kernels::CHASE_UNROLL) };
+        });
+        (trace, self.moved_to(position))
+    }
+}
+
+/// [`kernels::chase_timed`] by the clock in use, which may not be a counter of the CPU.
+///
+/// # Safety
+/// `start` is a line of a ring of pointers whose memory outlives the call.
+unsafe fn timed_chase(start: *const u8, hops: usize, batches: &mut [u64], clock: &Clock) -> *const u8 {
+    if clock.is_counter() {
+        // SAFETY: the caller promises that `start` is a line of a ring.
+        return unsafe { kernels::chase_timed(start, hops, batches) };
+    }
+    let mut at = start;
+    for batch in batches {
+        let from = clock.stamp();
+        // SAFETY: `at` is a line of the ring, reached by its own pointers from the caller's `start`.
+        at = unsafe { kernels::chase_exact(at, hops) };
+        kernels::fence();
+        *batch = clock.stamp().saturating_sub(from);
+    }
+    at
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
-    use memgauge_kernels as kernels;
     use memgauge_os::clock::Clock;
 
-    use crate::burst::chase::Chase;
+    use crate::burst::chain::Chase;
     use crate::burst::windows::Schedule;
 
     #[test]

@@ -16,19 +16,19 @@ use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
 
 /// The counters that one worker switches.
-#[derive(Clone, Copy)]
-pub(crate) struct CounterSwitches<'a> {
-    pub(crate) own: &'a OpenCounters,
-    pub(crate) system: Option<&'a OpenCounters>,
+pub(crate) struct CounterSwitches {
+    own: Arc<OpenCounters>,
+    /// The machine's, which one worker of a burst switches.
+    system: Option<Arc<OpenCounters>>,
 }
 
-impl CounterSwitches<'_> {
+impl CounterSwitches {
     pub(crate) fn read(&self) -> Readings {
-        Readings { own: self.own.read(), system: self.system.map(OpenCounters::read) }
+        Readings { own: self.own.read(), system: self.system.as_deref().map(OpenCounters::read) }
     }
 
     pub(crate) fn on(&self) {
-        if let Some(system) = self.system {
+        if let Some(system) = &self.system {
             system.enable();
         }
         self.own.enable();
@@ -36,7 +36,7 @@ impl CounterSwitches<'_> {
 
     pub(crate) fn off(&self) {
         self.own.disable();
-        if let Some(system) = self.system {
+        if let Some(system) = &self.system {
             system.disable();
         }
     }
@@ -97,8 +97,8 @@ impl RunCounters {
     }
 
     /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
-    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<(Arc<OpenCounters>, Option<Arc<OpenCounters>>)> {
-        Some((self.workers.get(&cpu)?.clone(), self.system.clone().filter(|_| system)))
+    pub(crate) fn switched_by(&self, cpu: u32, system: bool) -> Option<CounterSwitches> {
+        Some(CounterSwitches { own: self.workers.get(&cpu)?.clone(), system: self.system.clone().filter(|_| system) })
     }
 
     /// Says once what cannot be counted, and why.
@@ -107,7 +107,12 @@ impl RunCounters {
             return None;
         }
         if let Some(reason) = &counters.reason {
-            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice(reason)));
+            let advice = if reason.contains("hypervisor") {
+                "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
+            } else {
+                "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
+            };
+            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
         }
         let gaps = counters.gaps();
         if gaps.is_empty() {
@@ -115,14 +120,6 @@ impl RunCounters {
         }
         let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
         Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
-    }
-}
-
-fn advice(reason: &str) -> &'static str {
-    if reason.contains("hypervisor") {
-        "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
-    } else {
-        "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
     }
 }
 
@@ -173,7 +170,7 @@ impl CounterTotals {
             thread_s: clock.ns(self.ticks) / 1e9,
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
-            expected: certain,
+            certain,
         };
         Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
@@ -200,8 +197,7 @@ impl ThreadCounters {
 
     /// Begins to count.
     pub(crate) fn start(&mut self, clock: &Clock) {
-        if let Some((own, system)) = self.counters.switched_by(self.cpu, true) {
-            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+        if let Some(switches) = self.counters.switched_by(self.cpu, true) {
             let before = switches.read();
             switches.on();
             self.started = Some((before, clock.stamp()));
@@ -210,8 +206,7 @@ impl ThreadCounters {
 
     /// Stops counting; `work` hops or lines were done meanwhile.
     pub(crate) fn stop(&mut self, clock: &Clock, work: u64) {
-        if let (Some((own, system)), Some((before, from))) = (self.counters.switched_by(self.cpu, true), self.started.take()) {
-            let switches = CounterSwitches { own: &own, system: system.as_deref() };
+        if let (Some(switches), Some((before, from))) = (self.counters.switched_by(self.cpu, true), self.started.take()) {
             let ticks = clock.stamp().saturating_sub(from);
             switches.off();
             let count = BurstCount { before, after: switches.read(), ticks, work };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use memgauge_core::plan::Traffic;
+use memgauge_core::result::Checksums;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_os::memory::Buffer;
@@ -61,15 +62,8 @@ struct PassChecksum {
     sum: Line,
     /// Steps since the sum was begun.
     done: usize,
-    passes: u64,
-    mismatches: u64,
-}
-
-/// Completed passes whose checksum was compared, and how many were wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ChecksumCounts {
-    pub(crate) passes: u64,
-    pub(crate) mismatches: u64,
+    /// Completed passes, and how many of them were wrong.
+    compared: Checksums,
 }
 
 impl Load {
@@ -79,80 +73,6 @@ impl Load {
     /// # Errors
     /// When the buffer is too small for the traffic.
     pub(crate) fn new(
-        kernel: &'static Kernel,
-        traffic: &Traffic,
-        buffer: &Arc<Buffer>,
-        bytes: usize,
-        index: usize,
-        stored: Option<&LineContent>,
-    ) -> Result<Self, LoadError> {
-        Ok(Self { traversal: Traversal::new(kernel, traffic, buffer, bytes, index, stored)?, second: None, delay: 0, due: 0 })
-    }
-
-    /// The same, with `percent` of the accesses to a second buffer of the same size.
-    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
-        self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
-        self
-    }
-
-    /// The same, with so many core cycles between bursts of four lines.
-    pub(crate) fn with_delay(mut self, cycles: u32) -> Self {
-        self.delay = cycles;
-        self
-    }
-
-    pub(crate) fn kernel(&self) -> &'static Kernel {
-        self.traversal.kernel
-    }
-
-    /// What became of the checksums; `None` for kernels that keep none.
-    pub(crate) fn checked(&self) -> Option<ChecksumCounts> {
-        let checked =
-            |traversal: &Traversal| traversal.check.as_ref().map(|c| ChecksumCounts { passes: c.passes, mismatches: c.mismatches });
-        let mut all = checked(&self.traversal)?;
-        if let Some(second) = self.second.as_ref().and_then(|(traversal, _)| checked(traversal)) {
-            all.passes += second.passes;
-            all.mismatches += second.mismatches;
-        }
-        Some(all)
-    }
-
-    /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
-    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
-        let kernel = self.traversal.kernel;
-        let delay = self.burst_delay();
-        let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
-        let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
-        (trace, self)
-    }
-
-    /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
-    fn burst_delay(&self) -> Option<u32> {
-        let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
-        (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
-    }
-
-    /// So many steps, some of them on the second buffer.
-    fn run_steps(&mut self, units: usize, delay: Option<u32>) {
-        let Some((second, percent)) = &mut self.second else { return self.traversal.run(units, delay) };
-        let turn = if self.traversal.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
-        let mut left = units;
-        while left > 0 {
-            let steps = left.min(turn);
-            self.due += *percent;
-            if self.due >= 100 {
-                self.due -= 100;
-                second.run(steps, delay);
-            } else {
-                self.traversal.run(steps, delay);
-            }
-            left -= steps;
-        }
-    }
-}
-
-impl Traversal {
-    fn new(
         kernel: &'static Kernel,
         traffic: &Traffic,
         buffer: &Arc<Buffer>,
@@ -202,9 +122,68 @@ impl Traversal {
         let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
         let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
         let next = next as usize % (steps * windows);
-        Ok(Self { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() })
+        let traversal = Traversal { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() };
+        Ok(Self { traversal, second: None, delay: 0, due: 0 })
     }
 
+    /// The same, with `percent` of the accesses to a second buffer of the same size.
+    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
+        self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
+        self
+    }
+
+    /// The same, with so many core cycles between bursts of four lines.
+    pub(crate) fn with_delay(mut self, cycles: u32) -> Self {
+        self.delay = cycles;
+        self
+    }
+
+    pub(crate) fn kernel(&self) -> &'static Kernel {
+        self.traversal.kernel
+    }
+
+    /// What became of the checksums; `None` for kernels that keep none.
+    pub(crate) fn checked(&self) -> Option<Checksums> {
+        let traversals = [Some(&self.traversal), self.second.as_ref().map(|(second, _)| &**second)].into_iter().flatten();
+        let compared = traversals.filter_map(|traversal| Some(traversal.check.as_ref()?.compared));
+        compared.reduce(|a, b| Checksums { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches })
+    }
+
+    /// Loads for the whole burst; the trace's work is steps. Returns the load where it stopped.
+    pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
+        let kernel = self.traversal.kernel;
+        let delay = self.burst_delay();
+        let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
+        let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
+        (trace, self)
+    }
+
+    /// Core cycles between the kernel's bursts; what was asked for is between bursts of four lines.
+    fn burst_delay(&self) -> Option<u32> {
+        let cycles = u64::from(self.delay) * u64::from(self.traversal.kernel.burst_lines) / 4;
+        (self.delay > 0).then_some(u32::try_from(cycles).unwrap_or(u32::MAX))
+    }
+
+    /// So many steps, some of them on the second buffer.
+    fn run_steps(&mut self, units: usize, delay: Option<u32>) {
+        let Some((second, percent)) = &mut self.second else { return self.traversal.run(units, delay) };
+        let turn = if self.traversal.fences() { FENCED_STEPS_A_TURN } else { STEPS_A_TURN };
+        let mut left = units;
+        while left > 0 {
+            let steps = left.min(turn);
+            self.due += *percent;
+            if self.due >= 100 {
+                self.due -= 100;
+                second.run(steps, delay);
+            } else {
+                self.traversal.run(steps, delay);
+            }
+            left -= steps;
+        }
+    }
+}
+
+impl Traversal {
     /// Whether every run of the kernel may end with a fence.
     fn fences(&self) -> bool {
         self.kernel.mix.non_temporal() || self.kernel.form.line == LineUse::WrittenBack
@@ -243,7 +222,7 @@ impl Traversal {
                 run = run.min(self.steps - check.done);
                 walk.sum = check.sum;
             }
-            // SAFETY: `new` laid out `steps` steps of every stream, or `windows` windows of the order, inside the buffer, which lives as long
+            // SAFETY: `Load::new` laid out `steps` steps of every stream, or `windows` windows of the order, inside the buffer, which lives as long
             // as `self`; step + run does not exceed them. The kernel is one of those available on this CPU. No other thread uses the buffer,
             // or all only read it.
             unsafe { self.kernel.walk(&mut walk, run, delay) };
@@ -266,7 +245,7 @@ impl PassChecksum {
     fn new(start: usize, bytes: usize) -> Self {
         // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
         let expected = unsafe { kernels::checksum_xor(start as *const u8, bytes) };
-        Self { expected, sum: Line::ZERO, done: 0, passes: 0, mismatches: 0 }
+        Self { expected, sum: Line::ZERO, done: 0, compared: Checksums { passes: 0, mismatches: 0 } }
     }
 
     /// A pass may begin at any step: `steps` of them in a row, around the end, are one pass.
@@ -274,8 +253,8 @@ impl PassChecksum {
         if self.done < steps {
             return;
         }
-        self.passes += 1;
-        self.mismatches += u64::from(self.sum.xor_of_words() != self.expected);
+        self.compared.passes += 1;
+        self.compared.mismatches += u64::from(self.sum.xor_of_words() != self.expected);
         (self.sum, self.done) = (Line::ZERO, 0);
     }
 }
@@ -309,7 +288,7 @@ mod tests {
 
     fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
         let content = LineContent([7; 64]);
-        Traversal::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap()
+        Load::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap().traversal
     }
 
     /// Lines of `buffer` that were stored.
@@ -349,11 +328,11 @@ mod tests {
         for _ in 0..7 {
             load.traversal.run(steps * 3 / 7 + 1, None);
         }
-        assert_eq!(load.checked(), Some(ChecksumCounts { passes: 3, mismatches: 0 }));
+        assert_eq!(load.checked(), Some(Checksums { passes: 3, mismatches: 0 }));
         // SAFETY: within the buffer, which no thread uses now.
         unsafe { *buffer.as_ptr().add(12345) ^= 0x10 };
         load.traversal.run(2 * steps, None);
-        let ChecksumCounts { passes, mismatches } = load.checked().unwrap();
+        let Checksums { passes, mismatches } = load.checked().unwrap();
         assert!(passes == 5 && mismatches >= 1, "{passes} {mismatches}");
     }
 

@@ -10,18 +10,17 @@ use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_os::clock::{self, Clock};
+use memgauge_os::clock;
 use memgauge_os::counters::OpenCounters;
 use memgauge_os::noise;
 
-use super::chase::Chase;
+use super::chain::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
-use crate::budget::TimeBudget;
-use crate::context::RunContext;
-use crate::error::{CellError, WorkerError};
+use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
+use crate::error::{CellError, Result, WorkerError};
 
 /// A thread woken from sleep arrives within this time on an idle machine; threads that come later show as lack of coverage.
 const LEAD: Duration = Duration::from_micros(400);
@@ -174,10 +173,6 @@ impl<'a> BurstRunner<'a> {
         }
     }
 
-    pub(crate) fn clock(&self) -> Clock {
-        self.context.clock
-    }
-
     /// Runs a chase and loaders together.
     pub(crate) fn run(
         &mut self,
@@ -185,7 +180,7 @@ impl<'a> BurstRunner<'a> {
         loads: Vec<(u32, Load)>,
         shape: BurstShape,
         timeout: Duration,
-    ) -> Result<BurstResult, CellError> {
+    ) -> Result<BurstResult> {
         let windows = shape.windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
@@ -198,7 +193,7 @@ impl<'a> BurstRunner<'a> {
         if !counters.is_empty() {
             lead += LEAD_TO_READ;
         }
-        let clock = self.clock();
+        let clock = self.context.clock;
         let start = clock.now() + clock.to_ticks(lead);
         let schedule = Schedule { clock, start, window: clock.to_ticks(shape.window), windows, counters: None };
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
@@ -220,7 +215,9 @@ impl<'a> BurstRunner<'a> {
         let finished = self.workers.run_required(jobs, cpus.len(), timeout)?;
         let steal = self.steal_since(before, cpus, length);
         self.measuring += length;
-        self.worked(cpus);
+        // Their clocks need no time to settle.
+        let now = Instant::now();
+        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
         Ok((finished, steal))
     }
 
@@ -237,8 +234,8 @@ impl<'a> BurstRunner<'a> {
         hops: u64,
         budget: &TimeBudget<'_>,
         scheduler: &mut SchedulerNoise,
-    ) -> Result<(Option<f64>, Chase), CellError> {
-        let clock = self.clock();
+    ) -> Result<(Option<f64>, Chase)> {
+        let clock = self.context.clock;
         let awake = self.kept_awake(&IdSet::one(cpu));
         let (mut left, mut ticks) = (hops, 0);
         while left > 0 {
@@ -255,7 +252,7 @@ impl<'a> BurstRunner<'a> {
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
-            let mut finished = self.workers.run_required(jobs, 1, crate::budget::WORKER_TIMEOUT)?.into_iter();
+            let mut finished = self.workers.run_required(jobs, 1, WORKER_TIMEOUT)?.into_iter();
             let Some(Finished { value: Some((took, moved)), scheduler: seen }) = finished.next() else {
                 return Err(CellError::ChaseLost { cpu });
             };
@@ -268,22 +265,16 @@ impl<'a> BurstRunner<'a> {
 
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.
     pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
         let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.core_ghz.insert(cpu, ghz);
         Ok(ghz)
     }
 
-    /// Notes that these CPUs have just worked: their clocks need no time to settle.
-    fn worked(&mut self, cpus: &IdSet) {
-        let now = Instant::now();
-        self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
-    }
-
     /// Frequency of a core now; `None` when its CPU went away.
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }
 
@@ -329,7 +320,7 @@ impl<'a> BurstRunner<'a> {
 
     /// Adds what the worker of a chase counted in a burst.
     pub(crate) fn add_chase_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace) {
-        if let Some((counters, count)) = self.counters.as_ref().zip(trace.count()) {
+        if let Some((counters, count)) = self.counters.as_ref().zip(trace.count.as_ref()) {
             totals.add(counters, cpu, count, kernels::CHASE_UNROLL as u64);
         }
     }
@@ -339,7 +330,7 @@ impl<'a> BurstRunner<'a> {
         let Some(counters) = &self.counters else { return };
         for loaded in loads {
             let kernel = loaded.load.kernel();
-            if let Some(count) = loaded.trace.count() {
+            if let Some(count) = loaded.trace.count.as_ref() {
                 totals.add(counters, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
             }
         }
@@ -352,7 +343,7 @@ impl<'a> BurstRunner<'a> {
         unit: WorkUnit,
         certain: ExpectedEvents,
     ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
-        let clock = self.clock();
+        let clock = self.context.clock;
         let run_counters = self.counters.as_mut()?;
         let counters = totals.counters(run_counters, &clock, unit, certain);
         let note = run_counters.note(&counters);
@@ -360,15 +351,12 @@ impl<'a> BurstRunner<'a> {
     }
 }
 
-/// The counters that a thread of a burst switches: its own, and for one of them the machine's.
-type BurstCounters = (Arc<OpenCounters>, Option<Arc<OpenCounters>>);
-
 /// The jobs of a burst, those that measure before those that keep CPUs awake.
 fn burst_jobs(
     chase: Option<(u32, Chase)>,
     loads: Vec<(u32, Load)>,
     awake: &IdSet,
-    mut counters: BTreeMap<u32, BurstCounters>,
+    mut counters: BTreeMap<u32, CounterSwitches>,
     schedule: Schedule<'static>,
 ) -> Vec<(u32, Job<JobResult>)> {
     let mut jobs: Vec<(u32, Job<JobResult>)> = Vec::with_capacity(loads.len() + awake.len() + 1);
@@ -381,7 +369,7 @@ fn burst_jobs(
             cpu,
             Box::new(move || {
                 let _flag = flag;
-                let (trace, chase) = chase.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                let (trace, chase) = chase.run(&Schedule { counters: counters.as_ref(), ..schedule });
                 JobResult::Chased(Box::new((trace, chase)))
             }),
         ));
@@ -391,7 +379,7 @@ fn burst_jobs(
         jobs.push((
             cpu,
             Box::new(move || {
-                let (trace, load) = load.run(&Schedule { counters: switches(counters.as_ref()), ..schedule });
+                let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
                 JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
             }),
         ));
@@ -410,10 +398,6 @@ fn burst_jobs(
     jobs
 }
 
-fn switches(counters: Option<&BurstCounters>) -> Option<CounterSwitches<'_>> {
-    counters.map(|(own, system)| CounterSwitches { own, system: system.as_deref() })
-}
-
 fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
     let mut result = BurstResult { chase: None, loads: Vec::new(), scheduler: SchedulerNoise::default(), coverage: None, steal: None };
     let mut spans = Vec::new();
@@ -421,11 +405,11 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
         match value {
             JobResult::Chased(chased) => {
                 let (trace, chase) = *chased;
-                spans.push((trace.began(), trace.ended()));
+                spans.push(trace.span);
                 result.chase = Some((trace, chase));
             }
             JobResult::Loaded(loaded) => {
-                spans.push((loaded.trace.began(), loaded.trace.ended()));
+                spans.push(loaded.trace.span);
                 result.loads.push(*loaded);
             }
             // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.

@@ -22,7 +22,7 @@ pub(crate) struct Schedule<'a> {
     pub(crate) window: u64,
     pub(crate) windows: usize,
     /// Hardware counters of the worker that has this schedule.
-    pub(crate) counters: Option<CounterSwitches<'a>>,
+    pub(crate) counters: Option<&'a CounterSwitches>,
 }
 
 impl Schedule<'_> {
@@ -38,25 +38,17 @@ impl Schedule<'_> {
 }
 
 /// What a thread did: how much work it had done when it first read the clock in each window.
+#[derive(Default)]
 pub(crate) struct Trace {
     /// (ticks, work) at the first block boundary in window 0, 1 … and after the end. `None`: the thread did not read the clock in that window.
-    marks: Vec<Option<(u64, u64)>>,
-    began: u64,
-    ended: u64,
+    pub(crate) marks: Vec<Option<(u64, u64)>>,
+    /// The clock at the beginning and at the end.
+    pub(crate) span: (u64, u64),
     /// Hardware events from the beginning of the first counted window to the end.
-    count: Option<BurstCount>,
+    pub(crate) count: Option<BurstCount>,
 }
 
 impl Trace {
-    fn new(windows: usize) -> Self {
-        Self { marks: vec![None; windows + 1], began: 0, ended: 0, count: None }
-    }
-
-    /// What the worker's hardware counters showed.
-    pub(crate) fn count(&self) -> Option<&BurstCount> {
-        self.count.as_ref()
-    }
-
     /// Ticks and work of a window, where the thread read the clock in it and in the next one.
     pub(crate) fn window(&self, index: usize) -> Option<(u64, u64)> {
         let (from, to) = (self.marks.get(index).copied().flatten()?, self.marks.get(index + 1).copied().flatten()?);
@@ -69,27 +61,13 @@ impl Trace {
         let (from, to) = (marks.next()?, marks.next_back()?);
         (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
     }
-
-    /// A trace with these marks.
-    #[cfg(test)]
-    pub(crate) fn from_marks(marks: Vec<Option<(u64, u64)>>) -> Self {
-        Self { marks, began: 0, ended: 0, count: None }
-    }
-
-    pub(crate) fn began(&self) -> u64 {
-        self.began
-    }
-
-    pub(crate) fn ended(&self) -> u64 {
-        self.ended
-    }
 }
 
 /// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes `block_ns`,
 /// whatever the speed of the memory. The trace counts units.
 pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: impl FnMut(usize)) -> Trace {
     let clock = &schedule.clock;
-    let mut trace = Trace::new(schedule.windows);
+    let mut trace = Trace { marks: vec![None; schedule.windows + 1], ..Trace::default() };
     let (mut work, mut units, end) = (0, 1, schedule.end());
     let short = (block_ns / clock.ns(1)) as u64 / 2;
     let before = schedule.counters.map(|c| c.read());
@@ -98,7 +76,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
     let mut waiting = schedule.counters.is_some();
     schedule.wait_for_start();
     let mut now = clock.now();
-    trace.began = now;
+    trace.span.0 = now;
     // When the next window begins. Until then a block costs one comparison.
     let mut until = 0;
     let window_at = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
@@ -107,7 +85,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
             let mut current = window_at(now);
             if waiting && current >= SETTLE_WINDOWS {
                 waiting = false;
-                schedule.counters.iter().for_each(CounterSwitches::on);
+                schedule.counters.into_iter().for_each(CounterSwitches::on);
                 // Switching belongs to the window before, which does not count.
                 now = clock.now();
                 current = window_at(now);
@@ -119,7 +97,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                     counters.off();
                     trace.count = Some(BurstCount { before, after: counters.read(), ticks: now - from, work: work - done });
                 }
-                trace.ended = now;
+                trace.span.1 = now;
                 return trace;
             }
             until = schedule.start + schedule.window * (current as u64 + 1);

@@ -59,7 +59,7 @@ impl SchedulerNoise {
 }
 
 /// Runs a job on a CPU that the thread is pinned to, and counts what the scheduler does to it.
-fn run_observed<T>(cpu: u32, job: Job<T>) -> Finished<T> {
+pub(crate) fn run_observed<T>(cpu: u32, job: impl FnOnce() -> T) -> Finished<T> {
     let started = Instant::now();
     let (switches, waited) = (noise::thread_involuntary_switches(), noise::thread_waited_ns());
     let value = job();

@@ -1,6 +1,7 @@
 //! Which kernel is the fastest for a traffic: what trials depend on, and who wins.
 
-use memgauge_core::experiment::PageRequest;
+use std::collections::BTreeSet;
+
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::Trial;
 use memgauge_core::stats;
@@ -8,7 +9,7 @@ use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
 
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
@@ -28,28 +29,9 @@ pub(crate) struct ChosenKernels {
 impl ChosenKernels {
     /// Names of the kernels, each once.
     pub(crate) fn name(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for kernel in &self.kernels {
-            if !names.contains(&kernel.name) {
-                names.push(kernel.name);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let names: Vec<&str> = self.kernels.iter().map(|kernel| kernel.name).filter(|name| seen.insert(*name)).collect();
         names.join(" + ")
-    }
-}
-
-/// Where a buffer is and what backs it.
-#[derive(Debug, Clone, PartialEq)]
-struct BufferKind {
-    node: u32,
-    directory: Option<String>,
-    pages: PageRequest,
-    shared: bool,
-}
-
-impl BufferKind {
-    fn planned(plan: &BufferPlan) -> Self {
-        Self { node: plan.node, directory: plan.directory.clone(), pages: plan.pages, shared: plan.shared }
     }
 }
 
@@ -57,14 +39,16 @@ impl BufferKind {
 /// go there.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoaderMemory {
-    buffer: BufferKind,
-    second: Option<(BufferKind, u32)>,
+    buffer: BufferPlan,
+    second: Option<(BufferPlan, u32)>,
 }
 
 impl LoaderMemory {
     pub(crate) fn planned(loader: &Loader) -> Self {
         let second = loader.own.as_deref().and_then(|own| Some((own.second.as_ref()?, own.second_percent)));
-        Self { buffer: BufferKind::planned(&loader.buffer), second: second.map(|(plan, percent)| (BufferKind::planned(plan), percent)) }
+        // Where a buffer is and what backs it.
+        let kind = |plan: &BufferPlan| BufferPlan { bytes: Bytes(0), touch: IdSet::new(), derived: false, ..plan.clone() };
+        Self { buffer: kind(&loader.buffer), second: second.map(|(plan, percent)| (kind(plan), percent)) }
     }
 }
 
@@ -76,20 +60,6 @@ pub(crate) struct TrialKey {
     /// Of all loaders.
     pub(crate) bytes: Bytes,
     pub(crate) memory: Vec<LoaderMemory>,
-}
-
-/// Trials that were made.
-#[derive(Default)]
-pub(crate) struct KernelTrials(Vec<(TrialKey, TrialResult)>);
-
-impl KernelTrials {
-    pub(crate) fn get(&self, key: &TrialKey) -> Option<TrialResult> {
-        self.0.iter().find(|(known, _)| known == key).map(|(_, result)| result.clone())
-    }
-
-    pub(crate) fn insert(&mut self, key: TrialKey, result: TrialResult) {
-        self.0.push((key, result));
-    }
 }
 
 /// Which kernels still take part in a trial.
@@ -121,7 +91,7 @@ pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
 }
 
 /// The kernel with the highest median rate, and the rates of all; the first kernel where none was tried.
-pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult, CellError> {
+pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult> {
     let tried: Vec<Trial> = candidates
         .iter()
         .zip(rates)
@@ -134,6 +104,7 @@ pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mi
 
 #[cfg(test)]
 mod tests {
+    use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::OwnTraffic;
 
     use super::*;

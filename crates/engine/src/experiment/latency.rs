@@ -1,4 +1,6 @@
 //! Idle latency: a pointer chase alone, window-local and full-random or in the orders asked for, over fresh allocations.
+//!
+//! Where the plan leaves the size of the buffer open, a search finds one that is large enough to be memory and not cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +10,21 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::plan::Probe;
-use memgauge_core::protocol::MAX_REPEATS;
-use memgauge_core::result::{Evidence, Noise, PageEvidence, Placement, Plateau, PrefetchEvidence};
+use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS};
+use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
+use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
-use super::plateau;
-use super::sampler::{HopCount, Sampler, measure_until_sure};
 use super::samples::{BurstSamples, Conditions};
-use super::sampling::{Experiment, Series, Vary, chase_window, hop_count};
-use crate::burst::chase::Chase;
+use super::sampling::{Experiment, HopCount, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
+use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
-use crate::memory::pages::combined_pages;
-use crate::recorder::NewResult;
+use crate::error::{CellError, Result};
+use crate::memory::combined_pages;
 use crate::session::Session;
 
 /// A chase alone, as the plan says it.
@@ -67,7 +67,7 @@ struct AllocationSampler<'a> {
 }
 
 impl Sampler for AllocationSampler<'_> {
-    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
         // Where the first allocations did not suffice, bursts are longer.
         if round == self.min {
             self.shape.windows *= 2;
@@ -77,7 +77,7 @@ impl Sampler for AllocationSampler<'_> {
         self.pages.push((buffer.pages().clone(), probe.buffer.bytes));
         self.file = buffer.file().cloned();
         if self.sequential_ns.is_none() {
-            self.sequential_ns = Some(plateau::short_chase_ns(session, probe, probe.buffer.bytes, ChaseOrder::Sequential, &buffer)?);
+            self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
         }
         let mut repeating = Duration::ZERO;
         for index in 0..self.series.len() {
@@ -116,9 +116,9 @@ impl AllocationSampler<'_> {
         index: usize,
         buffer: &Arc<Buffer>,
         repeating: Duration,
-    ) -> Result<Duration, CellError> {
+    ) -> Result<Duration> {
         let (order, series) = &mut self.series[index];
-        series.chase = Some(Chase::new(session.ring(self.probe, self.probe.buffer.bytes, *order, buffer, u64::from(round))?));
+        series.chase = Some(Chase::new(session.ring(self.probe, *order, buffer, u64::from(round))?));
         let mut repeated = Duration::ZERO;
         if let Some(hops) = self.hops {
             series.sample_hops(session, hops, round)?;
@@ -140,12 +140,12 @@ impl AllocationSampler<'_> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, idle: &IdleChase<'_>) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleChase<'_>) -> Result {
     let experiment =
         |probe, order| Experiment { probe: Some(probe), loaders: None, vary: Vary::Allocation { min: idle.allocations, order } };
     experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
     let mut probe = idle.probe.clone();
-    let plateau = if probe.buffer.derived { plateau::find(session, &mut probe)? } else { None };
+    let plateau = if probe.buffer.derived { find_plateau(session, &mut probe)? } else { None };
     let orders = idle.orders(&probe);
     let series: Vec<(ChaseOrder, Series)> =
         orders.into_iter().map(|order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
@@ -164,11 +164,11 @@ pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coor
         file: None,
     };
     measure_until_sure(session, vary.stop_after(), &mut sampler)?;
-    record(session, kind, at, sampler, plateau);
+    record(session, at, sampler, plateau);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
+fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSampler<'_>, plateau: Option<Plateau>) {
     let AllocationSampler { probe, series, hops, made, sequential_ns, pages, placements, file, .. } = sampler;
     let mut conditions = Conditions::default();
     for (_, series) in &series {
@@ -200,26 +200,122 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, sam
             local = Some(estimate.clone());
         }
         let compared = estimate.value.zip(sequential_ns).filter(|_| order != ChaseOrder::Sequential);
-        let evidence = Evidence {
+        let mut evidence = Evidence {
             window: Some(chase_window(order, probe)),
             prefetch: compared
                 .map(|(random, sequential_ns)| PrefetchEvidence { sequential_ns, random_over_sequential: random / sequential_ns }),
             translation_ns,
-            noise: noise_of_order(&common.noise, &series, hops),
             ..common.clone()
         };
+        // Chases of a number of hops have no bursts.
+        if hops.is_none() {
+            series.samples.write_disturbances(&mut evidence.noise);
+        }
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
-        let result = NewResult::new(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
-        session.record(kind, NewResult { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
+        let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
+        session.recorder.record(Measurement { distribution: series.histogram.and_then(Recorder::finish), counters, samples, ..result });
     }
 }
 
-/// The noise of the cell, with the disturbances of one order's bursts; chases of a number of hops have no bursts.
-fn noise_of_order(noise: &Noise, series: &Series, hops: Option<u64>) -> Noise {
-    let mut noise = noise.clone();
-    if hops.is_none() {
-        series.samples.disturbances().write_to(&mut noise);
+/// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
+const TOLERANCE: f64 = 0.05;
+
+/// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop.
+fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64> {
+    let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
+    let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
+    for _ in 0..MAX_COMPARISON_BURSTS {
+        let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
+        let Some((trace, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
+        if let Some(ns) = stats::median(&hop_ns(&trace, &clock, shape)) {
+            return Ok(ns);
+        }
+        chase = moved;
     }
-    noise
+    Err(CellError::ChaseStarved { cpu: probe.cpu, bursts: MAX_COMPARISON_BURSTS })
+}
+
+/// Sets the probe's buffer to a size on the plateau, as this probe has found it before or as it finds it now.
+fn find_plateau(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>> {
+    if let Some((_, bytes, plateau)) = session.calibration.plateaus.iter().find(|(planned, ..)| planned == probe) {
+        probe.buffer.bytes = *bytes;
+        return Ok(*plateau);
+    }
+    let planned = probe.clone();
+    let plateau = search(session, probe)?;
+    session.calibration.plateaus.push((planned, probe.buffer.bytes, plateau));
+    Ok(plateau)
+}
+
+/// Doubles the probe's buffer until half of it is as slow as all of it, so that what is measured is memory even where the machine's
+/// description of its caches is wrong, as it is in many virtual machines.
+fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau>> {
+    if probe.buffer.bytes.0 / 2 < probe.window.0 {
+        return Ok(None);
+    }
+    let planned = probe.buffer.bytes;
+    let (bytes, found) = double_until_plateau::<CellError>(planned, |bytes| {
+        probe.buffer.bytes = bytes;
+        let buffer = match session.chase_buffer(&probe.buffer, 0) {
+            // A pool or a node may not hold the larger buffer; the one before is the best there is.
+            Err(_) if bytes > planned => return Ok(None),
+            buffer => buffer?,
+        };
+        let mut half = probe.clone();
+        half.buffer.bytes = Bytes(bytes.0 / 2);
+        let half_ns = short_chase_ns(session, &half, ChaseOrder::WindowLocal, &buffer)?;
+        let whole_ns = short_chase_ns(session, probe, ChaseOrder::WindowLocal, &buffer)?;
+        let reached = whole_ns <= half_ns * (1.0 + TOLERANCE);
+        let room = !session.interrupted() && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
+        Ok(Some((Plateau { half_ns, whole_ns, reached }, room)))
+    })?;
+    probe.buffer.bytes = bytes;
+    Ok(found)
+}
+
+/// Doubles a size until the plateau is reached. Returns the last size that was measured, with what was seen there. `measure` returns what it
+/// saw and whether there is room for twice the size; `None` where the size cannot be allocated.
+fn double_until_plateau<E>(
+    from: Bytes,
+    mut measure: impl FnMut(Bytes) -> Result<Option<(Plateau, bool)>, E>,
+) -> Result<(Bytes, Option<Plateau>), E> {
+    let (mut bytes, mut found) = (from, None);
+    for doublings in 0..=MAX_DOUBLINGS {
+        let next = Bytes(from.0 << doublings);
+        let Some((plateau, room)) = measure(next)? else { break };
+        (bytes, found) = (next, Some(plateau));
+        if plateau.reached || !room {
+            break;
+        }
+    }
+    Ok((bytes, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sizes measured and the one that is left, where the plateau is reached at `reached`, twice `last` has no room and `refused` cannot be allocated.
+    fn search(reached: u64, last: u64, refused: u64) -> (Vec<u64>, u64, Option<bool>) {
+        let mut measured = Vec::new();
+        let (bytes, found) = double_until_plateau::<()>(Bytes(100), |bytes| {
+            if bytes.0 == refused {
+                return Ok(None);
+            }
+            measured.push(bytes.0);
+            Ok(Some((Plateau { half_ns: 1.0, whole_ns: 2.0, reached: bytes.0 >= reached }, bytes.0 < last)))
+        })
+        .unwrap();
+        (measured, bytes.0, found.map(|p| p.reached))
+    }
+
+    #[test]
+    fn the_size_that_is_left_was_measured() {
+        assert_eq!(search(100, 9999, 0), (vec![100], 100, Some(true)));
+        assert_eq!(search(400, 9999, 0), (vec![100, 200, 400], 400, Some(true)));
+        assert_eq!(search(9999, 9999, 0), (vec![100, 200, 400, 800], 800, Some(false)), "three doublings and no more");
+        assert_eq!(search(9999, 200, 0), (vec![100, 200], 200, Some(false)));
+        assert_eq!(search(9999, 9999, 400), (vec![100, 200], 200, Some(false)), "the one before");
+    }
 }

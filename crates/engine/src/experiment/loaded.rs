@@ -1,4 +1,5 @@
-//! Latency under load: a chase beside loaders, at injection delays that spread the points evenly over bandwidth.
+//! Experiments with loaders: bandwidth, and latency under load by a chase beside them, at injection delays that spread the points evenly over
+//! bandwidth. The kernels are those that short trials found fastest.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -7,10 +8,10 @@ use std::sync::Arc;
 use memgauge_core::conclusions::curve;
 use memgauge_core::counters::WorkUnit;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Hops, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
-use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Placement};
+use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
@@ -18,12 +19,36 @@ use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
 use super::{rfo, trials};
-use crate::burst::chase::Chase;
+use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
-use crate::error::CellError;
-use crate::memory::pages::combined_pages;
-use crate::recorder::NewResult;
+use crate::error::{CellError, Result};
+use crate::memory::combined_pages;
 use crate::session::Session;
+
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loaders: &[Loader], traffic: &Traffic, delay: u32) -> Result {
+    let group = LoaderGroup::prepare(session, loaders, traffic)?;
+    let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
+    experiment.watch(session)?;
+    let (chosen, loads) = session.unwatched(|session| {
+        let chosen = trials::choose_kernels(session, &group)?;
+        rfo::calibrate(session, &group, loaders, traffic)?;
+        let loads = group.loads(&chosen, delay)?;
+        Ok::<_, CellError>((chosen, loads))
+    })?;
+    let series = experiment.series(None, loads, None);
+    let series = experiment.sample_point(session, series, None)?;
+    let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+    let mut evidence = series.load_evidence(session, &group, &chosen);
+    let (rfo, in_memory) = (session.calibration.rfo(), group.memory_sized(session.context.machine));
+    evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, rfo, in_memory));
+    series.unwatch(session, &mut evidence);
+    let certain = group.certain(session.context.machine, &chosen);
+    let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+    let samples = Some(series.samples.keep(0));
+    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, estimate, evidence);
+    session.recorder.record(Measurement { counters, samples, ..result });
+    Ok(())
+}
 
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
@@ -93,54 +118,43 @@ struct Setup<'a> {
     buffer: Arc<Buffer>,
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, at: &Coordinates, curve: &Curve<'_>) -> Result<(), CellError> {
+pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
     rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
-    let mut chase = Chase::new(session.ring(curve.probe, curve.probe.buffer.bytes, curve.order, &buffer, 0)?);
+    let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let setup = Setup { curve, group, chosen, buffer };
     let mut delays = NextDelay::new(curve);
     let mut points: Vec<CurvePoint> = Vec::new();
     let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
-    while let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) {
+    let outcome = loop {
+        let Some(delay) = delays.next(&points, |delay| estimates.contains_key(&delay)) else { break Ok(()) };
         if session.interrupted() {
-            record_summary(session, at, &points, curve.at_percent, &estimates);
-            return Err(CellError::Interrupted);
+            break Err(CellError::Interrupted);
         }
         let estimated;
-        (estimated, chase) = measure_point(session, kind, at, &setup, delay, chase)?;
+        (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }
         estimates.insert(delay, estimated);
-    }
-    record_summary(session, at, &points, curve.at_percent, &estimates);
-    Ok(())
-}
-
-fn record_summary(
-    session: &mut Session<'_>,
-    at: &Coordinates,
-    points: &[CurvePoint],
-    percents: &[u32],
-    estimates: &BTreeMap<u32, (Estimate, Estimate)>,
-) {
+    };
     let estimate = |delay: u32| estimates.get(&delay).cloned();
-    let shares = percents.iter().map(|&percent| curve::at_share(points, percent, estimate)).collect();
+    let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();
     let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
-    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), points, interval) });
+    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), &points, interval) });
+    outcome
 }
 
 /// Measures and records latency and bandwidth (the probe's included) at one delay. Returns both, and the chase to go on with.
 fn measure_point(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     setup: &Setup<'_>,
     delay: u32,
     chase: Chase,
-) -> Result<((Estimate, Estimate), Chase), CellError> {
+) -> Result<((Estimate, Estimate), Chase)> {
     let Setup { curve, group, chosen, .. } = setup;
     let experiment = Experiment { probe: Some(curve.probe), loaders: Some(group), vary: Vary::Delay(delay) };
     // Laying loads out may read all of their memory, from whichever CPU this thread is on.
@@ -153,7 +167,7 @@ fn measure_point(
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    record_point(session, kind, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
     Ok(((latency, bandwidth), chase))
 }
 
@@ -176,7 +190,6 @@ fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Ev
 
 fn record_point(
     session: &mut Session<'_>,
-    kind: ExperimentKind,
     at: &Coordinates,
     setup: &Setup<'_>,
     series: Series,
@@ -190,16 +203,16 @@ fn record_point(
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes, true);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
-    let result = NewResult::new(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
+    let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
-    session.record(kind, NewResult { distribution, counters, samples, ..result });
+    session.recorder.record(Measurement { distribution, counters, samples, ..result });
     let load_certain = setup.group.certain(machine, &setup.chosen);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
-    let result = NewResult::new(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
+    let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });
     let samples = Some(series.samples.keep(BANDWIDTH));
-    session.record(kind, NewResult { counters, lines_in_flight, samples, ..result });
+    session.recorder.record(Measurement { counters, lines_in_flight, samples, ..result });
 }
 
 #[cfg(test)]

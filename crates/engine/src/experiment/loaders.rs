@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use memgauge_core::conclusions::limit;
 use memgauge_core::counters::ExpectedEvents;
-use memgauge_core::directory::FileEvidence;
 use memgauge_core::plan::{Loader, Traffic};
-use memgauge_core::result::{Checksums, Evidence, PageEvidence, Placement, TrafficRates};
+use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -16,10 +15,10 @@ use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{ChecksumCounts, Load};
+use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstShape};
-use crate::error::CellError;
-use crate::memory::pages::combined_pages;
+use crate::error::{CellError, Result};
+use crate::memory::combined_pages;
 use crate::session::Session;
 
 /// A loader with its memory.
@@ -45,7 +44,7 @@ impl GroupLoader {
         traffic: &Traffic,
         bytes: Bytes,
         stored: Option<&LineContent>,
-    ) -> Result<Load, CellError> {
+    ) -> Result<Load> {
         let load = Load::new(kernel, traffic, &self.buffer, bytes.0 as usize, index, stored);
         load.map_err(|why| CellError::Load { cpu: self.cpu, why })
     }
@@ -58,17 +57,9 @@ pub(crate) struct LoaderGroup {
     stored: Option<LineContent>,
 }
 
-/// Pages of all buffers of a group, where they are now, and the file that they are.
-#[derive(Clone)]
-pub(crate) struct GroupMemory {
-    pub(crate) pages: PageEvidence,
-    pub(crate) placement: Placement,
-    pub(crate) file: Option<FileEvidence>,
-}
-
 impl LoaderGroup {
     /// Loaders with memory: what the last cell used where it is what this one wants.
-    pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self, CellError> {
+    pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self> {
         session.memory.keep_loader_buffers(loaders);
         let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored: session.plan.contents.first().cloned() };
         for loader in loaders {
@@ -116,13 +107,14 @@ impl LoaderGroup {
         limit::memory_sized(&machine.topology, &self.cpus(), self.bytes())
     }
 
-    /// Reads back where all buffers are now, which takes a while.
-    pub(crate) fn memory(&self) -> GroupMemory {
+    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes a while.
+    pub(crate) fn memory(&self) -> Evidence {
         let buffers = self.buffers();
-        GroupMemory {
+        Evidence {
             pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
             placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_now())),
             file: buffers.first().and_then(|(b, _)| b.file().cloned()),
+            ..Evidence::default()
         }
     }
 
@@ -135,7 +127,7 @@ impl LoaderGroup {
     }
 
     /// Fresh loads of all loaders.
-    pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>> {
         self.loads_where(|index| chosen.kernels[index], |_| true, delay)
     }
 
@@ -145,7 +137,7 @@ impl LoaderGroup {
         kernel: impl Fn(usize) -> &'static Kernel,
         which: impl Fn(&GroupLoader) -> bool,
         delay: u32,
-    ) -> Result<Vec<(u32, Load)>, CellError> {
+    ) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate().filter(|(_, l)| which(l));
         loaders
             .map(|(index, l)| {
@@ -157,13 +149,13 @@ impl LoaderGroup {
     }
 
     /// Fresh loads of all loaders over the first `bytes` of their first buffers.
-    pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
         loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel(index), &l.traffic, bytes, self.stored.as_ref())?))).collect()
     }
 
     /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
-    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>, CellError> {
+    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
         loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel, traffic, l.bytes, self.stored.as_ref())?))).collect()
     }
@@ -223,7 +215,7 @@ struct LoaderTotal {
 #[derive(Default)]
 pub(crate) struct LoadTotals {
     loaders: Vec<LoaderTotal>,
-    checked: Option<ChecksumCounts>,
+    checked: Option<Checksums>,
     /// What their hardware counters showed.
     pub(crate) counters: CounterTotals,
 }
@@ -241,7 +233,7 @@ impl LoadTotals {
         }
         // Loads count for as long as they live, which is all bursts of a cell.
         let sum = burst.loads.iter().filter_map(|l| l.load.checked());
-        self.checked = sum.reduce(|a, b| ChecksumCounts { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
+        self.checked = sum.reduce(|a, b| Checksums { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
     }
 
     /// Slowest loader's rate over the fastest's.
@@ -286,7 +278,7 @@ impl LoadTotals {
             allocations: 1,
             fairness: self.fairness(),
             gbs_by_cpu: self.loaders.iter().filter_map(rate).collect::<BTreeMap<u32, f64>>(),
-            checksums: self.checked.map(|c| Checksums { passes: c.passes, mismatches: c.mismatches }),
+            checksums: self.checked,
             ..Default::default()
         }
     }
@@ -330,6 +322,10 @@ mod tests {
         Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
     }
 
+    fn trace(marks: Vec<Option<(u64, u64)>>) -> Trace {
+        Trace { marks, ..Trace::default() }
+    }
+
     fn rates(traces: Vec<Trace>) -> Vec<f64> {
         let load = load();
         let bytes = bytes_per_step(load.kernel());
@@ -345,10 +341,10 @@ mod tests {
 
     #[test]
     fn windows_in_which_all_read_the_clock_count() {
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(steady())]), [20.0, 20.0]);
+        assert_eq!(rates(vec![trace(steady()), trace(steady())]), [20.0, 20.0]);
         let mut late = steady();
         late[3] = None;
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(late)]), [20.0]);
+        assert_eq!(rates(vec![trace(steady()), trace(late)]), [20.0]);
     }
 
     #[test]
@@ -380,8 +376,8 @@ mod tests {
     fn threads_that_never_read_the_clock_together_leave_one_sample() {
         // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.
         let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
-        assert_eq!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(rare)]), [12.5]);
+        assert_eq!(rates(vec![trace(steady()), trace(rare)]), [12.5]);
         let never = vec![None, None, None, Some((400, 0))];
-        assert!(rates(vec![Trace::from_marks(steady()), Trace::from_marks(never)]).is_empty());
+        assert!(rates(vec![trace(steady()), trace(never)]).is_empty());
     }
 }

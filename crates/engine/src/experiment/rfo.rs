@@ -15,7 +15,7 @@ use memgauge_kernels::{self as kernels, Kernel};
 use super::loaders::{LoaderGroup, window_gbs};
 use super::samples::BurstConditions;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// The maximum number of rounds: a round with a disturbed burst is repeated while there are not enough others.
@@ -33,28 +33,28 @@ type Round = [Option<f64>; RFO_KINDS];
 
 /// Finds out whether plain stores read first, with the first group that has such stores and large enough buffers; known from then on. Does
 /// nothing where nothing depends on it.
-pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders: &[Loader], traffic: &Traffic) -> Result<(), CellError> {
+pub(crate) fn calibrate(session: &mut Session<'_>, group: &LoaderGroup, loaders: &[Loader], traffic: &Traffic) -> Result {
     let traffics = loaders.iter().map(|l| l.own.as_ref().map_or(traffic, |own| &own.traffic));
     let depends = |t: &Traffic| t.mix.lines().1 > 0 && !t.mix.non_temporal() && t.form.line != LineUse::Part;
     let files = loaders.iter().flat_map(Loader::buffers).any(|b| b.directory.is_some() || b.shared);
     if session.calibration.rfo.is_some() || files || !traffics.into_iter().any(depends) || !group.memory_sized(session.context.machine) {
         return Ok(());
     }
-    let Some(stores) = Stores::of_this_cpu() else {
+    let Some(stores) = stores_of_this_cpu() else {
         session.calibration.rfo = Some(RfoEvidence { rfo: Rfo::Unknown, reason: RfoReason::NoKernels, ..RfoEvidence::default() });
         return Ok(());
     };
-    let rounds = session.as_trial(|session| measure_rounds(session, group, &stores))?;
-    session.calibration.rfo = Some(RfoEvidence { cpus: Some(group.cpus()), ..conclude(&stores, &rounds) });
+    let rounds = session.as_trial(|session| measure_rounds(session, group, stores))?;
+    session.calibration.rfo = Some(RfoEvidence { cpus: Some(group.cpus()), ..conclude(stores, &rounds) });
     Ok(())
 }
 
-fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: &Stores) -> Result<Vec<Round>, CellError> {
+fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: [&'static Kernel; RFO_KINDS]) -> Result<Vec<Round>> {
     let (mut rounds, mut disturbed): (Vec<Round>, Vec<Round>) = (Vec::new(), Vec::new());
-    let (clock, shape) = (session.clock(), BurstShape::cell(RFO_WINDOWS));
+    let (clock, shape) = (session.context.clock, BurstShape::cell(RFO_WINDOWS));
     for _ in 0..MAX_ROUNDS {
         let (mut round, mut undisturbed) = ([None; RFO_KINDS], true);
-        for (kernel, gbs) in stores.kernels().into_iter().zip(&mut round) {
+        for (kernel, gbs) in stores.into_iter().zip(&mut round) {
             let traffic = Traffic { mix: kernel.mix, kernels: vec![kernel.name.into()], form: kernel.form, ..Traffic::default() };
             let burst = session.run_burst(None, group.loads_of_traffic(kernel, &traffic)?, shape)?;
             undisturbed &= BurstConditions::judge_burst(&burst, None).undisturbed();
@@ -76,33 +76,21 @@ fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: &Store
     Ok(rounds)
 }
 
-/// The kernels that are compared.
-struct Stores {
-    whole: &'static Kernel,
-    part: &'static Kernel,
-    nt: &'static Kernel,
-}
-
-impl Stores {
-    fn of_this_cpu() -> Option<Self> {
-        let kernel = |mix: Mix, form: Form| move |k: &&Kernel| k.mix == mix && k.form == form && k.width != Width::String;
-        let part = Form { access: Access::Strided, line: LineUse::Part };
-        Some(Self {
-            // The widest, which is the likeliest to be taken for a whole line.
-            whole: kernels::available().filter(kernel(Mix::R1W1, Form::default())).max_by_key(|k| k.width)?,
-            // The narrowest: the widest may store a whole line at once.
-            part: kernels::available().filter(kernel(Mix::R1W1, part)).min_by_key(|k| k.width)?,
-            nt: kernels::available().filter(kernel(Mix::NtWrite, Form::default())).max_by_key(|k| k.width)?,
-        })
-    }
-
-    fn kernels(&self) -> [&'static Kernel; RFO_KINDS] {
-        [self.whole, self.part, self.nt]
-    }
+/// The kernels that are compared: of whole lines, of parts, and non-temporal ones.
+fn stores_of_this_cpu() -> Option<[&'static Kernel; RFO_KINDS]> {
+    let kernel = |mix: Mix, form: Form| move |k: &&Kernel| k.mix == mix && k.form == form && k.width != Width::String;
+    let part = Form { access: Access::Strided, line: LineUse::Part };
+    Some([
+        // The widest, which is the likeliest to be taken for a whole line.
+        kernels::available().filter(kernel(Mix::R1W1, Form::default())).max_by_key(|k| k.width)?,
+        // The narrowest: the widest may store a whole line at once.
+        kernels::available().filter(kernel(Mix::R1W1, part)).min_by_key(|k| k.width)?,
+        kernels::available().filter(kernel(Mix::NtWrite, Form::default())).max_by_key(|k| k.width)?,
+    ])
 }
 
 /// What the bandwidths of whole lines, parts and non-temporal stores say, in GB/s of lines, round by round.
-fn conclude(stores: &Stores, rounds: &[Round]) -> RfoEvidence {
+fn conclude(stores: [&Kernel; RFO_KINDS], rounds: &[Round]) -> RfoEvidence {
     let median = |kind: usize| stats::median(&rounds.iter().filter_map(|r| r[kind]).collect::<Vec<_>>());
     let found: Vec<(Rfo, RfoReason)> = rounds
         .iter()
@@ -120,7 +108,7 @@ fn conclude(stores: &Stores, rounds: &[Round]) -> RfoEvidence {
     RfoEvidence {
         rfo,
         reason,
-        kernels: stores.kernels().map(|k| k.name.to_owned()).to_vec(),
+        kernels: stores.map(|k| k.name.to_owned()).to_vec(),
         whole_gbs: median(0),
         part_gbs: median(1),
         non_temporal_gbs: median(2),
@@ -156,16 +144,16 @@ mod tests {
 
     #[test]
     fn a_part_is_less_than_a_line() {
-        let Some(stores) = Stores::of_this_cpu() else { return };
-        assert!(stores.part.width < Width::Avx512 || stores.part.width == Width::Neon);
-        assert_eq!((stores.whole.mix, stores.nt.mix), (Mix::R1W1, Mix::NtWrite));
+        let Some([whole, part, nt]) = stores_of_this_cpu() else { return };
+        assert!(part.width < Width::Avx512 || part.width == Width::Neon);
+        assert_eq!((whole.mix, nt.mix), (Mix::R1W1, Mix::NtWrite));
     }
 
     #[test]
     fn rounds_must_agree() {
-        let Some(stores) = Stores::of_this_cpu() else { return };
+        let Some(stores) = stores_of_this_cpu() else { return };
         let (yes, no) = ([Some(10.0), Some(10.0), Some(20.0)], [Some(20.0), Some(10.0), Some(20.0)]);
-        let concluded = |rounds: &[Round]| conclude(&stores, rounds);
+        let concluded = |rounds: &[Round]| conclude(stores, rounds);
         assert_eq!((concluded(&[yes, yes, no, yes, yes]).rfo, concluded(&[yes; 5]).whole_gbs), (Rfo::Yes, Some(10.0)));
         assert_eq!(concluded(&[yes, no, no, no, no]).rfo, Rfo::No);
         assert_eq!(concluded(&[yes, no, yes, no, yes]).rfo, Rfo::Unknown);

@@ -81,29 +81,6 @@ impl BurstConditions {
     }
 }
 
-/// How many bursts were disturbed, by what, and whether they count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disturbances {
-    pub(crate) bursts: u32,
-    pub(crate) by_cause: BTreeMap<DisturbanceCause, u32>,
-    /// Bursts beyond the minimum because others were disturbed.
-    pub(crate) repeated: u32,
-    /// Disturbed bursts do not count.
-    pub(crate) left_out: bool,
-}
-
-impl Disturbances {
-    /// Writes the counts into a cell's evidence.
-    pub(crate) fn write_to(&self, noise: &mut Noise) {
-        let disturbed = self.by_cause.values().sum();
-        noise.bursts = Some(self.bursts);
-        noise.bursts_disturbed = Some(disturbed);
-        noise.bursts_repeated = Some(self.repeated);
-        noise.bursts_left_out = Some(if self.left_out { disturbed } else { 0 });
-        noise.disturbed_by.clone_from(&self.by_cause);
-    }
-}
-
 struct Burst {
     allocation: u32,
     /// Samples of each quantity.
@@ -206,7 +183,7 @@ impl BurstSamples {
     }
 
     /// A quantity's samples as results keep them: of each burst at most [`MAX_KEPT`], evenly spaced in time.
-    pub(crate) fn keep(&self, quantity: usize) -> Samples {
+    pub(crate) fn keep(&self, quantity: usize) -> Box<Samples> {
         let kept = |burst: &Burst| {
             let all = burst.samples.get(quantity).map_or(&[][..], Vec::as_slice);
             all.iter().step_by(all.len().div_ceil(MAX_KEPT).max(1)).map(|s| stats::significant(*s)).collect()
@@ -214,11 +191,11 @@ impl BurstSamples {
         let allocations: Vec<u32> = self.bursts.iter().map(|b| b.allocation).collect();
         let (causes, leaves_out) = (self.causes(), self.leaves_out());
         let left_out = causes.iter().enumerate().filter(|(_, cause)| leaves_out && cause.is_some());
-        Samples {
+        Box::new(Samples {
             bursts: self.bursts.iter().map(kept).collect(),
             left_out: left_out.map(|(index, _)| index as u32).collect(),
             allocations: if allocations.iter().all(|a| *a == 0) { Vec::new() } else { allocations },
-        }
+        })
     }
 
     /// The conditions of the bursts that count.
@@ -228,15 +205,18 @@ impl BurstSamples {
         all
     }
 
-    /// How many bursts were disturbed, and what became of them.
-    pub(crate) fn disturbances(&self) -> Disturbances {
-        let mut by_cause = BTreeMap::new();
+    /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
+    pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
+        noise.disturbed_by.clear();
         for cause in self.causes().into_iter().flatten() {
-            *by_cause.entry(cause).or_insert(0) += 1;
+            *noise.disturbed_by.entry(cause).or_insert(0) += 1;
         }
-        let (bursts, disturbed) = (self.bursts.len() as u32, by_cause.values().sum::<u32>());
-        let repeated = disturbed.min(bursts.saturating_sub(self.min_bursts as u32));
-        Disturbances { bursts, by_cause, repeated, left_out: self.leaves_out() }
+        let (bursts, disturbed) = (self.bursts.len() as u32, noise.disturbed_by.values().sum::<u32>());
+        noise.bursts = Some(bursts);
+        noise.bursts_disturbed = Some(disturbed);
+        // Bursts beyond the minimum because others were disturbed.
+        noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
+        noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
     }
 }
 
@@ -258,7 +238,7 @@ mod tests {
 
     fn noise_of(samples: &BurstSamples) -> Noise {
         let mut noise = Noise::default();
-        samples.disturbances().write_to(&mut noise);
+        samples.write_disturbances(&mut noise);
         noise
     }
 

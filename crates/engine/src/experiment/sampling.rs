@@ -1,4 +1,5 @@
-//! An experiment and how it is sampled: its bursts, and what they leave.
+//! An experiment and how it is sampled: its bursts, what they leave, and the loop that measures round by round until the intervals are narrow
+//! or the time is over.
 
 use std::time::{Duration, Instant};
 
@@ -14,15 +15,75 @@ use memgauge_os::clock::Clock;
 
 use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
-use super::sampler::{HopCount, Sampler, StopAfter, measure_until_sure};
 use super::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
-use crate::burst::chase::Chase;
+use crate::burst::chain::Chase;
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::BurstShape;
 use crate::burst::windows::Trace;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
+
+/// How many hops of a chase were made, where a number of hops was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HopCount {
+    /// Time decides.
+    Unlimited,
+    /// None yet.
+    None,
+    /// Some are missing.
+    Some,
+    /// All were made.
+    All,
+}
+
+/// Something that is measured in rounds: bursts, allocations, or runs of transfers.
+pub(crate) trait Sampler {
+    /// Measures round number `round`. Returns the time that counts against the budget.
+    fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration>;
+
+    /// The samples so far, by result.
+    fn samples(&self) -> impl Iterator<Item = &BurstSamples>;
+
+    /// How far a chase is that is to make a number of hops.
+    fn hops(&self) -> HopCount {
+        HopCount::Unlimited
+    }
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StopAfter {
+    /// The minimum number of rounds.
+    pub(crate) min_rounds: u32,
+    /// The time for all rounds where it is not the plan's budget for a cell.
+    pub(crate) budget: Option<Duration>,
+    /// Go on where too many bursts were disturbed, while there is time.
+    pub(crate) want_undisturbed: bool,
+}
+
+/// Measures until every interval is narrow enough, the budget is spent or the run is interrupted. Returns how many rounds that took.
+pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sampler: &mut impl Sampler) -> Result<u32> {
+    let (mut spent, mut rounds) = (Duration::ZERO, 0);
+    let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
+    loop {
+        spent += sampler.sample_round(session, rounds)?;
+        rounds += 1;
+        let sampled = sampler.samples().any(BurstSamples::any_samples);
+        let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
+        let sure = || sampler.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
+        let enough = match sampler.hops() {
+            HopCount::Unlimited => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
+            // A chase that gets no time at all is given up like any other.
+            HopCount::None => over(),
+            HopCount::Some => false,
+            HopCount::All => true,
+        };
+        if session.interrupted() || enough {
+            return Ok(rounds);
+        }
+    }
+}
 
 /// A window that took so many times its length was cut: threads read the clock 50 times in one.
 const CUT_WINDOW: f64 = 1.2;
@@ -59,39 +120,38 @@ impl Vary {
         }
     }
 
-    /// No sample of its own yet.
-    fn samples(self) -> BurstSamples {
+    /// The minimum number of rounds, and of undisturbed bursts.
+    const fn min_rounds(self) -> u32 {
         match self {
-            Self::Nothing | Self::Delay(_) => BurstSamples::new(GroupBy::Burst, MIN_BURSTS),
-            Self::WorkingSet(_) => BurstSamples::new(GroupBy::Burst, MIN_SWEEP_BURSTS),
-            Self::Allocation { min, .. } => BurstSamples::new(GroupBy::Allocation, min),
+            Self::Nothing | Self::Delay(_) => MIN_BURSTS,
+            Self::WorkingSet(_) => MIN_SWEEP_BURSTS,
+            Self::Allocation { min, .. } => min,
         }
     }
 
-    /// When there are enough rounds.
+    /// No sample of its own yet.
+    const fn samples(self) -> BurstSamples {
+        let group_by = if matches!(self, Self::Allocation { .. }) { GroupBy::Allocation } else { GroupBy::Burst };
+        BurstSamples::new(group_by, self.min_rounds())
+    }
+
+    /// When there are enough rounds. Disturbed bursts of an allocation are repeated at once, in the same memory, and those of a sweep not at
+    /// all.
     pub(crate) const fn stop_after(self) -> StopAfter {
-        match self {
-            Self::Nothing | Self::Delay(_) => StopAfter { min_rounds: MIN_BURSTS, budget: None, want_undisturbed: true },
-            Self::WorkingSet(_) => StopAfter { min_rounds: MIN_SWEEP_BURSTS, budget: None, want_undisturbed: false },
-            // Disturbed bursts are repeated at once, in the same memory.
-            Self::Allocation { min, .. } => StopAfter { min_rounds: min, budget: None, want_undisturbed: false },
-        }
+        StopAfter { min_rounds: self.min_rounds(), budget: None, want_undisturbed: matches!(self, Self::Nothing | Self::Delay(_)) }
     }
 
     /// The bursts. `kinds` counts the bursts of a round that share a fixed time: one, and one more where batches of hops are timed.
     pub(crate) fn shape(self, session: &Session<'_>, kinds: u32) -> BurstShape {
-        match self {
-            Self::Nothing | Self::Delay(_) => BurstShape::cell(session.budget.windows(MIN_BURSTS * kinds)),
-            Self::Allocation { min, .. } => BurstShape::cell(session.budget.windows(min * kinds)),
-            Self::WorkingSet(_) => {
-                let windows = match () {
-                    () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
-                    () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
-                    () => SWEEP_WINDOWS,
-                };
-                BurstShape { windows, window: SWEEP_WINDOW }
-            }
+        if !matches!(self, Self::WorkingSet(_)) {
+            return BurstShape::cell(session.budget.windows(self.min_rounds() * kinds));
         }
+        let windows = match () {
+            () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
+            () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
+            () => SWEEP_WINDOWS,
+        };
+        BurstShape { windows, window: SWEEP_WINDOW }
     }
 }
 
@@ -108,7 +168,7 @@ impl Experiment<'_> {
     }
 
     /// Begins to watch the machine around the experiment.
-    pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result<(), CellError> {
+    pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result {
         session.watch(self.watched_cpu(), &self.cpus())
     }
 
@@ -130,7 +190,7 @@ impl Experiment<'_> {
     }
 
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
-    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series, CellError> {
+    pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series> {
         let shape = self.vary.shape(session, series.kinds());
         let mut point = PointSampler { series, shape, hops };
         measure_until_sure(session, self.vary.stop_after(), &mut point)?;
@@ -169,7 +229,7 @@ impl Series {
     }
 
     /// Runs a burst and takes its samples, for this allocation.
-    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result<(), CellError> {
+    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
         let chase = self.chase.take().map(|chase| (self.cpu, chase));
         if self.probed && chase.is_none() {
             return Err(CellError::ChaseLost { cpu: self.cpu });
@@ -182,7 +242,7 @@ impl Series {
         };
         self.load_totals.add(&burst);
         session.runner.add_load_counts(&mut self.load_totals.counters, &burst.loads);
-        let clock = session.clock();
+        let clock = session.context.clock;
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {
             samples.push(window_gbs(&burst, |t| clock.ns(t), shape));
@@ -207,7 +267,7 @@ impl Series {
     }
 
     /// Runs a burst whose batches of hops go into the histogram, where there is one.
-    pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result<(), CellError> {
+    pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
         let Some(mut histogram) = self.histogram.take() else { return Ok(()) };
         let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
         let chase = chase.timing(histogram.batch_hops());
@@ -218,14 +278,14 @@ impl Series {
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
             let (ticks, overhead) = batches.ticks();
-            histogram.add(ticks, overhead, session.clock().ns(1));
+            histogram.add(ticks, overhead, session.context.clock.ns(1));
         }
         (self.chase, self.histogram) = (Some(chase), Some(histogram));
         Ok(())
     }
 
     /// Makes exactly so many hops: one sample.
-    pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result<(), CellError> {
+    pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result {
         let Some(chase) = self.chase.take() else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
         let scheduler = &mut self.histogram_conditions.scheduler;
         let (ns, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
@@ -237,7 +297,7 @@ impl Series {
 
     /// What loaders' results have in common, with what is known of their memory.
     pub(crate) fn load_evidence(&self, session: &Session<'_>, group: &LoaderGroup, chosen: &ChosenKernels) -> Evidence {
-        let clock = session.clock();
+        let clock = session.context.clock;
         let memory = group.memory();
         let evidence = self.load_totals.evidence(group, chosen, |t| clock.ns(t));
         Evidence { pages: memory.pages, placement: memory.placement, file: memory.file, ..evidence }
@@ -249,7 +309,7 @@ impl Series {
         conditions.add(&self.histogram_conditions);
         evidence.coverage = conditions.coverage;
         evidence.noise = session.unwatch(&conditions.scheduler);
-        self.samples.disturbances().write_to(&mut evidence.noise);
+        self.samples.write_disturbances(&mut evidence.noise);
     }
 }
 
@@ -262,7 +322,7 @@ struct PointSampler {
 }
 
 impl Sampler for PointSampler {
-    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
         let started = Instant::now();
         let bursts = self.series.kinds();
         self.series.sample_burst(session, self.shape, 0)?;
@@ -323,6 +383,83 @@ pub(crate) fn hop_count(hops: Hops, probe: &Probe) -> u64 {
 }
 
 #[cfg(test)]
+mod sampler_tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use memgauge_core::plan::{Cell, Step, StopRule};
+    use memgauge_core::spec::{LatencyShape, Spec, Task};
+    use memgauge_os::clock::Clock;
+
+    use super::super::samples::{BurstConditions, GroupBy};
+    use super::*;
+    use crate::context::{Observer, RunContext};
+
+    const ROUND: Duration = Duration::from_millis(100);
+    const MIN_ROUNDS: u32 = 6;
+
+    /// Gives the sample of each round, where there is one.
+    struct Scripted {
+        samples: BurstSamples,
+        sample: fn(u32) -> Option<f64>,
+        hops: HopCount,
+    }
+
+    impl Sampler for Scripted {
+        fn sample_round(&mut self, _: &mut Session<'_>, round: u32) -> Result<Duration> {
+            self.samples.add(0, vec![(self.sample)(round).into_iter().collect()], BurstConditions::default());
+            Ok(ROUND)
+        }
+
+        fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
+            std::iter::once(&self.samples)
+        }
+
+        fn hops(&self) -> HopCount {
+            self.hops
+        }
+    }
+
+    /// The rounds that a sampler takes with a budget of ten; `budget` replaces the cell's.
+    fn rounds(sample: fn(u32) -> Option<f64>, hops: HopCount, fixed_time: bool, budget: Option<Duration>) -> u32 {
+        struct Silent;
+        impl Observer for Silent {
+            fn cell(&mut self, _: &Step, _: &Cell) {}
+            fn progress(&mut self, _: f64) {}
+        }
+        let root = Path::new("/");
+        let machine = memgauge_os::topology::read_machine(root).unwrap();
+        let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
+        plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
+        let stop = AtomicBool::new(false);
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline: None };
+        let mut silent = Silent;
+        let mut session = Session::new(&plan, &context, &mut silent);
+        let mut sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops };
+        measure_until_sure(&mut session, StopAfter { min_rounds: MIN_ROUNDS, budget, want_undisturbed: true }, &mut sampler).unwrap()
+    }
+
+    #[test]
+    fn sampling_ends_when_it_is_sure_or_its_time_is_over() {
+        let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
+        let noisy: fn(u32) -> Option<f64> = |round| Some(if round.is_multiple_of(2) { 50.0 } else { 150.0 });
+        let starved: fn(u32) -> Option<f64> = |_| None;
+        assert_eq!(rounds(steady, HopCount::Unlimited, false, None), MIN_ROUNDS);
+        assert_eq!(rounds(steady, HopCount::Unlimited, true, None), 10, "a fixed time is used up");
+        assert_eq!(rounds(noisy, HopCount::Unlimited, false, None), 10);
+        assert_eq!(rounds(noisy, HopCount::Unlimited, false, Some(8 * ROUND)), 8);
+        assert_eq!(rounds(starved, HopCount::Unlimited, false, None), 80, "without any sample there is more time");
+    }
+
+    #[test]
+    fn a_number_of_hops_counts_instead_of_time() {
+        let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
+        assert_eq!(rounds(steady, HopCount::All, false, None), 1);
+        assert_eq!(rounds(steady, HopCount::None, false, None), 10, "a chase that gets no time is given up");
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -332,14 +469,17 @@ mod tests {
         let shape = BurstShape { windows: 3, window: SWEEP_WINDOW };
         let window = clock.to_ticks(SWEEP_WINDOW);
         let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
-        let trace = |late: u64| Trace::from_marks(marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect());
+        let trace = |late: u64| Trace {
+            marks: marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect(),
+            ..Trace::default()
+        };
         let expected = clock.ns(window) / (100.0 * CHASE_UNROLL as f64);
         for (late, count) in [(window, 3), (window * 5, 2)] {
             let ns = uncut_hop_ns(&trace(late), &clock, shape);
             assert_eq!(ns.len(), count);
             assert!(ns.iter().all(|ns| (ns / expected - 1.0).abs() < 1e-6), "{ns:?} of {expected}");
         }
-        let cut = Trace::from_marks((0..5).map(|i| Some((3 * i * window, 100 * i))).collect());
+        let cut = Trace { marks: (0..5).map(|i| Some((3 * i * window, 100 * i))).collect(), ..Trace::default() };
         assert_eq!(uncut_hop_ns(&cut, &clock, shape).len(), 3, "what there is, where every window was cut");
     }
 }

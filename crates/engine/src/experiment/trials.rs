@@ -9,7 +9,7 @@ use super::kernels::{ChosenKernels, Contest, TrialResult, candidates, winner};
 use super::loaders::{LoaderGroup, window_gbs};
 use crate::burst::load::Load;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// Measures each candidate once a round and returns the fastest. A single candidate is not tried.
@@ -18,8 +18,8 @@ pub(crate) fn compare(
     candidates: &[&'static Kernel],
     traffic: &Traffic,
     contest: Contest,
-    mut rate: impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<Option<f64>, CellError>,
-) -> Result<TrialResult, CellError> {
+    mut rate: impl FnMut(&mut Session<'_>, &'static Kernel) -> Result<Option<f64>>,
+) -> Result<TrialResult> {
     let mut rates = vec![Vec::new(); candidates.len()];
     for round in 0..if candidates.len() > 1 { TRIAL_ROUNDS } else { 0 } {
         let contenders = contest.contenders(&rates, round);
@@ -34,14 +34,14 @@ pub(crate) fn compare(
 }
 
 /// Median GB/s of a short burst of loads.
-pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<Option<f64>, CellError> {
+pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<Option<f64>> {
     let burst = session.run_burst(None, loads, shape)?;
-    let clock = session.clock();
+    let clock = session.context.clock;
     Ok(stats::median(&window_gbs(&burst, |t| clock.ns(t), shape)))
 }
 
 /// The fastest of the plan's kernels for each traffic of a group, by all loaders that make it.
-pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> Result<ChosenKernels, CellError> {
+pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> Result<ChosenKernels> {
     let mut winners: Vec<(&Traffic, &'static Kernel)> = Vec::new();
     let mut chosen = ChosenKernels { kernels: Vec::new(), tried: Vec::new() };
     for loader in &group.loaders {
@@ -62,10 +62,10 @@ pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> 
     Ok(chosen)
 }
 
-fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) -> Result<TrialResult, CellError> {
+fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) -> Result<TrialResult> {
     let key = group.trial_key(traffic);
-    if let Some(known) = session.calibration.kernels.get(&key) {
-        return Ok(known);
+    if let Some((_, known)) = session.calibration.trials.iter().find(|(made, _)| *made == key) {
+        return Ok(known.clone());
     }
     let won = session.as_trial(|session| {
         compare(session, &candidates(traffic), traffic, Contest::DropSlow, |session, kernel| {
@@ -73,6 +73,6 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
             burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
         })
     })?;
-    session.calibration.kernels.insert(key, won.clone());
+    session.calibration.trials.push((key, won.clone()));
     Ok(won)
 }

@@ -4,28 +4,27 @@
 use std::sync::Arc;
 
 use memgauge_core::conclusions::{levels, limit};
-use memgauge_core::counters::{ExpectedEvents, WorkUnit};
+use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Noise, Samples};
+use memgauge_core::result::{Evidence, Measurement, Samples};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, Contest, candidates};
-use super::loaders::{GroupMemory, LoaderGroup};
+use super::loaders::LoaderGroup;
 use super::samples::Conditions;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
+use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
-use crate::burst::chase::Chase;
-use crate::burst::counters::{CounterTotals, certain};
+use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
-use crate::error::CellError;
-use crate::recorder::NewResult;
+use crate::error::{CellError, Result};
 use crate::session::Session;
 
 /// Lines that a burst touches before it chases, at most: 64 MiB of lines. Larger working sets leave the caches to chance whatever was done
@@ -41,20 +40,14 @@ const FILLED: f64 = 0.95;
 struct Point {
     vary: Vary,
     estimate: Estimate,
-    samples: Samples,
+    samples: Box<Samples>,
     evidence: Evidence,
     conditions: Conditions,
-    counters: CounterTotals,
-    certain: ExpectedEvents,
+    counters: Option<Box<Counters>>,
 }
 
 /// Latency over the working set.
-pub(crate) fn measure_latency(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    at: &Coordinates,
-    sweep: &LatencySweep,
-) -> Result<(), CellError> {
+pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
     let probe = &sweep.probe;
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -79,21 +72,15 @@ pub(crate) fn measure_latency(
             ..Default::default()
         };
         let certain = certain(session.context.machine, probe.cpu, size, true);
-        let counters = series.chase_counters.clone();
-        Ok(point(session, &series, evidence, counters, certain))
+        let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
+        Ok(point(session, &series, evidence, counters))
     })?;
-    let noise = unwatch(session, &points);
-    let memory = GroupMemory { pages: buffer.pages().clone(), placement: buffer.placement_now(), file: buffer.file().cloned() };
-    record(session, kind, at, Metric::Latency, points, &noise, &memory)
+    let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
+    record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
 }
 
 /// Bandwidth over the working set.
-pub(crate) fn measure_bandwidth(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    at: &Coordinates,
-    sweep: &BandwidthSweep,
-) -> Result<(), CellError> {
+pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -103,27 +90,26 @@ pub(crate) fn measure_bandwidth(
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
-        let (clock, machine) = (session.clock(), session.context.machine);
+        let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
-        let counters = series.load_totals.counters.clone();
         let certain = group.certain_over(machine, &chosen, |_| size);
-        let mut point = point(session, &series, evidence, counters, certain);
+        let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
+        let mut point = point(session, &series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
         point.evidence.coverage = point.conditions.coverage;
         point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
         Ok(point)
     })?;
-    let noise = unwatch(session, &points);
-    record(session, kind, at, Metric::Bandwidth, points, &noise, &group.memory())
+    record(session, at, Metric::Bandwidth, points, || group.memory())
 }
 
 /// Measures size after size until the run is interrupted.
 fn measure_sizes(
     session: &mut Session<'_>,
     sizes: &[Bytes],
-    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point, CellError>,
-) -> Result<Vec<Point>, CellError> {
+    mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
+) -> Result<Vec<Point>> {
     let mut points = Vec::with_capacity(sizes.len());
     for (i, &size) in sizes.iter().enumerate() {
         if session.interrupted() {
@@ -136,49 +122,25 @@ fn measure_sizes(
     Ok(points)
 }
 
-fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: CounterTotals, certain: ExpectedEvents) -> Point {
+fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point {
-        vary: series.vary,
-        estimate,
-        samples: series.samples.keep(0),
-        evidence,
-        conditions: series.samples.conditions(),
-        counters,
-        certain,
-    }
+    Point { vary: series.vary, estimate, samples: series.samples.keep(0), evidence, conditions: series.samples.conditions(), counters }
 }
 
-/// Ends watching the sweep.
-fn unwatch(session: &mut Session<'_>, points: &[Point]) -> Noise {
-    let mut all = Conditions::default();
-    points.iter().for_each(|p| all.add(&p.conditions));
-    session.unwatch(&all.scheduler)
-}
-
-/// Records the points, each with what the scheduler did to its threads, and with what was seen of the machine over the whole sweep.
-fn record(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    at: &Coordinates,
-    metric: Metric,
-    points: Vec<Point>,
-    noise: &Noise,
-    memory: &GroupMemory,
-) -> Result<(), CellError> {
+/// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
+/// over the whole sweep. `memory` reads back where the memory is now.
+fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: Vec<Point>, memory: impl FnOnce() -> Evidence) -> Result {
     if points.is_empty() {
         return Err(CellError::Interrupted);
     }
-    let unit = if metric == Metric::Latency { WorkUnit::Hop } else { WorkUnit::Line };
-    for Point { vary, estimate, samples, evidence, conditions, counters, certain } in points {
-        let GroupMemory { pages, placement, file } = memory.clone();
-        let noise = conditions.scheduler.replace_in(noise);
-        let evidence = Evidence { pages, placement, file, noise, ..evidence };
-        let counters = session.counted(&counters, unit, certain);
-        session.record(
-            kind,
-            NewResult { counters, samples: Some(samples), ..NewResult::new(vary.coordinates(at), metric, estimate, evidence) },
-        );
+    let mut all = Conditions::default();
+    points.iter().for_each(|p| all.add(&p.conditions));
+    let (noise, memory) = (session.unwatch(&all.scheduler), memory());
+    for Point { vary, estimate, samples, evidence, conditions, counters } in points {
+        let Evidence { pages, placement, file, .. } = memory.clone();
+        let evidence = Evidence { pages, placement, file, noise: conditions.scheduler.replace_in(&noise), ..evidence };
+        let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
+        session.recorder.record(Measurement { counters, samples: Some(samples), ..result });
     }
     Ok(())
 }
@@ -198,7 +160,7 @@ fn prefix_chain(
     size: Bytes,
     buffer: &Arc<Buffer>,
     exits: &mut Option<WindowExits>,
-) -> Result<PrefixChain, CellError> {
+) -> Result<PrefixChain> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
     let spec = |bytes, window| ChainSpec {
@@ -250,7 +212,7 @@ impl<'a> LevelKernels<'a> {
         self.caches.iter().filter(|cache| **cache < size).count()
     }
 
-    fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels, CellError> {
+    fn at(&mut self, session: &mut Session<'_>, size: Bytes) -> Result<ChosenKernels> {
         let level = self.level(size);
         if let Some((_, chosen)) = self.chosen.as_ref().filter(|(l, chosen)| *l == level && chosen.kernels.iter().all(|k| fills(k, size))) {
             return Ok(chosen.clone());
@@ -263,7 +225,7 @@ impl<'a> LevelKernels<'a> {
     }
 
     /// The fastest of the kernels that fill a working set of `size`, over one of `middle` bytes.
-    fn choose(&self, session: &mut Session<'_>, size: Bytes, middle: Bytes) -> Result<ChosenKernels, CellError> {
+    fn choose(&self, session: &mut Session<'_>, size: Bytes, middle: Bytes) -> Result<ChosenKernels> {
         let mut candidates = candidates(&self.sweep.traffic);
         let filling: Vec<&'static Kernel> = candidates.iter().copied().filter(|k| fills(k, size) && fills(k, middle)).collect();
         if !filling.is_empty() {

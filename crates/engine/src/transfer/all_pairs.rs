@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment as ExperimentKind, LineState, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
@@ -23,11 +23,10 @@ use memgauge_os::memory::Buffer;
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
 use crate::burst::workers::SchedulerNoise;
-use crate::error::CellError;
-use crate::experiment::sampler::{Sampler, StopAfter, measure_until_sure};
+use crate::error::{CellError, Result};
 use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
-use crate::memory::pages::combined_pages;
-use crate::recorder::NewResult;
+use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
+use crate::memory::combined_pages;
 use crate::session::Session;
 
 /// Pairs do not disturb each other when being together changes a pair's latency by less than this.
@@ -74,7 +73,7 @@ struct RoundSampler<'a> {
 }
 
 impl Sampler for RoundSampler<'_> {
-    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration, CellError> {
+    fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
         run_pairs(session, &mut self.transfers, self.memory, self.run)?;
         Ok(self.run)
     }
@@ -95,30 +94,24 @@ fn undisturbed(ratios: &[f64]) -> Option<bool> {
     }
 }
 
-pub(crate) fn measure(session: &mut Session<'_>, kind: ExperimentKind, transfers: &Transfers) -> Result<(), CellError> {
+pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Result {
     let cpus: IdSet = transfers.ends.iter().map(|e| e.cpu).collect();
     let rounds = PairRounds::new(&cpus, &session.context.machine.topology);
     let mut memory = allocate(session, transfers)?;
     let at_once = pairs_may_run_at_once(session, transfers, &rounds, &mut memory)?;
     if !at_once && !transfers.representatives.is_empty() {
         let rounds: Vec<Vec<CpuPair>> = transfers.representatives.iter().map(|pair| vec![*pair]).collect();
-        return measure_rounds(session, kind, transfers, &rounds, &mut memory);
+        return measure_rounds(session, transfers, &rounds, &mut memory);
     }
     let rounds: Vec<Vec<CpuPair>> =
         if at_once { rounds.iter().collect() } else { rounds.iter().flatten().map(|pair| vec![pair]).collect() };
     let reversed = |round: &Vec<CpuPair>| round.iter().map(|&(a, b)| (b, a)).collect();
     let both_ways: Vec<Vec<CpuPair>> = rounds.into_iter().flat_map(|round| [reversed(&round), round]).collect();
-    measure_rounds(session, kind, transfers, &both_ways, &mut memory)
+    measure_rounds(session, transfers, &both_ways, &mut memory)
 }
 
 /// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
-fn measure_rounds(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    transfers: &Transfers,
-    rounds: &[Vec<CpuPair>],
-    memory: &mut ReaderMemory,
-) -> Result<(), CellError> {
+fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Vec<CpuPair>], memory: &mut ReaderMemory) -> Result {
     let mut failed = None;
     let again = rounds.first().and_then(|r| r.first()).filter(|_| rounds.len() > 2).map(|p| vec![*p]);
     for (nth, round) in rounds.iter().chain(&again).enumerate() {
@@ -126,7 +119,7 @@ fn measure_rounds(
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
                 session.recorder.repeating = nth == rounds.len();
-                match measure_at_once(session, kind, transfers.each_s, pairs, memory) {
+                match measure_at_once(session, transfers.each_s, pairs, memory) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
                     Ok(()) => {}
@@ -139,13 +132,7 @@ fn measure_rounds(
 }
 
 /// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
-fn measure_at_once(
-    session: &mut Session<'_>,
-    kind: ExperimentKind,
-    each_s: f64,
-    transfers: Vec<PairTransfer>,
-    memory: &mut ReaderMemory,
-) -> Result<(), CellError> {
+fn measure_at_once(session: &mut Session<'_>, each_s: f64, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory) -> Result {
     let Some(first) = transfers.first().map(|t| t.plan.reader) else { return Ok(()) };
     let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
     session.watch(first, &cpus)?;
@@ -160,18 +147,18 @@ fn measure_at_once(
         return Err(CellError::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
-    record(session, kind, transfers, memory);
+    record(session, transfers, memory);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
+fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
     let mut all = SchedulerNoise::default();
     transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
     let noise = session.unwatch(&all);
     for PairTransfer { at, plan, home, samples } in transfers {
         let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
         let mut noise = noise.clone();
-        samples.disturbances().write_to(&mut noise);
+        samples.write_disturbances(&mut noise);
         if estimate.value.is_none() {
             let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
             estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
@@ -185,12 +172,12 @@ fn record(session: &mut Session<'_>, kind: ExperimentKind, transfers: Vec<PairTr
             noise,
             ..transfer_evidence(&plan)
         };
-        session.record(kind, NewResult::new(at, Metric::Latency, estimate, evidence));
+        session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence));
     }
 }
 
 /// Each reader's memory, with its chain: one for all holders, in windows of the smallest of theirs.
-fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMemory, CellError> {
+fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMemory> {
     let window = transfers.ends.iter().map(|e| e.window).min().unwrap_or_default();
     let mut memory = ReaderMemory::new();
     for (nth, end) in transfers.ends.iter().enumerate() {
@@ -198,7 +185,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
             let buffer = session.allocate(plan)?;
             let probe = Probe { cpu: end.cpu, buffer: plan.clone(), stride: transfers.stride, window };
             let order = transfers.order.unwrap_or(ChaseOrder::WindowLocal);
-            let ring = session.ring(&probe, plan.bytes, order, &buffer, nth as u64)?;
+            let ring = session.ring(&probe, order, &buffer, nth as u64)?;
             memory.insert((end.cpu, home), (buffer, ring));
             if session.interrupted() {
                 return Err(CellError::Interrupted);
@@ -209,12 +196,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
 }
 
 /// Whether the pairs of a round may be measured at once, with a note that says so. A round of one pair always may.
-fn pairs_may_run_at_once(
-    session: &mut Session<'_>,
-    transfers: &Transfers,
-    rounds: &PairRounds,
-    memory: &mut ReaderMemory,
-) -> Result<bool, CellError> {
+fn pairs_may_run_at_once(session: &mut Session<'_>, transfers: &Transfers, rounds: &PairRounds, memory: &mut ReaderMemory) -> Result<bool> {
     let Some(fullest) = rounds.iter().max_by_key(Vec::len).filter(|r| r.len() > 1) else { return Ok(true) };
     let state = transfers.states.iter().copied().max().unwrap_or(LineState::Hitm);
     let transfer = |pair: CpuPair| PairTransfer::new(transfers, pair, 0, state);
@@ -263,7 +245,7 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
 }
 
 /// One run of pairs at once; each goes on where its reader stopped.
-fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result<(), CellError> {
+fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result {
     let mut rings = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
         let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
@@ -326,7 +308,7 @@ mod tests {
         let mut memory = allocate(&mut session, transfers).unwrap();
         // Without a calibration, whose answer is the machine's.
         let rounds: Vec<_> = PairRounds::new(spec.cpus.as_ref().unwrap(), &machine.topology).iter().collect();
-        measure_rounds(&mut session, ExperimentKind::CacheToCache, transfers, &rounds, &mut memory).unwrap();
+        measure_rounds(&mut session, transfers, &rounds, &mut memory).unwrap();
         let n = spec.cpus.as_ref().unwrap().len();
         let once = session.recorder.results.iter();
         let measured = once.clone().filter(|m| m.estimate.value.is_some_and(|ns| ns > 0.0)).count();
