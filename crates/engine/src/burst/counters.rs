@@ -170,7 +170,7 @@ impl CounterTotals {
             thread_s: clock.ns(self.ticks) / 1e9,
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
-            certain,
+            expected: certain,
         };
         Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
