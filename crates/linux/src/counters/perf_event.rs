@@ -128,13 +128,8 @@ pub enum CounterError {
 }
 
 impl CounterError {
-    pub(crate) fn from_open(error: &io::Error, machine_wide: bool) -> Self {
-        let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-        Self::from_errno(error, machine_wide, paranoid.as_deref().map(str::trim))
-    }
-
-    /// As [`Self::from_open`], with the value of the sysctl.
-    pub(crate) fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
+    /// `paranoid` is the value of the sysctl, where it can be read.
+    fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
         match error.raw_os_error() {
             Some(libc::EACCES) => Self::Refused {
                 paranoid: paranoid.unwrap_or("not readable").to_owned(),
@@ -186,7 +181,9 @@ impl Counter {
         // SAFETY: the kernel only reads the attributes, which have the size that they state. The other arguments are numbers.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
-            return Err(CounterError::from_open(&io::Error::last_os_error(), matches!(target, Target::Cpu(_))));
+            let error = io::Error::last_os_error();
+            let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+            return Err(CounterError::from_errno(&error, matches!(target, Target::Cpu(_)), paranoid.as_deref().map(str::trim)));
         }
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
