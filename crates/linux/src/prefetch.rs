@@ -8,7 +8,6 @@ mod change;
 mod error;
 mod guardian;
 mod journal;
-mod lock;
 mod msr;
 mod registers;
 

@@ -10,8 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::error::PrefetchError;
 use super::journal::ChangeKind;
-use super::lock::Lock;
-use super::registers::{Leftover, PrefetchRegisters};
+use super::registers::{Leftover, Lock, PrefetchRegisters};
 
 /// Sent by the guardian when it is ready.
 const READY: u8 = b'r';
