@@ -125,7 +125,10 @@ fn an_offline_cpu_is_named() -> Result<()> {
     set_online(1, false)?;
     let read = memgauge_os::prefetch::Msr::new(memgauge_os::prefetch::MSR_DEVICES, "/").read(1, 0x1A4);
     set_online(1, true)?;
-    ensure!(read == Err(memgauge_os::prefetch::MsrError { cpu: 1, register: 0x1A4, fault: memgauge_os::prefetch::MsrFault::Offline }), "{read:?}");
+    ensure!(
+        read == Err(memgauge_os::prefetch::MsrError { cpu: 1, register: 0x1A4, fault: memgauge_os::prefetch::MsrFault::Offline }),
+        "{read:?}"
+    );
     Ok(())
 }
 
