@@ -30,7 +30,6 @@ const SLOT_BYTES: u64 = 16;
 /// Orders that have a slot each.
 const SLOTS: usize = 3;
 
-/// The memory of a run.
 pub(crate) struct MemoryStore<'a> {
     plan: &'a Plan,
     context: &'a RunContext<'a>,
@@ -202,7 +201,6 @@ impl<'a> MemoryStore<'a> {
         self.loaders.retain(|(cpu, _), (plan, _)| loaders.iter().any(|l| l.cpu == *cpu && l.buffers().any(|b| b == plan)));
     }
 
-    /// Drops all loaders' buffers.
     pub(crate) fn drop_loader_buffers(&mut self) {
         self.loaders.clear();
     }

@@ -88,7 +88,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => (Experiment::Stream, Metric::Bandwidth, WorkUnit::Line),
         LoopKind::Chase { .. } => (Experiment::Chase, Metric::Latency, WorkUnit::Hop),
     };
-    let certain = certain(context.machine, here, spec.bytes, true);
+    let certain = certain(context.machine, here, spec.bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
     let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec), metric, estimate, evidence);
     Ok((Measurement { counters: counters.map(Box::new), ..result }, note.flatten()))
@@ -123,7 +123,6 @@ fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryErr
     }
 }
 
-/// Bandwidth of each pass in GB/s.
 fn stream(
     spec: &LoopSpec,
     context: &RunContext<'_>,

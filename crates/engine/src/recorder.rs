@@ -38,7 +38,6 @@ pub struct Outcome {
 /// Judges results, and collects them with curves and notes.
 pub(crate) struct Recorder<'a> {
     topology: &'a Topology,
-    /// The experiment of the step in progress.
     pub(crate) experiment: Experiment,
     pub(crate) results: Vec<Measurement>,
     pub(crate) repeats: Vec<Measurement>,

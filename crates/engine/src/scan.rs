@@ -19,13 +19,13 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
-use crate::burst::runner::{EndFlag, keep_awake_jobs};
+use crate::burst::runner::{Conditions, EndFlag, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::context::WORKER_TIMEOUT;
 use crate::error::{CellError, Result};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
-use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::trials;
 use crate::session::Session;
 use region::{PATTERNS, PatternCheck, PatternMismatches, RegionPass};
@@ -37,7 +37,6 @@ const MARGIN_DIVISOR: u64 = 2;
 /// Part of a scan's time that growing takes, for the progress bar.
 const GROWING_SHARE: f64 = 0.25;
 
-/// A region and what was found about it.
 struct Region {
     buffer: Arc<Buffer>,
     /// GB/s of each pass.
@@ -47,7 +46,6 @@ struct Region {
     found: PatternMismatches,
 }
 
-/// One pass over one region.
 struct Pass {
     gbs: f64,
     coverage: Option<f64>,
@@ -231,7 +229,6 @@ fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Resu
     Ok(())
 }
 
-/// Writes or compares one pattern in one region.
 fn check_region(
     session: &mut Session<'_>,
     plan: &Scan,

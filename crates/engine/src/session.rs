@@ -25,7 +25,6 @@ use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::recorder::Recorder;
 
-/// A run in progress.
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,
     pub(crate) plan: &'a Plan,
@@ -45,7 +44,6 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
-    /// Trials of kernels.
     pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
     pub(crate) rfo: Option<RfoEvidence>,
@@ -79,7 +77,6 @@ impl<'a> Session<'a> {
         self.budget.interrupted()
     }
 
-    /// Runs a burst and reports that time has passed.
     pub(crate) fn run_burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<BurstResult> {
         let result = self.runner.run(chase, loads, shape, self.budget.worker_timeout());
         self.progress.report();
@@ -112,7 +109,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Ends watching.
     pub(crate) fn unwatch(&mut self, scheduler: &SchedulerNoise) -> Noise {
         self.noise.finish(scheduler, |cpu| self.runner.ghz(cpu))
     }
@@ -129,7 +125,6 @@ impl<'a> Session<'a> {
         self.memory.allocate(&mut self.noise, plan)
     }
 
-    /// The `nth` buffer of a chase.
     pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         self.memory.chase_buffer(&mut self.noise, plan, nth)
     }
@@ -141,7 +136,8 @@ impl<'a> Session<'a> {
 
     /// What was counted for a measurement, where it was asked for.
     pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: Certain) -> Option<Box<Counters>> {
-        let (counters, note) = self.runner.counted(totals, unit, certain)?;
+        let counters = self.runner.counters.as_mut()?;
+        let (counters, note) = counters.summarise(totals, &self.context.clock, unit, certain);
         note.into_iter().for_each(|note| self.recorder.note(note));
         Some(Box::new(counters))
     }

@@ -48,7 +48,6 @@ pub(crate) struct Readings {
     system: Option<Vec<Vec<Reading>>>,
 }
 
-/// What a worker counted in a burst.
 pub(crate) struct BurstCount {
     pub(crate) before: Readings,
     pub(crate) after: Readings,
@@ -58,7 +57,6 @@ pub(crate) struct BurstCount {
     pub(crate) work: u64,
 }
 
-/// The counters of a run.
 pub(crate) struct RunCounters {
     set: Result<EventSet, CounterError>,
     /// By CPU: those of its worker.
@@ -81,7 +79,6 @@ impl RunCounters {
         self.set.as_ref().ok().filter(|_| !self.workers.contains_key(&cpu)).cloned()
     }
 
-    /// Whether there is anything to count.
     pub(crate) fn can_count(&self) -> bool {
         self.set.is_ok()
     }
@@ -91,7 +88,6 @@ impl RunCounters {
         self.workers.retain(|cpu, _| !cpus.contains(cpu));
     }
 
-    /// The worker of this CPU has opened its events.
     pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
         self.workers.insert(cpu, Arc::new(counting));
     }
@@ -101,26 +97,36 @@ impl RunCounters {
         Some(CounterSwitches { own: self.workers.get(&cpu)?.clone(), system: self.system.clone().filter(|_| system) })
     }
 
-    /// Says once what cannot be counted, and why.
-    pub(crate) fn note(&mut self, counters: &Counters) -> Option<Note> {
-        if std::mem::replace(&mut self.noted, true) {
-            return None;
-        }
-        if let Some(reason) = &counters.reason {
-            let advice = if reason.contains("hypervisor") {
-                "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
-            } else {
-                "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
-            };
-            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
-        }
-        let gaps = counters.gaps();
-        if gaps.is_empty() {
-            return None;
-        }
-        let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
-        Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
+    /// What was counted, with a note the first time that something could not be.
+    pub(crate) fn summarise(
+        &mut self,
+        totals: &CounterTotals,
+        clock: &Clock,
+        unit: WorkUnit,
+        certain: Certain,
+    ) -> (Counters, Option<Note>) {
+        let counters = totals.counters(self, clock, unit, certain);
+        let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters) };
+        (counters, note)
     }
+}
+
+/// What cannot be counted, and why.
+fn missing(counters: &Counters) -> Option<Note> {
+    if let Some(reason) = &counters.reason {
+        let advice = if reason.contains("hypervisor") {
+            "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
+        } else {
+            "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
+        };
+        return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
+    }
+    let gaps = counters.gaps();
+    if gaps.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
+    Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
 }
 
 /// What was counted in the bursts of one measurement.
@@ -151,8 +157,7 @@ impl CounterTotals {
         self.work += count.work * per_unit;
     }
 
-    /// What the counts say.
-    pub(crate) fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
+    fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
         let set = match &counters.set {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
@@ -195,7 +200,6 @@ impl ThreadCounters {
         Self { counters, cpu, totals: CounterTotals::default(), started: None }
     }
 
-    /// Begins to count.
     pub(crate) fn start(&mut self, clock: &Clock) {
         if let Some(switches) = self.counters.switched_by(self.cpu, true) {
             let before = switches.read();
@@ -216,9 +220,7 @@ impl ThreadCounters {
 
     /// What was counted, and a note of what could not be.
     pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
-        let counters = self.totals.counters(&self.counters, clock, unit, certain);
-        let note = self.counters.note(&counters);
-        (counters, note)
+        self.counters.summarise(&self.totals, clock, unit, certain)
     }
 }
 
@@ -226,9 +228,9 @@ impl ThreadCounters {
 const MISSES_FROM: u64 = 2;
 
 /// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
-pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> Certain {
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes) -> Certain {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= MISSES_FROM);
-    Certain { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+    Certain { loads: true, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Certain, Counters, WorkUnit};
 use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
@@ -48,40 +47,51 @@ impl BurstShape {
         Self { windows, window: WINDOW }
     }
 
-    /// Time that counts.
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
     }
 
-    /// Indices of the windows that count.
     pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
         SETTLE_WINDOWS..SETTLE_WINDOWS + self.windows
     }
 }
 
-/// What the threads of one burst did.
+/// What was seen of threads while they ran together, in one burst or in several.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Conditions {
+    pub(crate) scheduler: SchedulerNoise,
+    /// Time in which all threads ran over the longest one's; the least of several bursts.
+    pub(crate) coverage: Option<f64>,
+}
+
+impl Conditions {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduler.add(&other.scheduler);
+        self.coverage = match (self.coverage, other.coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
     pub(crate) chase: Option<(Trace, Chase)>,
     /// What the loaders did, in their order.
     pub(crate) loads: Vec<Loaded>,
-    pub(crate) scheduler: SchedulerNoise,
-    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
-    pub(crate) coverage: Option<f64>,
+    /// Without those of threads that only kept a package awake.
+    pub(crate) conditions: Conditions,
     /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
     pub(crate) steal: Option<f64>,
 }
 
-/// A loader after a burst.
 pub(crate) struct Loaded {
     pub(crate) cpu: u32,
     pub(crate) trace: Trace,
-    /// To go on with.
     pub(crate) load: Load,
 }
 
 impl BurstResult {
-    /// The loads, to go on with.
     pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
         self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
     }
@@ -90,7 +100,6 @@ impl BurstResult {
 /// Ticks of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
 type ChasedHops = Option<(u64, Chase)>;
 
-/// What a job of a burst returns.
 enum JobResult {
     Chased(Box<(Trace, Chase)>),
     Loaded(Box<Loaded>),
@@ -147,7 +156,7 @@ pub(crate) struct BurstRunner<'a> {
     plan: &'a Plan,
     pub(crate) workers: Workers,
     /// Hardware counters, where they were asked for.
-    counters: Option<RunCounters>,
+    pub(crate) counters: Option<RunCounters>,
     /// When each CPU was last seen to work at a frequency that had settled.
     warm: BTreeMap<u32, Instant>,
     /// Core frequency in GHz by CPU, as measured along the way.
@@ -318,36 +327,11 @@ impl<'a> BurstRunner<'a> {
         self.counters.as_ref().is_some_and(RunCounters::can_count)
     }
 
-    /// Adds what the worker of a chase counted in a burst.
-    pub(crate) fn add_chase_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace) {
+    /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
+    pub(crate) fn add_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace, per_unit: u64) {
         if let Some((counters, count)) = self.counters.as_ref().zip(trace.count.as_ref()) {
-            totals.add(counters, cpu, count, kernels::CHASE_UNROLL as u64);
+            totals.add(counters, cpu, count, per_unit);
         }
-    }
-
-    /// Adds what the workers of loaders counted in a burst.
-    pub(crate) fn add_load_counts(&self, totals: &mut CounterTotals, loads: &[Loaded]) {
-        let Some(counters) = &self.counters else { return };
-        for loaded in loads {
-            let kernel = loaded.load.kernel();
-            if let Some(count) = loaded.trace.count.as_ref() {
-                totals.add(counters, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
-            }
-        }
-    }
-
-    /// What was counted for a measurement, with a note the first time that something could not be; `None` where nothing was asked for.
-    pub(crate) fn counted(
-        &mut self,
-        totals: &CounterTotals,
-        unit: WorkUnit,
-        certain: Certain,
-    ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
-        let clock = self.context.clock;
-        let run_counters = self.counters.as_mut()?;
-        let counters = totals.counters(run_counters, &clock, unit, certain);
-        let note = run_counters.note(&counters);
-        Some((counters, note))
     }
 }
 
@@ -399,7 +383,7 @@ fn burst_jobs(
 }
 
 fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), scheduler: SchedulerNoise::default(), coverage: None, steal: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), conditions: Conditions::default(), steal: None };
     let mut spans = Vec::new();
     for Finished { value, scheduler } in finished {
         match value {
@@ -415,9 +399,9 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
             // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.
             JobResult::KeptAwake => continue,
         }
-        result.scheduler.add(&scheduler);
+        result.conditions.scheduler.add(&scheduler);
     }
-    result.coverage = coverage(&spans);
+    result.conditions.coverage = coverage(&spans);
     result
 }
 

@@ -50,6 +50,11 @@ impl LoaderMemory {
         let kind = |plan: &BufferPlan| BufferPlan { bytes: Bytes(0), touch: IdSet::new(), derived: false, ..plan.clone() };
         Self { buffer: kind(&loader.buffer), second: second.map(|(plan, percent)| (kind(plan), percent)) }
     }
+
+    /// Whether one of the buffers is as `test` says.
+    pub(crate) fn any(&self, test: impl Fn(&BufferPlan) -> bool) -> bool {
+        test(&self.buffer) || self.second.as_ref().is_some_and(|(plan, _)| test(plan))
+    }
 }
 
 /// What the outcome of a trial depends on.
@@ -85,7 +90,6 @@ impl Contest {
     }
 }
 
-/// The kernels of a traffic that this CPU runs.
 pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
     traffic.kernels.iter().filter_map(|name| kernels::find(name)).filter(|k| k.supported()).collect()
 }

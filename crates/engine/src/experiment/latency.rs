@@ -18,16 +18,15 @@ use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
-use super::samples::{BurstSamples, Conditions};
-use super::sampling::{Experiment, HopCount, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
+use super::samples::BurstSamples;
+use super::sampling::{Experiment, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
-use crate::burst::runner::BurstShape;
+use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-/// A chase alone, as the plan says it.
 pub(crate) struct IdleChase<'a> {
     pub(crate) probe: &'a Probe,
     pub(crate) allocations: u32,
@@ -98,12 +97,8 @@ impl Sampler for AllocationSampler<'_> {
         self.series.iter().map(|(_, series)| &series.samples)
     }
 
-    fn hops(&self) -> HopCount {
-        match self.hops {
-            None => HopCount::Unlimited,
-            Some(_) if self.made >= self.min => HopCount::All,
-            Some(_) => HopCount::Some,
-        }
+    fn hops(&self) -> Option<(u64, u64)> {
+        self.hops.map(|each| (each * u64::from(self.made), each * u64::from(self.min)))
     }
 }
 
@@ -190,7 +185,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         noise,
         ..Default::default()
     };
-    let certain = certain(session.context.machine, probe.cpu, probe.buffer.bytes, true);
+    let certain = certain(session.context.machine, probe.cpu, probe.buffer.bytes);
     let mut local: Option<Estimate> = None;
     for (order, series) in series {
         let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);

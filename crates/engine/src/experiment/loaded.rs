@@ -18,7 +18,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
-use super::{rfo, trials};
+use super::trials;
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::error::{CellError, Result};
@@ -31,7 +31,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     experiment.watch(session)?;
     let (chosen, loads) = session.unwatched(|session| {
         let chosen = trials::choose_kernels(session, &group)?;
-        rfo::calibrate(session, &group, loaders, traffic)?;
+        trials::calibrate_rfo(session, &group)?;
         let loads = group.loads(&chosen, delay)?;
         Ok::<_, CellError>((chosen, loads))
     })?;
@@ -53,7 +53,6 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
 
-/// A curve as the plan says it.
 pub(crate) struct Curve<'a> {
     pub(crate) probe: &'a Probe,
     pub(crate) loaders: &'a [Loader],
@@ -110,7 +109,6 @@ impl<'a> NextDelay<'a> {
     }
 }
 
-/// What a curve's points have in common.
 struct Setup<'a> {
     curve: &'a Curve<'a>,
     group: LoaderGroup,
@@ -121,7 +119,7 @@ struct Setup<'a> {
 pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
-    rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
+    trials::calibrate_rfo(session, &group)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
     let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let setup = Setup { curve, group, chosen, buffer };
@@ -201,7 +199,7 @@ fn record_point(
     let both = bandwidth.value.zip(latency.value);
     // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
-    let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes, true);
+    let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);

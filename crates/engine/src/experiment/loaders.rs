@@ -21,7 +21,6 @@ use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-/// A loader with its memory.
 pub(crate) struct GroupLoader {
     pub(crate) cpu: u32,
     buffer: Arc<Buffer>,
@@ -29,7 +28,7 @@ pub(crate) struct GroupLoader {
     /// A second buffer, and the percent of the accesses that go there.
     second: Option<(Arc<Buffer>, u32)>,
     /// Where the memory is, for trials.
-    memory: LoaderMemory,
+    pub(crate) memory: LoaderMemory,
     pub(crate) traffic: Traffic,
     /// Instead of the cell's.
     delay: Option<u32>,
@@ -50,7 +49,6 @@ impl GroupLoader {
     }
 }
 
-/// The loaders of a cell.
 pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
@@ -97,7 +95,6 @@ impl LoaderGroup {
         all.filter(|(buffer, _)| seen.insert(Arc::as_ptr(buffer))).collect()
     }
 
-    /// Bytes of all buffers.
     pub(crate) fn bytes(&self) -> Bytes {
         Bytes(self.buffers().iter().map(|(_, bytes)| bytes.0).sum())
     }
@@ -170,7 +167,7 @@ impl LoaderGroup {
     pub(crate) fn certain_over(&self, machine: &Machine, chosen: &ChosenKernels, bytes: impl Fn(&GroupLoader) -> Bytes) -> Certain {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
-            if loads { certain(machine, l.cpu, bytes(l), loads) } else { Certain::default() }
+            if loads { certain(machine, l.cpu, bytes(l)) } else { Certain::default() }
         });
         let either = |a: Certain, b: Certain| Certain {
             loads: a.loads || b.loads,
@@ -198,9 +195,13 @@ pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, shape: Bu
     burst.loads.iter().map(|l| l.trace.whole().and_then(|t| rate(&l.load, t))).sum::<Option<f64>>().into_iter().collect()
 }
 
-/// Bytes of the lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+/// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
+    kernel.lines_read_per_step() + kernel.lines_written_per_step()
+}
+
 fn bytes_per_step(kernel: &Kernel) -> f64 {
-    ((kernel.lines_read_per_step() + kernel.lines_written_per_step()) * u64::from(LINE)) as f64
+    (lines_per_step(kernel) * u64::from(LINE)) as f64
 }
 
 /// What one loader did in all bursts of a cell.
@@ -303,9 +304,9 @@ mod tests {
     use memgauge_kernels as kernels;
 
     use super::*;
+    use crate::burst::runner::Conditions;
     use crate::burst::runner::Loaded;
     use crate::burst::windows::Trace;
-    use crate::burst::workers::SchedulerNoise;
 
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
@@ -330,7 +331,7 @@ mod tests {
         let load = load();
         let bytes = bytes_per_step(load.kernel());
         let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
-        let burst = BurstResult { chase: None, loads, scheduler: SchedulerNoise::default(), coverage: None, steal: None };
+        let burst = BurstResult { chase: None, loads, conditions: Conditions::default(), steal: None };
         window_gbs(&burst, |ticks| ticks as f64, BurstShape::cell(2)).iter().map(|gbs| gbs / bytes).collect()
     }
 

@@ -17,13 +17,13 @@ use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
-use super::samples::Conditions;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
 use crate::burst::chain::Chase;
 use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
 use crate::burst::counters::certain;
 use crate::burst::runner::BurstShape;
+use crate::burst::runner::Conditions;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
@@ -36,7 +36,6 @@ const SHARED_FROM: Bytes = Bytes::mib(8);
 /// A kernel takes part where its whole steps fill at least this share of the working set.
 const FILLED: f64 = 0.95;
 
-/// A point that was measured.
 struct Point {
     vary: Vary,
     estimate: Estimate,
@@ -46,7 +45,6 @@ struct Point {
     counters: Option<Box<Counters>>,
 }
 
-/// Latency over the working set.
 pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
     let probe = &sweep.probe;
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
@@ -71,7 +69,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
             allocations: 1,
             ..Default::default()
         };
-        let certain = certain(session.context.machine, probe.cpu, size, true);
+        let certain = certain(session.context.machine, probe.cpu, size);
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         Ok(point(session, &series, evidence, counters))
     })?;
@@ -79,7 +77,6 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
 }
 
-/// Bandwidth over the working set.
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
@@ -242,7 +239,6 @@ impl<'a> LevelKernels<'a> {
     }
 }
 
-/// Whether whole steps of a kernel fill most of a working set.
 fn fills(kernel: &Kernel, size: Bytes) -> bool {
     let step: u64 = kernel.streams.iter().map(|s| s.advance() as u64).sum();
     step > 0 && (size.0 / step * step) as f64 >= size.0 as f64 * FILLED
