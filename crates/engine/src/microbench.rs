@@ -108,19 +108,17 @@ fn coordinates(spec: &LoopSpec) -> Coordinates {
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
 fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
-    let plan = |node| BufferPlan {
+    let plan = BufferPlan {
         bytes: spec.bytes,
-        node,
+        node: spec.node.or(context.machine.allowed.nodes.first()).unwrap_or(0),
         pages: spec.pages,
         touch: IdSet::new(),
         derived: false,
         directory: None,
         shared: false,
     };
-    match spec.node {
-        Some(node) => Buffer::allocate(&plan(node), &context.root),
-        None => Buffer::allocate_unbound(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
-    }
+    let allocate = if spec.node.is_some() { Buffer::allocate } else { Buffer::allocate_unbound };
+    allocate(&plan, &context.root)
 }
 
 fn stream(

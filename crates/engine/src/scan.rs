@@ -177,13 +177,11 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let flag = Arc::new(flag);
     for cpu in plan.cpus.iter() {
         let (reading, flag) = (reading.clone(), flag.clone());
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let _flag = flag;
-                Some(reading.run(&clock, start))
-            }),
-        ));
+        let job: Job<Span> = Box::new(move || {
+            let _flag = flag;
+            Some(reading.run(&clock, start))
+        });
+        jobs.push((cpu, job));
     }
     drop(flag);
     jobs.extend(keep_awake_jobs(&awake, &ended));

@@ -143,13 +143,6 @@ pub(crate) fn keep_awake_jobs<T: 'static>(cpus: &IdSet, ended: &Arc<AtomicBool>)
     cpus.iter().map(job).collect()
 }
 
-/// Keeps a CPU busy without touching memory for a burst.
-fn keep_awake(schedule: &Schedule<'_>) {
-    run_until_end(schedule, BLOCK_NS, |units| {
-        kernels::dependent_adds(1000 * units as u64);
-    });
-}
-
 /// The workers, their clock and their hardware counters.
 pub(crate) struct BurstRunner<'a> {
     context: &'a RunContext<'a>,
@@ -349,35 +342,29 @@ fn burst_jobs(
     let late = chase.as_ref().is_some_and(|(_, chase)| chase.touches());
     if let Some((cpu, chase)) = chase {
         let counters = counters.remove(&cpu);
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let _flag = flag;
-                let (trace, chase) = chase.run(&Schedule { counters: counters.as_ref(), ..schedule });
-                JobResult::Chased(Box::new((trace, chase)))
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            let _flag = flag;
+            JobResult::Chased(Box::new(chase.run(&Schedule { counters: counters.as_ref(), ..schedule })))
+        });
+        jobs.push((cpu, job));
     }
     for (cpu, load) in loads {
         let counters = counters.remove(&cpu);
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
-                JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
+            JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
+        });
+        jobs.push((cpu, job));
     }
     for cpu in awake.iter() {
         let ended = late.then(|| ended.clone());
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                keep_awake(&schedule);
-                ended.iter().for_each(|ended| keep_awake_until(ended));
-                JobResult::KeptAwake
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            // Busy without touching memory.
+            run_until_end(&schedule, BLOCK_NS, |units| _ = kernels::dependent_adds(1000 * units as u64));
+            ended.iter().for_each(|ended| keep_awake_until(ended));
+            JobResult::KeptAwake
+        });
+        jobs.push((cpu, job));
     }
     jobs
 }
@@ -388,9 +375,8 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
     for Finished { value, scheduler } in finished {
         match value {
             JobResult::Chased(chased) => {
-                let (trace, chase) = *chased;
-                spans.push(trace.span);
-                result.chase = Some((trace, chase));
+                spans.push(chased.0.span);
+                result.chase = Some(*chased);
             }
             JobResult::Loaded(loaded) => {
                 spans.push(loaded.trace.span);

@@ -42,7 +42,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     let (rfo, in_memory) = (session.calibration.rfo(), group.memory_sized(session.context.machine));
     evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, rfo, in_memory));
     series.unwatch(session, &mut evidence);
-    let certain = group.certain(session.context.machine, &chosen);
+    let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
     let result = session.recorder.judge(at.clone(), Metric::Bandwidth, estimate, evidence);
@@ -205,7 +205,7 @@ fn record_point(
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
     session.recorder.record(Measurement { distribution, counters, samples, ..result });
-    let load_certain = setup.group.certain(machine, &setup.chosen);
+    let load_certain = setup.group.certain(machine, &setup.chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
     let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });

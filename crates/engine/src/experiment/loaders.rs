@@ -158,16 +158,11 @@ impl LoaderGroup {
     }
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
-    /// from core to core.
-    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels) -> Certain {
-        self.certain_over(machine, chosen, |l| l.bytes)
-    }
-
-    /// The same where each loader uses as many bytes of its buffer as `bytes` says.
-    pub(crate) fn certain_over(&self, machine: &Machine, chosen: &ChosenKernels, bytes: impl Fn(&GroupLoader) -> Bytes) -> Certain {
+    /// from core to core. `prefix`: how much of their buffers they use, where it is not all.
+    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> Certain {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
-            if loads { certain(machine, l.cpu, bytes(l)) } else { Certain::default() }
+            if loads { certain(machine, l.cpu, prefix.unwrap_or(l.bytes)) } else { Certain::default() }
         });
         let either = |a: Certain, b: Certain| Certain {
             loads: a.loads || b.loads,

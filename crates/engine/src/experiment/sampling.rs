@@ -32,7 +32,7 @@ pub(crate) trait Sampler {
     /// The samples so far, by result.
     fn samples(&self) -> impl Iterator<Item = &BurstSamples>;
 
-    /// Hops that a chase has made and that it is to make, where a number of hops decides and not time.
+    /// How much of a chase was made and how much is to be made, in hops or allocations, where a number of hops decides and not time.
     fn hops(&self) -> Option<(u64, u64)> {
         None
     }

@@ -53,10 +53,10 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     let mut exits = None;
     let points = measure_sizes(session, &sweep.sizes, |session, size| {
         let range = sweep.range(size, session.context.line());
-        let chain = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
-        let mut chase = Chase::new(chain.ring);
-        if chain.layout.slots() as u64 <= MAX_TOUCHED {
-            chase = chase.touching(chain.layout);
+        let (ring, layout, window) = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
+        let mut chase = Chase::new(ring);
+        if layout.slots() as u64 <= MAX_TOUCHED {
+            chase = chase.touching(layout);
         }
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
@@ -64,7 +64,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
             threads: 1,
             kernel: "chase".into(),
             buffer: range,
-            window: Some(chain.window),
+            window: Some(window),
             stride: Some(probe.stride),
             allocations: 1,
             ..Default::default()
@@ -81,7 +81,8 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
-    let mut kernels = LevelKernels::new(session, at, &group, sweep);
+    let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
+    let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
     let points = measure_sizes(session, &sweep.sizes, |session, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
@@ -90,7 +91,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
-        let certain = group.certain_over(machine, &chosen, |_| size);
+        let certain = group.certain(machine, &chosen, Some(size));
         let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
         let mut point = point(session, &series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
@@ -142,22 +143,14 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
     Ok(())
 }
 
-/// A chain over the first bytes of a buffer.
-struct PrefixChain {
-    ring: Ring,
-    layout: ChaseLayout,
-    /// The window that it is random in.
-    window: Bytes,
-}
-
-/// Writes a chain over the first `size` bytes of `buffer`.
+/// Writes a chain over the first `size` bytes of `buffer`. Returns it with its layout and the window that it is random in.
 fn prefix_chain(
     session: &Session<'_>,
     sweep: &LatencySweep,
     size: Bytes,
     buffer: &Arc<Buffer>,
     exits: &mut Option<WindowExits>,
-) -> Result<PrefixChain> {
+) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
     let spec = |bytes, window| ChainSpec {
@@ -177,7 +170,7 @@ fn prefix_chain(
         };
         let spec = spec(size, probe.window);
         let ring = chain::relink(buffer, &spec, exits)?;
-        return Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window: probe.window });
+        return Ok((ring, chain::layout(buffer, &spec)?, probe.window));
     }
     // Windows of equal size, so that none of the working set is left over.
     let windows = size.0.div_ceil(chase_window(sweep.order, probe).0.max(1)).max(1);
@@ -185,7 +178,7 @@ fn prefix_chain(
     let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
     let spec = spec(whole, window);
     let ring = chain::write(buffer, &spec, touch)?;
-    Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window })
+    Ok((ring, chain::layout(buffer, &spec)?, window))
 }
 
 /// The kernels of a bandwidth sweep. They are tried once a cache level, at the size in its middle; a size that they do not fill has a trial of
@@ -199,12 +192,7 @@ struct LevelKernels<'a> {
     chosen: Option<(usize, ChosenKernels)>,
 }
 
-impl<'a> LevelKernels<'a> {
-    fn new(session: &Session<'_>, at: &Coordinates, group: &'a LoaderGroup, sweep: &'a BandwidthSweep) -> Self {
-        let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
-        Self { group, sweep, caches, chosen: None }
-    }
-
+impl LevelKernels<'_> {
     fn level(&self, size: Bytes) -> usize {
         self.caches.iter().filter(|cache| **cache < size).count()
     }
