@@ -45,15 +45,11 @@ pub(crate) const WORKER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time that a run and each of its cells may take.
 pub(crate) struct TimeBudget<'a> {
-    context: &'a RunContext<'a>,
+    pub(crate) context: &'a RunContext<'a>,
     pub(crate) stop: StopRule,
 }
 
-impl<'a> TimeBudget<'a> {
-    pub(crate) const fn new(context: &'a RunContext<'a>, stop: StopRule) -> Self {
-        Self { context, stop }
-    }
-
+impl TimeBudget<'_> {
     pub(crate) fn stopped(&self) -> bool {
         self.context.stop.load(Ordering::Relaxed)
     }

@@ -201,10 +201,6 @@ impl<'a> MemoryStore<'a> {
         self.loaders.retain(|(cpu, _), (plan, _)| loaders.iter().any(|l| l.cpu == *cpu && l.buffers().any(|b| b == plan)));
     }
 
-    pub(crate) fn drop_loader_buffers(&mut self) {
-        self.loaders.clear();
-    }
-
     /// A loader's first or second buffer: the one of the last cell where it is what this cell wants, or one that it shares with another loader.
     pub(crate) fn loader_buffer(&mut self, noise: &mut NoiseWatch, cpu: u32, which: u8, plan: &BufferPlan) -> Result<Arc<Buffer>> {
         let own = self.loaders.get(&(cpu, which)).filter(|(known, _)| known == plan);

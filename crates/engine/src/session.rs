@@ -62,7 +62,7 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget::new(context, plan.stop),
+            budget: TimeBudget { context, stop: plan.stop },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),

@@ -4,6 +4,7 @@
 //! off where the burst ends ([`run_until_end`](super::windows::run_until_end)). Memory controllers belong to the whole machine: the burst's
 //! first loader, or the chase where it is alone, switches their counters as well.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +12,12 @@ use std::sync::Arc;
 use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
+
+use super::workers::Workers;
+use crate::error::WorkerError;
 
 /// The counters that one worker switches.
 pub(crate) struct CounterSwitches {
@@ -74,22 +78,22 @@ impl RunCounters {
         Self { set, workers: BTreeMap::new(), system, noted: false }
     }
 
-    /// The events to open on a worker that has not opened them yet.
-    pub(crate) fn to_open(&self, cpu: u32) -> Option<EventSet> {
-        self.set.as_ref().ok().filter(|_| !self.workers.contains_key(&cpu)).cloned()
-    }
-
     pub(crate) fn can_count(&self) -> bool {
         self.set.is_ok()
     }
 
-    /// Drops the counters of CPUs that have lost their workers; new workers open their own.
-    pub(crate) fn forget(&mut self, cpus: &[u32]) {
-        self.workers.retain(|cpu, _| !cpus.contains(cpu));
-    }
-
-    pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
-        self.workers.insert(cpu, Arc::new(counting));
+    /// Lets workers that have not done so open their events. Counters of CPUs that have lost their workers are dropped.
+    pub(crate) fn open(&mut self, workers: &mut Workers, cpus: &IdSet) -> Result<(), WorkerError> {
+        let lost = workers.take_lost();
+        self.workers.retain(|cpu, _| !lost.contains(cpu));
+        let Ok(set) = &self.set else { return Ok(()) };
+        for cpu in cpus.iter() {
+            if let Entry::Vacant(entry) = self.workers.entry(cpu) {
+                let set = set.clone();
+                entry.insert(Arc::new(workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?));
+            }
+        }
+        Ok(())
     }
 
     /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
@@ -194,8 +198,8 @@ impl ThreadCounters {
     /// Opens the events of CPUs like `cpu` on the calling thread.
     pub(crate) fn open(root: &Path, machine: &Machine, cpu: u32) -> Self {
         let mut counters = RunCounters::new(root, machine, cpu);
-        if let Some(set) = counters.to_open(cpu) {
-            counters.opened(cpu, OpenCounters::for_this_thread(&set));
+        if let Ok(set) = &counters.set {
+            counters.workers.insert(cpu, Arc::new(OpenCounters::for_this_thread(set)));
         }
         Self { counters, cpu, totals: CounterTotals::default(), started: None }
     }

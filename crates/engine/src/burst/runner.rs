@@ -10,7 +10,6 @@ use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_os::clock;
-use memgauge_os::counters::OpenCounters;
 use memgauge_os::noise;
 
 use super::chain::Chase;
@@ -186,7 +185,9 @@ impl<'a> BurstRunner<'a> {
         let windows = shape.windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
-        self.open_counters(&busy)?;
+        if let Some(counters) = &mut self.counters {
+            counters.open(&mut self.workers, &busy)?;
+        }
         // What memory did belongs to the bandwidth, where there is one.
         let for_system = loads.first().map(|(cpu, _)| *cpu).or(chase.as_ref().map(|(cpu, _)| *cpu));
         let counters = busy.iter().filter_map(|cpu| Some((cpu, self.counters.as_ref()?.switched_by(cpu, Some(cpu) == for_system)?)));
@@ -302,22 +303,6 @@ impl<'a> BurstRunner<'a> {
         let package = |cpu: u32| topology.cpu(cpu).map(|c| c.package);
         let measured: Vec<_> = busy.iter().map(package).collect();
         self.plan.keep_awake.iter().filter(|&cpu| !measured.contains(&package(cpu))).collect()
-    }
-
-    /// Lets workers that have not done so open their hardware counters, where they were asked for.
-    fn open_counters(&mut self, cpus: &IdSet) -> Result<(), WorkerError> {
-        let Some(counters) = &mut self.counters else { return Ok(()) };
-        counters.forget(&self.workers.take_lost());
-        for cpu in cpus.iter() {
-            let Some(set) = counters.to_open(cpu) else { continue };
-            counters.opened(cpu, self.workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?);
-        }
-        Ok(())
-    }
-
-    /// Whether hardware events are counted: they were asked for, and there are some.
-    pub(crate) fn counts_events(&self) -> bool {
-        self.counters.as_ref().is_some_and(RunCounters::can_count)
     }
 
     /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.

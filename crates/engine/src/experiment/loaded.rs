@@ -153,25 +153,15 @@ fn measure_point(
     delay: u32,
     chase: Chase,
 ) -> Result<((Estimate, Estimate), Chase)> {
-    let Setup { curve, group, chosen, .. } = setup;
-    let experiment = Experiment { probe: Some(curve.probe), loaders: Some(group), vary: Vary::Delay(delay) };
+    let Setup { curve, group, chosen, buffer } = setup;
+    let probe = curve.probe;
+    let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
     // Laying loads out may read all of their memory, from whichever CPU this thread is on.
     let loads = group.loads(chosen, delay)?;
     experiment.watch(session)?;
     let series = experiment.series(Some(chase), loads, curve.histogram);
-    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, curve.probe)))?;
-    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: curve.probe.cpu })?;
-    let evidence = evidence(session, setup, &series);
-    let target = session.budget.stop.relative_half_width;
-    let latency = series.samples.estimate_with_drift(LATENCY, target);
-    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
-    Ok(((latency, bandwidth), chase))
-}
-
-fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Evidence {
-    let Setup { curve, group, chosen, buffer } = setup;
-    let probe = curve.probe;
+    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)))?;
+    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
     let mut evidence = series.load_evidence(session, group, chosen);
     evidence.kernel = format!("chase beside {}", evidence.kernel);
     evidence.threads += 1;
@@ -183,7 +173,11 @@ fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Ev
     evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
-    evidence
+    let target = session.budget.stop.relative_half_width;
+    let latency = series.samples.estimate_with_drift(LATENCY, target);
+    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
+    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    Ok(((latency, bandwidth), chase))
 }
 
 fn record_point(

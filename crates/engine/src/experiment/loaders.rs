@@ -138,8 +138,8 @@ impl LoaderGroup {
         let loaders = self.loaders.iter().enumerate().filter(|(_, l)| which(l));
         loaders
             .map(|(index, l)| {
-                let load = l.lay_out(index, kernel(index), &l.traffic, l.bytes, self.stored.as_ref())?;
-                let load = load.with_delay(l.delay.unwrap_or(delay));
+                let mut load = l.lay_out(index, kernel(index), &l.traffic, l.bytes, self.stored.as_ref())?;
+                load.delay = l.delay.unwrap_or(delay);
                 Ok((l.cpu, if let Some((buffer, percent)) = &l.second { load.with_second(buffer, *percent) } else { load }))
             })
             .collect()

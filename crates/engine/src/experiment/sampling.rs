@@ -17,7 +17,7 @@ use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, lines_per_step, window_gbs};
 use super::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::burst::chain::Chase;
-use crate::burst::counters::CounterTotals;
+use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstShape, Conditions, Loaded};
 use crate::burst::windows::Trace;
@@ -133,7 +133,7 @@ impl Vary {
         }
         let windows = match () {
             () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
-            () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
+            () if session.runner.counters.as_ref().is_some_and(RunCounters::can_count) => SWEEP_COUNTED_WINDOWS,
             () => SWEEP_WINDOWS,
         };
         BurstShape { windows, window: SWEEP_WINDOW }
