@@ -34,21 +34,6 @@ pub(crate) struct GroupLoader {
     delay: Option<u32>,
 }
 
-impl GroupLoader {
-    /// Lays `kernel` out over the first `bytes` of the loader's buffer. `index` is its place in the group, and `stored` what stores write.
-    fn lay_out(
-        &self,
-        index: usize,
-        kernel: &'static Kernel,
-        traffic: &Traffic,
-        bytes: Bytes,
-        stored: Option<&LineContent>,
-    ) -> Result<Load> {
-        let load = Load::new(kernel, traffic, &self.buffer, bytes.0 as usize, index, stored);
-        load.map_err(|why| CellError::Load { cpu: self.cpu, why })
-    }
-}
-
 pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
@@ -123,6 +108,13 @@ impl LoaderGroup {
         TrialKey { traffic: traffic.clone(), cpus: same().map(|l| l.cpu).collect(), bytes: self.bytes(), memory }
     }
 
+    /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
+    fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
+        let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref());
+        load.map_err(|why| CellError::Load { cpu: *cpu, why })
+    }
+
     /// Fresh loads of all loaders.
     pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>> {
         self.loads_where(|index| chosen.kernels[index], |_| true, delay)
@@ -138,7 +130,7 @@ impl LoaderGroup {
         let loaders = self.loaders.iter().enumerate().filter(|(_, l)| which(l));
         loaders
             .map(|(index, l)| {
-                let mut load = l.lay_out(index, kernel(index), &l.traffic, l.bytes, self.stored.as_ref())?;
+                let mut load = self.lay_out(index, kernel(index), &l.traffic, l.bytes)?;
                 load.delay = l.delay.unwrap_or(delay);
                 Ok((l.cpu, if let Some((buffer, percent)) = &l.second { load.with_second(buffer, *percent) } else { load }))
             })
@@ -148,13 +140,13 @@ impl LoaderGroup {
     /// Fresh loads of all loaders over the first `bytes` of their first buffers.
     pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel(index), &l.traffic, bytes, self.stored.as_ref())?))).collect()
+        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel(index), &l.traffic, bytes)?))).collect()
     }
 
     /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
     pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel, traffic, l.bytes, self.stored.as_ref())?))).collect()
+        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel, traffic, l.bytes)?))).collect()
     }
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs

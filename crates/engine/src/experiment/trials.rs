@@ -8,12 +8,12 @@
 
 use memgauge_core::plan::Traffic;
 use memgauge_core::protocol::{RFO_KINDS, RFO_ROUNDS, RFO_WINDOWS, TRIAL_ROUNDS, TRIAL_WINDOWS};
-use memgauge_core::result::{RfoEvidence, RfoReason};
+use memgauge_core::result::{RfoEvidence, RfoReason, Trial};
 use memgauge_core::stats;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Rfo, Width};
 use memgauge_kernels::{self as kernels, Kernel};
 
-use super::kernels::{ChosenKernels, Contest, TrialResult, candidates, winner};
+use super::kernels::{ChosenKernels, Contest, TrialResult, candidates};
 use super::loaders::{LoaderGroup, window_gbs};
 use super::samples::BurstConditions;
 use crate::burst::load::Load;
@@ -21,7 +21,7 @@ use crate::burst::runner::BurstShape;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
-/// Measures each candidate once a round and returns the fastest. A single candidate is not tried.
+/// Measures each candidate once a round. Returns the one with the highest median rate, and the rates of all. A single candidate is not tried.
 pub(crate) fn compare(
     session: &mut Session<'_>,
     candidates: &[&'static Kernel],
@@ -39,7 +39,14 @@ pub(crate) fn compare(
             }
         }
     }
-    winner(candidates, &rates, traffic.mix)
+    let tried: Vec<Trial> = candidates
+        .iter()
+        .zip(&rates)
+        .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
+        .collect();
+    let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
+    let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();
+    Ok((kernel.ok_or(CellError::NoKernel { mix: traffic.mix })?, tried))
 }
 
 /// Median GB/s of a short burst of loads.
@@ -51,20 +58,17 @@ pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shap
 
 /// The fastest of the plan's kernels for each traffic of a group, by all loaders that make it.
 pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> Result<ChosenKernels> {
-    let mut winners: Vec<(&Traffic, &'static Kernel)> = Vec::new();
-    let mut chosen = ChosenKernels { kernels: Vec::new(), tried: Vec::new() };
-    for loader in &group.loaders {
-        let known = winners.iter().find(|(traffic, _)| **traffic == loader.traffic).map(|(_, kernel)| *kernel);
-        let kernel = match known {
-            Some(kernel) => kernel,
-            None => {
-                let (kernel, tried) = fastest(session, group, &loader.traffic)?;
-                if winners.is_empty() {
-                    chosen.tried = tried;
-                }
-                winners.push((&loader.traffic, kernel));
-                kernel
+    let mut chosen = ChosenKernels { kernels: Vec::with_capacity(group.loaders.len()), tried: Vec::new() };
+    for (index, loader) in group.loaders.iter().enumerate() {
+        let earlier = group.loaders[..index].iter().position(|l| l.traffic == loader.traffic);
+        let kernel = if let Some(earlier) = earlier {
+            chosen.kernels[earlier]
+        } else {
+            let (kernel, tried) = fastest(session, group, &loader.traffic)?;
+            if index == 0 {
+                chosen.tried = tried;
             }
+            kernel
         };
         chosen.kernels.push(kernel);
     }

@@ -101,6 +101,7 @@ fn parties(plan: &Handoff) -> IdSet {
     [plan.reader, plan.holder].into_iter().chain(plan.sharer).collect()
 }
 
+#[derive(Default)]
 pub(crate) struct TransferRun {
     /// Nanoseconds per line, by window, without the first windows.
     pub(crate) samples: Vec<f64>,
@@ -129,7 +130,7 @@ pub(crate) fn run_at_once(
     session.progress.report();
     let mut finished = finished.into_iter();
     let collect = |(plan, _): &(&Handoff, Ring)| {
-        let mut done = TransferRun { samples: Vec::new(), ring: None, scheduler: SchedulerNoise::default() };
+        let mut done = TransferRun::default();
         for Finished { value, scheduler } in finished.by_ref().take(parties(plan).len()) {
             done.scheduler.add(&scheduler);
             if let Some((mut samples, ring)) = value {
