@@ -210,41 +210,28 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
 fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
     let all = (2 * PATTERNS as usize * regions.len()).max(1) as f64;
     let mut done = 0u32;
-    for pattern in 0..PATTERNS {
-        for compare in [false, true] {
-            for (index, region) in regions.iter_mut().enumerate() {
-                if session.interrupted() {
-                    return Err(CellError::Interrupted);
-                }
-                let found = check_region(session, plan, region, index, pattern, compare)?;
-                region.found.add(found);
-                region.checked += u32::from(compare);
-                done += 1;
-                session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
+    let timeout = WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S);
+    for (pattern, compare) in (0..PATTERNS).flat_map(|pattern| [(pattern, false), (pattern, true)]) {
+        for (index, region) in regions.iter_mut().enumerate() {
+            if session.interrupted() {
+                return Err(CellError::Interrupted);
             }
+            let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
+            let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
+            for cpu in plan.cpus.iter() {
+                let check = check.clone();
+                jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
+            }
+            let started = Instant::now();
+            session.runner.workers.run(jobs, timeout)?;
+            session.add_measuring(started.elapsed());
+            region.found.add(check.found());
+            region.checked += u32::from(compare);
+            done += 1;
+            session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
         }
     }
     Ok(())
-}
-
-fn check_region(
-    session: &mut Session<'_>,
-    plan: &Scan,
-    region: &Region,
-    index: usize,
-    pattern: u32,
-    compare: bool,
-) -> Result<PatternMismatches> {
-    let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
-    let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
-    for cpu in plan.cpus.iter() {
-        let check = check.clone();
-        jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
-    }
-    let started = Instant::now();
-    session.runner.workers.run(jobs, WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S))?;
-    session.add_measuring(started.elapsed());
-    Ok(check.found())
 }
 
 fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
