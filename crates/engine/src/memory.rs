@@ -155,7 +155,8 @@ impl<'a> MemoryStore<'a> {
         self.chases.retain(|c| c.keep);
     }
 
-    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of several allocations.
+    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of
+    /// several allocations.
     pub(crate) fn ring(
         &mut self,
         noise: &mut NoiseWatch,

@@ -16,8 +16,7 @@ use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::cpu;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
-use crate::burst::chain::Chase;
-use crate::burst::chain::{self, ChainSpec};
+use crate::burst::chain::{self, ChainSpec, Chase};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;

@@ -9,8 +9,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_os::clock;
-use memgauge_os::noise;
+use memgauge_os::{clock, noise};
 
 use super::chain::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};

@@ -19,11 +19,9 @@ use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
-use crate::burst::chain::Chase;
-use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
+use crate::burst::chain::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
-use crate::burst::runner::BurstShape;
-use crate::burst::runner::Conditions;
+use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
