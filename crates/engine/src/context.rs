@@ -45,16 +45,11 @@ pub(crate) const WORKER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time that a run and each of its cells may take.
 pub(crate) struct TimeBudget<'a> {
-    context: &'a RunContext<'a>,
+    pub(crate) context: &'a RunContext<'a>,
     pub(crate) stop: StopRule,
 }
 
-impl<'a> TimeBudget<'a> {
-    pub(crate) const fn new(context: &'a RunContext<'a>, stop: StopRule) -> Self {
-        Self { context, stop }
-    }
-
-    /// Whether the user stopped the run.
+impl TimeBudget<'_> {
     pub(crate) fn stopped(&self) -> bool {
         self.context.stop.load(Ordering::Relaxed)
     }
@@ -64,7 +59,6 @@ impl<'a> TimeBudget<'a> {
         self.stopped() || self.over()
     }
 
-    /// Whether the time of the run is over.
     pub(crate) fn over(&self) -> bool {
         self.left() == Some(Duration::ZERO)
     }
@@ -113,14 +107,12 @@ impl<'a> Progress<'a> {
         Self { observer, plan_s, done_s: 0.0, cell_s: 0.0, within_s: 0.0 }
     }
 
-    /// A cell of a step begins.
     pub(crate) fn begin_cell(&mut self, step: &Step, cell: &Cell) {
         self.cell_s = step.estimated_s / step.cells.len().max(1) as f64;
         self.observer.cell(step, cell);
         self.report();
     }
 
-    /// The cell in progress has ended.
     pub(crate) fn end_cell(&mut self) {
         self.done_s += self.cell_s;
         self.within_s = 0.0;

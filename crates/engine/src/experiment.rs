@@ -4,7 +4,6 @@ pub(crate) mod kernels;
 pub(crate) mod latency;
 pub(crate) mod loaded;
 pub(crate) mod loaders;
-pub(crate) mod rfo;
 pub(crate) mod samples;
 pub(crate) mod sampling;
 pub(crate) mod trials;

@@ -30,7 +30,6 @@ const SLOT_BYTES: u64 = 16;
 /// Orders that have a slot each.
 const SLOTS: usize = 3;
 
-/// The memory of a run.
 pub(crate) struct MemoryStore<'a> {
     plan: &'a Plan,
     context: &'a RunContext<'a>,
@@ -156,7 +155,8 @@ impl<'a> MemoryStore<'a> {
         self.chases.retain(|c| c.keep);
     }
 
-    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of several allocations.
+    /// Writes a chain into the first bytes of `buffer`, as many as the probe says, unless it is there. `nth` distinguishes the chains of
+    /// several allocations.
     pub(crate) fn ring(
         &mut self,
         noise: &mut NoiseWatch,
@@ -192,7 +192,7 @@ impl<'a> MemoryStore<'a> {
     /// Whether a buffer of this size on the plan's node, or in its directory, is within what this process may take.
     pub(crate) fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
         let allowed = &self.context.machine.allowed;
-        let directory = self.plan.buffer_directory(plan);
+        let directory = self.plan.directory_of(plan);
         let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
         directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
     }
@@ -200,11 +200,6 @@ impl<'a> MemoryStore<'a> {
     /// Drops loaders' buffers that these loaders do not use.
     pub(crate) fn keep_loader_buffers(&mut self, loaders: &[Loader]) {
         self.loaders.retain(|(cpu, _), (plan, _)| loaders.iter().any(|l| l.cpu == *cpu && l.buffers().any(|b| b == plan)));
-    }
-
-    /// Drops all loaders' buffers.
-    pub(crate) fn drop_loader_buffers(&mut self) {
-        self.loaders.clear();
     }
 
     /// A loader's first or second buffer: the one of the last cell where it is what this cell wants, or one that it shares with another loader.

@@ -16,8 +16,7 @@ use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::cpu;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
-use crate::burst::chain::Chase;
-use crate::burst::chain::{self, ChainSpec};
+use crate::burst::chain::{self, ChainSpec, Chase};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
@@ -88,7 +87,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => (Experiment::Stream, Metric::Bandwidth, WorkUnit::Line),
         LoopKind::Chase { .. } => (Experiment::Chase, Metric::Latency, WorkUnit::Hop),
     };
-    let certain = certain(context.machine, here, spec.bytes, true);
+    let certain = certain(context.machine, here, spec.bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
     let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec), metric, estimate, evidence);
     Ok((Measurement { counters: counters.map(Box::new), ..result }, note.flatten()))
@@ -108,22 +107,19 @@ fn coordinates(spec: &LoopSpec) -> Coordinates {
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
 fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
-    let plan = |node| BufferPlan {
+    let plan = BufferPlan {
         bytes: spec.bytes,
-        node,
+        node: spec.node.or(context.machine.allowed.nodes.first()).unwrap_or(0),
         pages: spec.pages,
         touch: IdSet::new(),
         derived: false,
         directory: None,
         shared: false,
     };
-    match spec.node {
-        Some(node) => Buffer::allocate(&plan(node), &context.root),
-        None => Buffer::allocate_unbound(&plan(context.machine.allowed.nodes.first().unwrap_or(0)), &context.root),
-    }
+    let allocate = if spec.node.is_some() { Buffer::allocate } else { Buffer::allocate_unbound };
+    allocate(&plan, &context.root)
 }
 
-/// Bandwidth of each pass in GB/s.
 fn stream(
     spec: &LoopSpec,
     context: &RunContext<'_>,

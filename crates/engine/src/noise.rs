@@ -27,7 +27,6 @@ impl NoiseWatch {
         self.probe.iter_mut().for_each(NoiseProbe::pause);
     }
 
-    /// What happens counts again.
     pub(crate) fn resume(&mut self) {
         self.probe.iter_mut().for_each(NoiseProbe::resume);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memgauge_core::conclusions::judge;
+use memgauge_core::conclusions::{judge, scan};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
@@ -38,7 +38,6 @@ pub struct Outcome {
 /// Judges results, and collects them with curves and notes.
 pub(crate) struct Recorder<'a> {
     topology: &'a Topology,
-    /// The experiment of the step in progress.
     pub(crate) experiment: Experiment,
     pub(crate) results: Vec<Measurement>,
     pub(crate) repeats: Vec<Measurement>,
@@ -80,7 +79,7 @@ impl<'a> Recorder<'a> {
             at,
             distribution: None,
             quality: judge::quality(&estimate, &evidence),
-            verdict: memgauge_core::conclusions::verdict::unjudged(metric, &estimate),
+            verdict: judge::unjudged(metric, &estimate),
             estimate,
             evidence,
             counters: None,
@@ -90,7 +89,12 @@ impl<'a> Recorder<'a> {
     }
 
     pub(crate) fn record(&mut self, result: Measurement) {
-        self.note_corruption(&result.evidence, &result.at);
+        // Data that was not what was written deserves more than a line in a table.
+        if let Some(Checksums { passes, mismatches }) = result.evidence.checksums.filter(|c| c.mismatches > 0) {
+            let found = format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(&result.at));
+            let advice = "take the machine out of service, look at its log for memory errors, and test its memory";
+            self.note(Note::error(scan::CORRUPTED, found).advise(advice));
+        }
         if self.repeating { &mut self.repeats } else { &mut self.results }.push(result);
     }
 
@@ -113,18 +117,6 @@ impl<'a> Recorder<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
-    }
-
-    /// Data that was not what was written deserves more than a line in a table.
-    fn note_corruption(&mut self, evidence: &Evidence, at: &Coordinates) {
-        let Some(Checksums { passes, mismatches }) = evidence.checksums.filter(|c| c.mismatches > 0) else { return };
-        self.note(
-            Note::error(
-                memgauge_core::conclusions::scan::CORRUPTED,
-                format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(at)),
-            )
-            .advise("take the machine out of service, look at its log for memory errors, and test its memory"),
-        );
     }
 }
 

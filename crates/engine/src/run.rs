@@ -110,7 +110,7 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
 fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
     check_allowed(session.context, &cell.work)?;
     if !matches!(cell.work, Work::Bandwidth { .. } | Work::Curve { .. } | Work::BandwidthSweep(_)) {
-        session.memory.drop_loader_buffers();
+        session.memory.keep_loader_buffers(&[]);
     }
     match &cell.work {
         Work::Latency { probe, allocations, orders, hops, histogram } => {

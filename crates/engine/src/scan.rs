@@ -19,13 +19,13 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
-use crate::burst::runner::{EndFlag, keep_awake_jobs};
+use crate::burst::runner::{Conditions, EndFlag, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::context::WORKER_TIMEOUT;
 use crate::error::{CellError, Result};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
-use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::trials;
 use crate::session::Session;
 use region::{PATTERNS, PatternCheck, PatternMismatches, RegionPass};
@@ -37,7 +37,6 @@ const MARGIN_DIVISOR: u64 = 2;
 /// Part of a scan's time that growing takes, for the progress bar.
 const GROWING_SHARE: f64 = 0.25;
 
-/// A region and what was found about it.
 struct Region {
     buffer: Arc<Buffer>,
     /// GB/s of each pass.
@@ -47,7 +46,6 @@ struct Region {
     found: PatternMismatches,
 }
 
-/// One pass over one region.
 struct Pass {
     gbs: f64,
     coverage: Option<f64>,
@@ -179,13 +177,11 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let flag = Arc::new(flag);
     for cpu in plan.cpus.iter() {
         let (reading, flag) = (reading.clone(), flag.clone());
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let _flag = flag;
-                Some(reading.run(&clock, start))
-            }),
-        ));
+        let job: Job<Span> = Box::new(move || {
+            let _flag = flag;
+            Some(reading.run(&clock, start))
+        });
+        jobs.push((cpu, job));
     }
     drop(flag);
     jobs.extend(keep_awake_jobs(&awake, &ended));
@@ -214,42 +210,28 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
 fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
     let all = (2 * PATTERNS as usize * regions.len()).max(1) as f64;
     let mut done = 0u32;
-    for pattern in 0..PATTERNS {
-        for compare in [false, true] {
-            for (index, region) in regions.iter_mut().enumerate() {
-                if session.interrupted() {
-                    return Err(CellError::Interrupted);
-                }
-                let found = check_region(session, plan, region, index, pattern, compare)?;
-                region.found.add(found);
-                region.checked += u32::from(compare);
-                done += 1;
-                session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
+    let timeout = WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S);
+    for (pattern, compare) in (0..PATTERNS).flat_map(|pattern| [(pattern, false), (pattern, true)]) {
+        for (index, region) in regions.iter_mut().enumerate() {
+            if session.interrupted() {
+                return Err(CellError::Interrupted);
             }
+            let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
+            let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
+            for cpu in plan.cpus.iter() {
+                let check = check.clone();
+                jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
+            }
+            let started = Instant::now();
+            session.runner.workers.run(jobs, timeout)?;
+            session.add_measuring(started.elapsed());
+            region.found.add(check.found());
+            region.checked += u32::from(compare);
+            done += 1;
+            session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
         }
     }
     Ok(())
-}
-
-/// Writes or compares one pattern in one region.
-fn check_region(
-    session: &mut Session<'_>,
-    plan: &Scan,
-    region: &Region,
-    index: usize,
-    pattern: u32,
-    compare: bool,
-) -> Result<PatternMismatches> {
-    let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
-    let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
-    for cpu in plan.cpus.iter() {
-        let check = check.clone();
-        jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
-    }
-    let started = Instant::now();
-    session.runner.workers.run(jobs, WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S))?;
-    session.add_measuring(started.elapsed());
-    Ok(check.found())
 }
 
 fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {

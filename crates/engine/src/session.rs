@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
+use memgauge_core::counters::{Certain, Counters, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
 use memgauge_core::result::{Noise, Plateau, RfoEvidence, SetUp};
@@ -12,8 +12,7 @@ use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
-use crate::burst::chain::Chase;
-use crate::burst::chain::Ring;
+use crate::burst::chain::{Chase, Ring};
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};
@@ -25,7 +24,6 @@ use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::recorder::Recorder;
 
-/// A run in progress.
 pub(crate) struct Session<'a> {
     pub(crate) context: &'a RunContext<'a>,
     pub(crate) plan: &'a Plan,
@@ -45,7 +43,6 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
-    /// Trials of kernels.
     pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
     pub(crate) rfo: Option<RfoEvidence>,
@@ -64,7 +61,7 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget::new(context, plan.stop),
+            budget: TimeBudget { context, stop: plan.stop },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),
@@ -79,7 +76,6 @@ impl<'a> Session<'a> {
         self.budget.interrupted()
     }
 
-    /// Runs a burst and reports that time has passed.
     pub(crate) fn run_burst(&mut self, chase: Option<(u32, Chase)>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<BurstResult> {
         let result = self.runner.run(chase, loads, shape, self.budget.worker_timeout());
         self.progress.report();
@@ -112,7 +108,6 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Ends watching.
     pub(crate) fn unwatch(&mut self, scheduler: &SchedulerNoise) -> Noise {
         self.noise.finish(scheduler, |cpu| self.runner.ghz(cpu))
     }
@@ -129,7 +124,6 @@ impl<'a> Session<'a> {
         self.memory.allocate(&mut self.noise, plan)
     }
 
-    /// The `nth` buffer of a chase.
     pub(crate) fn chase_buffer(&mut self, plan: &BufferPlan, nth: u32) -> Result<Arc<Buffer>> {
         self.memory.chase_buffer(&mut self.noise, plan, nth)
     }
@@ -140,8 +134,9 @@ impl<'a> Session<'a> {
     }
 
     /// What was counted for a measurement, where it was asked for.
-    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
-        let (counters, note) = self.runner.counted(totals, unit, certain)?;
+    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: Certain) -> Option<Box<Counters>> {
+        let counters = self.runner.counters.as_mut()?;
+        let (counters, note) = counters.summarise(totals, &self.context.clock, unit, certain);
         note.into_iter().for_each(|note| self.recorder.note(note));
         Some(Box::new(counters))
     }

@@ -46,7 +46,6 @@ impl Ring {
         Self { position: position as usize, ..self }
     }
 
-    /// The buffer that the ring is in.
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
     }
@@ -242,7 +241,6 @@ impl Chase {
         Self { touched: Some(layout), ..self }
     }
 
-    /// Whether bursts begin by touching the chase's lines.
     pub(crate) const fn touches(&self) -> bool {
         self.touched.is_some()
     }
@@ -255,7 +253,6 @@ impl Chase {
         }
     }
 
-    /// Where it is.
     pub(crate) const fn position(&self) -> *const u8 {
         self.ring.position()
     }

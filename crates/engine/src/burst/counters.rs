@@ -4,16 +4,20 @@
 //! off where the burst ends ([`run_until_end`](super::windows::run_until_end)). Memory controllers belong to the whole machine: the burst's
 //! first loader, or the chase where it is alone, switches their counters as well.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
+use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::clock::Clock;
 use memgauge_os::counters::{self, Catalogue, CounterError, EventSet, OpenCounters, Reading};
+
+use super::workers::Workers;
+use crate::error::WorkerError;
 
 /// The counters that one worker switches.
 pub(crate) struct CounterSwitches {
@@ -48,7 +52,6 @@ pub(crate) struct Readings {
     system: Option<Vec<Vec<Reading>>>,
 }
 
-/// What a worker counted in a burst.
 pub(crate) struct BurstCount {
     pub(crate) before: Readings,
     pub(crate) after: Readings,
@@ -58,7 +61,6 @@ pub(crate) struct BurstCount {
     pub(crate) work: u64,
 }
 
-/// The counters of a run.
 pub(crate) struct RunCounters {
     set: Result<EventSet, CounterError>,
     /// By CPU: those of its worker.
@@ -76,24 +78,22 @@ impl RunCounters {
         Self { set, workers: BTreeMap::new(), system, noted: false }
     }
 
-    /// The events to open on a worker that has not opened them yet.
-    pub(crate) fn to_open(&self, cpu: u32) -> Option<EventSet> {
-        self.set.as_ref().ok().filter(|_| !self.workers.contains_key(&cpu)).cloned()
-    }
-
-    /// Whether there is anything to count.
     pub(crate) fn can_count(&self) -> bool {
         self.set.is_ok()
     }
 
-    /// Drops the counters of CPUs that have lost their workers; new workers open their own.
-    pub(crate) fn forget(&mut self, cpus: &[u32]) {
-        self.workers.retain(|cpu, _| !cpus.contains(cpu));
-    }
-
-    /// The worker of this CPU has opened its events.
-    pub(crate) fn opened(&mut self, cpu: u32, counting: OpenCounters) {
-        self.workers.insert(cpu, Arc::new(counting));
+    /// Lets workers that have not done so open their events. Counters of CPUs that have lost their workers are dropped.
+    pub(crate) fn open(&mut self, workers: &mut Workers, cpus: &IdSet) -> Result<(), WorkerError> {
+        let lost = workers.take_lost();
+        self.workers.retain(|cpu, _| !lost.contains(cpu));
+        let Ok(set) = &self.set else { return Ok(()) };
+        for cpu in cpus.iter() {
+            if let Entry::Vacant(entry) = self.workers.entry(cpu) {
+                let set = set.clone();
+                entry.insert(Arc::new(workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?));
+            }
+        }
+        Ok(())
     }
 
     /// The counters that the worker on this CPU switches; one worker of a burst switches the machine's too.
@@ -101,33 +101,43 @@ impl RunCounters {
         Some(CounterSwitches { own: self.workers.get(&cpu)?.clone(), system: self.system.clone().filter(|_| system) })
     }
 
-    /// Says once what cannot be counted, and why.
-    pub(crate) fn note(&mut self, counters: &Counters) -> Option<Note> {
-        if std::mem::replace(&mut self.noted, true) {
-            return None;
-        }
-        if let Some(reason) = &counters.reason {
-            let advice = if reason.contains("hypervisor") {
-                "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
-            } else {
-                "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
-            };
-            return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
-        }
-        let gaps = counters.gaps();
-        if gaps.is_empty() {
-            return None;
-        }
-        let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
-        Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
+    /// What was counted, with a note the first time that something could not be.
+    pub(crate) fn summarise(
+        &mut self,
+        totals: &CounterTotals,
+        clock: &Clock,
+        unit: WorkUnit,
+        certain: Certain,
+    ) -> (Counters, Option<Note>) {
+        let counters = totals.counters(self, clock, unit, certain);
+        let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters) };
+        (counters, note)
     }
+}
+
+/// What cannot be counted, and why.
+fn missing(counters: &Counters) -> Option<Note> {
+    if let Some(reason) = &counters.reason {
+        let advice = if reason.contains("hypervisor") {
+            "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
+        } else {
+            "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
+        };
+        return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
+    }
+    let gaps = counters.gaps();
+    if gaps.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
+    Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
 }
 
 /// What was counted in the bursts of one measurement.
 #[derive(Clone, Default)]
 pub(crate) struct CounterTotals {
-    own: Vec<Result<EventTotals, String>>,
-    system: Vec<Result<EventTotals, String>>,
+    own: Vec<Result<Tally, String>>,
+    system: Vec<Result<Tally, String>>,
     threads: BTreeSet<u32>,
     ticks: u64,
     wall_ticks: u64,
@@ -138,7 +148,7 @@ impl CounterTotals {
     /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
     pub(crate) fn add(&mut self, counters: &RunCounters, cpu: u32, count: &BurstCount, per_unit: u64) {
         let (Ok(set), Some(counting)) = (&counters.set, counters.workers.get(&cpu)) else { return };
-        let zero = || Ok(EventTotals::default());
+        let zero = || Ok(Tally::default());
         self.own.resize_with(set.groups.iter().flatten().count(), zero);
         self.system.resize_with(set.system.len(), zero);
         counting.add(&mut self.own, &count.before.own, &count.after.own);
@@ -151,8 +161,7 @@ impl CounterTotals {
         self.work += count.work * per_unit;
     }
 
-    /// What the counts say.
-    pub(crate) fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> Counters {
+    fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
         let set = match &counters.set {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
@@ -164,13 +173,13 @@ impl CounterTotals {
             return Counters::missing("no worker ran while it was counted");
         }
         let tallies: Vec<_> = self.own.iter().chain(&self.system).cloned().collect();
-        let account = CountingContext {
+        let account = Account {
             scope: Scope::User,
             threads: self.threads.len() as u32,
             thread_s: clock.ns(self.ticks) / 1e9,
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
-            expected: certain,
+            certain,
         };
         Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
@@ -189,13 +198,12 @@ impl ThreadCounters {
     /// Opens the events of CPUs like `cpu` on the calling thread.
     pub(crate) fn open(root: &Path, machine: &Machine, cpu: u32) -> Self {
         let mut counters = RunCounters::new(root, machine, cpu);
-        if let Some(set) = counters.to_open(cpu) {
-            counters.opened(cpu, OpenCounters::for_this_thread(&set));
+        if let Ok(set) = &counters.set {
+            counters.workers.insert(cpu, Arc::new(OpenCounters::for_this_thread(set)));
         }
         Self { counters, cpu, totals: CounterTotals::default(), started: None }
     }
 
-    /// Begins to count.
     pub(crate) fn start(&mut self, clock: &Clock) {
         if let Some(switches) = self.counters.switched_by(self.cpu, true) {
             let before = switches.read();
@@ -215,10 +223,8 @@ impl ThreadCounters {
     }
 
     /// What was counted, and a note of what could not be.
-    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> (Counters, Option<Note>) {
-        let counters = self.totals.counters(&self.counters, clock, unit, certain);
-        let note = self.counters.note(&counters);
-        (counters, note)
+    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+        self.counters.summarise(&self.totals, clock, unit, certain)
     }
 }
 
@@ -226,9 +232,9 @@ impl ThreadCounters {
 const MISSES_FROM: u64 = 2;
 
 /// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
-pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes, loads: bool) -> ExpectedEvents {
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes) -> Certain {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= MISSES_FROM);
-    ExpectedEvents { loads, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+    Certain { loads: true, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Load {
     /// A second buffer, and the percent of turns that it gets.
     second: Option<(Box<Traversal>, u32)>,
     /// Core cycles between bursts of four lines.
-    delay: u32,
+    pub(crate) delay: u32,
     /// How much of a turn of the second buffer is due, in percent.
     due: u32,
 }
@@ -129,12 +129,6 @@ impl Load {
     /// The same, with `percent` of the accesses to a second buffer of the same size.
     pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
         self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
-        self
-    }
-
-    /// The same, with so many core cycles between bursts of four lines.
-    pub(crate) fn with_delay(mut self, cycles: u32) -> Self {
-        self.delay = cycles;
         self
     }
 
@@ -359,8 +353,8 @@ mod tests {
         let buffer = buffer(1 << 18);
         let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None).unwrap();
         assert!(long.burst_lines > 4);
-        assert_eq!(load.clone().with_delay(100).burst_delay(), Some(25 * long.burst_lines));
-        assert_eq!(load.clone().with_delay(u32::MAX).burst_delay(), Some(u32::MAX));
+        assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
+        assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
         assert_eq!(load.burst_delay(), None);
     }
 

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::plan::Plan;
 use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
-use memgauge_os::clock;
-use memgauge_os::counters::OpenCounters;
-use memgauge_os::noise;
+use memgauge_os::{clock, noise};
 
 use super::chain::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
@@ -48,40 +45,51 @@ impl BurstShape {
         Self { windows, window: WINDOW }
     }
 
-    /// Time that counts.
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
     }
 
-    /// Indices of the windows that count.
     pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
         SETTLE_WINDOWS..SETTLE_WINDOWS + self.windows
     }
 }
 
-/// What the threads of one burst did.
+/// What was seen of threads while they ran together, in one burst or in several.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Conditions {
+    pub(crate) scheduler: SchedulerNoise,
+    /// Time in which all threads ran over the longest one's; the least of several bursts.
+    pub(crate) coverage: Option<f64>,
+}
+
+impl Conditions {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduler.add(&other.scheduler);
+        self.coverage = match (self.coverage, other.coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
 pub(crate) struct BurstResult {
     /// The chase's trace, and the chase to go on with.
     pub(crate) chase: Option<(Trace, Chase)>,
     /// What the loaders did, in their order.
     pub(crate) loads: Vec<Loaded>,
-    pub(crate) scheduler: SchedulerNoise,
-    /// Time in which all measured threads ran, over the longest one's; `None` for a single thread.
-    pub(crate) coverage: Option<f64>,
+    /// Without those of threads that only kept a package awake.
+    pub(crate) conditions: Conditions,
     /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
     pub(crate) steal: Option<f64>,
 }
 
-/// A loader after a burst.
 pub(crate) struct Loaded {
     pub(crate) cpu: u32,
     pub(crate) trace: Trace,
-    /// To go on with.
     pub(crate) load: Load,
 }
 
 impl BurstResult {
-    /// The loads, to go on with.
     pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
         self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
     }
@@ -90,7 +98,6 @@ impl BurstResult {
 /// Ticks of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
 type ChasedHops = Option<(u64, Chase)>;
 
-/// What a job of a burst returns.
 enum JobResult {
     Chased(Box<(Trace, Chase)>),
     Loaded(Box<Loaded>),
@@ -134,20 +141,13 @@ pub(crate) fn keep_awake_jobs<T: 'static>(cpus: &IdSet, ended: &Arc<AtomicBool>)
     cpus.iter().map(job).collect()
 }
 
-/// Keeps a CPU busy without touching memory for a burst.
-fn keep_awake(schedule: &Schedule<'_>) {
-    run_until_end(schedule, BLOCK_NS, |units| {
-        kernels::dependent_adds(1000 * units as u64);
-    });
-}
-
 /// The workers, their clock and their hardware counters.
 pub(crate) struct BurstRunner<'a> {
     context: &'a RunContext<'a>,
     plan: &'a Plan,
     pub(crate) workers: Workers,
     /// Hardware counters, where they were asked for.
-    counters: Option<RunCounters>,
+    pub(crate) counters: Option<RunCounters>,
     /// When each CPU was last seen to work at a frequency that had settled.
     warm: BTreeMap<u32, Instant>,
     /// Core frequency in GHz by CPU, as measured along the way.
@@ -184,7 +184,9 @@ impl<'a> BurstRunner<'a> {
         let windows = shape.windows + SETTLE_WINDOWS;
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
-        self.open_counters(&busy)?;
+        if let Some(counters) = &mut self.counters {
+            counters.open(&mut self.workers, &busy)?;
+        }
         // What memory did belongs to the bandwidth, where there is one.
         let for_system = loads.first().map(|(cpu, _)| *cpu).or(chase.as_ref().map(|(cpu, _)| *cpu));
         let counters = busy.iter().filter_map(|cpu| Some((cpu, self.counters.as_ref()?.switched_by(cpu, Some(cpu) == for_system)?)));
@@ -302,52 +304,11 @@ impl<'a> BurstRunner<'a> {
         self.plan.keep_awake.iter().filter(|&cpu| !measured.contains(&package(cpu))).collect()
     }
 
-    /// Lets workers that have not done so open their hardware counters, where they were asked for.
-    fn open_counters(&mut self, cpus: &IdSet) -> Result<(), WorkerError> {
-        let Some(counters) = &mut self.counters else { return Ok(()) };
-        counters.forget(&self.workers.take_lost());
-        for cpu in cpus.iter() {
-            let Some(set) = counters.to_open(cpu) else { continue };
-            counters.opened(cpu, self.workers.run_on(cpu, move || OpenCounters::for_this_thread(&set))?);
-        }
-        Ok(())
-    }
-
-    /// Whether hardware events are counted: they were asked for, and there are some.
-    pub(crate) fn counts_events(&self) -> bool {
-        self.counters.as_ref().is_some_and(RunCounters::can_count)
-    }
-
-    /// Adds what the worker of a chase counted in a burst.
-    pub(crate) fn add_chase_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace) {
+    /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
+    pub(crate) fn add_counts(&self, totals: &mut CounterTotals, cpu: u32, trace: &Trace, per_unit: u64) {
         if let Some((counters, count)) = self.counters.as_ref().zip(trace.count.as_ref()) {
-            totals.add(counters, cpu, count, kernels::CHASE_UNROLL as u64);
+            totals.add(counters, cpu, count, per_unit);
         }
-    }
-
-    /// Adds what the workers of loaders counted in a burst.
-    pub(crate) fn add_load_counts(&self, totals: &mut CounterTotals, loads: &[Loaded]) {
-        let Some(counters) = &self.counters else { return };
-        for loaded in loads {
-            let kernel = loaded.load.kernel();
-            if let Some(count) = loaded.trace.count.as_ref() {
-                totals.add(counters, loaded.cpu, count, kernel.lines_read_per_step() + kernel.lines_written_per_step());
-            }
-        }
-    }
-
-    /// What was counted for a measurement, with a note the first time that something could not be; `None` where nothing was asked for.
-    pub(crate) fn counted(
-        &mut self,
-        totals: &CounterTotals,
-        unit: WorkUnit,
-        certain: ExpectedEvents,
-    ) -> Option<(Counters, Option<memgauge_core::note::Note>)> {
-        let clock = self.context.clock;
-        let run_counters = self.counters.as_mut()?;
-        let counters = totals.counters(run_counters, &clock, unit, certain);
-        let note = run_counters.note(&counters);
-        Some((counters, note))
     }
 }
 
@@ -365,48 +326,41 @@ fn burst_jobs(
     let late = chase.as_ref().is_some_and(|(_, chase)| chase.touches());
     if let Some((cpu, chase)) = chase {
         let counters = counters.remove(&cpu);
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let _flag = flag;
-                let (trace, chase) = chase.run(&Schedule { counters: counters.as_ref(), ..schedule });
-                JobResult::Chased(Box::new((trace, chase)))
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            let _flag = flag;
+            JobResult::Chased(Box::new(chase.run(&Schedule { counters: counters.as_ref(), ..schedule })))
+        });
+        jobs.push((cpu, job));
     }
     for (cpu, load) in loads {
         let counters = counters.remove(&cpu);
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
-                JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            let (trace, load) = load.run(&Schedule { counters: counters.as_ref(), ..schedule });
+            JobResult::Loaded(Box::new(Loaded { cpu, trace, load }))
+        });
+        jobs.push((cpu, job));
     }
     for cpu in awake.iter() {
         let ended = late.then(|| ended.clone());
-        jobs.push((
-            cpu,
-            Box::new(move || {
-                keep_awake(&schedule);
-                ended.iter().for_each(|ended| keep_awake_until(ended));
-                JobResult::KeptAwake
-            }),
-        ));
+        let job: Job<JobResult> = Box::new(move || {
+            // Busy without touching memory.
+            run_until_end(&schedule, BLOCK_NS, |units| _ = kernels::dependent_adds(1000 * units as u64));
+            ended.iter().for_each(|ended| keep_awake_until(ended));
+            JobResult::KeptAwake
+        });
+        jobs.push((cpu, job));
     }
     jobs
 }
 
 fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
-    let mut result = BurstResult { chase: None, loads: Vec::new(), scheduler: SchedulerNoise::default(), coverage: None, steal: None };
+    let mut result = BurstResult { chase: None, loads: Vec::new(), conditions: Conditions::default(), steal: None };
     let mut spans = Vec::new();
     for Finished { value, scheduler } in finished {
         match value {
             JobResult::Chased(chased) => {
-                let (trace, chase) = *chased;
-                spans.push(trace.span);
-                result.chase = Some((trace, chase));
+                spans.push(chased.0.span);
+                result.chase = Some(*chased);
             }
             JobResult::Loaded(loaded) => {
                 spans.push(loaded.trace.span);
@@ -415,9 +369,9 @@ fn collect(finished: Vec<Finished<JobResult>>) -> BurstResult {
             // What the scheduler does to a thread that only keeps a package awake does not affect the numbers.
             JobResult::KeptAwake => continue,
         }
-        result.scheduler.add(&scheduler);
+        result.conditions.scheduler.add(&scheduler);
     }
-    result.coverage = coverage(&spans);
+    result.conditions.coverage = coverage(&spans);
     result
 }
 

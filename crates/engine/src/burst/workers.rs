@@ -16,7 +16,6 @@ const STACK_BYTES: usize = 256 << 10;
 /// A single job that has not ended after this long is given up: setting up takes a few seconds at most.
 const JOB_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Work for one CPU.
 pub(crate) type Job<T> = Box<dyn FnOnce() -> T + Send>;
 
 /// What a job returned, and what the scheduler did to its thread meanwhile.

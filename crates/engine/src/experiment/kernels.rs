@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::Trial;
-use memgauge_core::stats;
-use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel};
-
-use crate::error::{CellError, Result};
 
 /// How far behind the best a kernel may be to be tried again, by the rounds so far: short bursts scatter by 5 % and seldom by 20 %.
 const MARGINS: [f64; 3] = [1.0, 0.2, 0.07];
@@ -50,6 +46,11 @@ impl LoaderMemory {
         let kind = |plan: &BufferPlan| BufferPlan { bytes: Bytes(0), touch: IdSet::new(), derived: false, ..plan.clone() };
         Self { buffer: kind(&loader.buffer), second: second.map(|(plan, percent)| (kind(plan), percent)) }
     }
+
+    /// Whether one of the buffers is as `test` says.
+    pub(crate) fn any(&self, test: impl Fn(&BufferPlan) -> bool) -> bool {
+        test(&self.buffer) || self.second.as_ref().is_some_and(|(plan, _)| test(plan))
+    }
 }
 
 /// What the outcome of a trial depends on.
@@ -85,21 +86,8 @@ impl Contest {
     }
 }
 
-/// The kernels of a traffic that this CPU runs.
 pub(crate) fn candidates(traffic: &Traffic) -> Vec<&'static Kernel> {
     traffic.kernels.iter().filter_map(|name| kernels::find(name)).filter(|k| k.supported()).collect()
-}
-
-/// The kernel with the highest median rate, and the rates of all; the first kernel where none was tried.
-pub(crate) fn winner(candidates: &[&'static Kernel], rates: &[Vec<f64>], mix: Mix) -> Result<TrialResult> {
-    let tried: Vec<Trial> = candidates
-        .iter()
-        .zip(rates)
-        .filter_map(|(kernel, rates)| Some(Trial { kernel: kernel.name.into(), value: stats::median(rates)? }))
-        .collect();
-    let best = tried.iter().max_by(|a, b| a.value.total_cmp(&b.value)).map(|t| t.kernel.as_str());
-    let kernel = candidates.iter().find(|k| best.is_none_or(|name| k.name == name)).copied();
-    Ok((kernel.ok_or(CellError::NoKernel { mix })?, tried))
 }
 
 #[cfg(test)]

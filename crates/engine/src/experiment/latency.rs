@@ -18,16 +18,15 @@ use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
-use super::samples::{BurstSamples, Conditions};
-use super::sampling::{Experiment, HopCount, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
+use super::samples::BurstSamples;
+use super::sampling::{Experiment, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
-use crate::burst::runner::BurstShape;
+use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-/// A chase alone, as the plan says it.
 pub(crate) struct IdleChase<'a> {
     pub(crate) probe: &'a Probe,
     pub(crate) allocations: u32,
@@ -35,17 +34,6 @@ pub(crate) struct IdleChase<'a> {
     pub(crate) orders: &'a [ChaseOrder],
     pub(crate) hops: Option<Hops>,
     pub(crate) histogram: Option<u32>,
-}
-
-impl IdleChase<'_> {
-    /// The orders to chase in over this probe's buffer, whose size the search for the plateau may have changed.
-    fn orders(&self, probe: &Probe) -> Vec<ChaseOrder> {
-        match self.orders {
-            [] if probe.window < probe.buffer.bytes => vec![ChaseOrder::WindowLocal, ChaseOrder::FullRandom],
-            [] => vec![ChaseOrder::WindowLocal],
-            orders => orders.to_vec(),
-        }
-    }
 }
 
 /// The rounds of an idle chase: in each a fresh allocation, chased in every order.
@@ -80,8 +68,24 @@ impl Sampler for AllocationSampler<'_> {
             self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
         }
         let mut repeating = Duration::ZERO;
-        for index in 0..self.series.len() {
-            repeating += self.measure_order(session, round, index, &buffer, repeating)?;
+        for (order, series) in &mut self.series {
+            series.chase = Some(Chase::new(session.ring(probe, *order, &buffer, u64::from(round))?));
+            if let Some(hops) = self.hops {
+                series.sample_hops(session, hops, round)?;
+            } else {
+                // A disturbed burst is repeated at once, in the same memory, while there is time.
+                for _ in 0..=MAX_REPEATS {
+                    series.sample_burst(session, self.shape, round)?;
+                    let over = session.budget.stop.fixed_time || session.budget.cell_over(self.spent + repeating, true);
+                    if !series.samples.last_disturbed() || over || series.samples.enough_undisturbed() || session.interrupted() {
+                        break;
+                    }
+                    repeating += self.shape.counted();
+                }
+            }
+            if !session.interrupted() {
+                series.sample_batches(session, self.shape)?;
+            }
         }
         // After the chase: pages that were moved meanwhile are found where they are now.
         self.placements.push(buffer.placement_now());
@@ -98,45 +102,8 @@ impl Sampler for AllocationSampler<'_> {
         self.series.iter().map(|(_, series)| &series.samples)
     }
 
-    fn hops(&self) -> HopCount {
-        match self.hops {
-            None => HopCount::Unlimited,
-            Some(_) if self.made >= self.min => HopCount::All,
-            Some(_) => HopCount::Some,
-        }
-    }
-}
-
-impl AllocationSampler<'_> {
-    /// Chases one allocation in one order. Returns the time of repeated bursts; `repeating` is that of the orders before.
-    fn measure_order(
-        &mut self,
-        session: &mut Session<'_>,
-        round: u32,
-        index: usize,
-        buffer: &Arc<Buffer>,
-        repeating: Duration,
-    ) -> Result<Duration> {
-        let (order, series) = &mut self.series[index];
-        series.chase = Some(Chase::new(session.ring(self.probe, *order, buffer, u64::from(round))?));
-        let mut repeated = Duration::ZERO;
-        if let Some(hops) = self.hops {
-            series.sample_hops(session, hops, round)?;
-        } else {
-            // A disturbed burst is repeated at once, in the same memory, while there is time.
-            for _ in 0..=MAX_REPEATS {
-                series.sample_burst(session, self.shape, round)?;
-                let over = session.budget.stop.fixed_time || session.budget.cell_over(self.spent + repeating + repeated, true);
-                if !series.samples.last_disturbed() || over || series.samples.enough_undisturbed() || session.interrupted() {
-                    break;
-                }
-                repeated += self.shape.counted();
-            }
-        }
-        if !session.interrupted() {
-            series.sample_batches(session, self.shape)?;
-        }
-        Ok(repeated)
+    fn hops(&self) -> Option<(u64, u64)> {
+        self.hops.map(|_| (self.made.into(), self.min.into()))
     }
 }
 
@@ -146,9 +113,14 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     experiment(idle.probe, ChaseOrder::WindowLocal).watch(session)?;
     let mut probe = idle.probe.clone();
     let plateau = if probe.buffer.derived { find_plateau(session, &mut probe)? } else { None };
-    let orders = idle.orders(&probe);
+    // By the size of the buffer that the search for the plateau may have changed.
+    let orders = match idle.orders {
+        [] if probe.window < probe.buffer.bytes => &[ChaseOrder::WindowLocal, ChaseOrder::FullRandom],
+        [] => &[ChaseOrder::WindowLocal][..],
+        orders => orders,
+    };
     let series: Vec<(ChaseOrder, Series)> =
-        orders.into_iter().map(|order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
+        orders.iter().map(|&order| (order, experiment(&probe, order).series(None, Vec::new(), idle.histogram))).collect();
     let vary = Vary::Allocation { min: idle.allocations, order: ChaseOrder::WindowLocal };
     let mut sampler = AllocationSampler {
         probe: &probe,
@@ -190,7 +162,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         noise,
         ..Default::default()
     };
-    let certain = certain(session.context.machine, probe.cpu, probe.buffer.bytes, true);
+    let certain = certain(session.context.machine, probe.cpu, probe.buffer.bytes);
     let mut local: Option<Estimate> = None;
     for (order, series) in series {
         let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);

@@ -18,7 +18,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
-use super::{rfo, trials};
+use super::trials;
 use crate::burst::chain::Chase;
 use crate::burst::counters::certain;
 use crate::error::{CellError, Result};
@@ -31,7 +31,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     experiment.watch(session)?;
     let (chosen, loads) = session.unwatched(|session| {
         let chosen = trials::choose_kernels(session, &group)?;
-        rfo::calibrate(session, &group, loaders, traffic)?;
+        trials::calibrate_rfo(session, &group)?;
         let loads = group.loads(&chosen, delay)?;
         Ok::<_, CellError>((chosen, loads))
     })?;
@@ -42,7 +42,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     let (rfo, in_memory) = (session.calibration.rfo(), group.memory_sized(session.context.machine));
     evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, rfo, in_memory));
     series.unwatch(session, &mut evidence);
-    let certain = group.certain(session.context.machine, &chosen);
+    let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
     let result = session.recorder.judge(at.clone(), Metric::Bandwidth, estimate, evidence);
@@ -53,7 +53,6 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
 /// Points are added while two neighbours are further apart than this share of the peak.
 const LARGEST_GAP: f64 = 0.08;
 
-/// A curve as the plan says it.
 pub(crate) struct Curve<'a> {
     pub(crate) probe: &'a Probe,
     pub(crate) loaders: &'a [Loader],
@@ -110,7 +109,6 @@ impl<'a> NextDelay<'a> {
     }
 }
 
-/// What a curve's points have in common.
 struct Setup<'a> {
     curve: &'a Curve<'a>,
     group: LoaderGroup,
@@ -121,7 +119,7 @@ struct Setup<'a> {
 pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
-    rfo::calibrate(session, &group, curve.loaders, curve.traffic)?;
+    trials::calibrate_rfo(session, &group)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
     let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let setup = Setup { curve, group, chosen, buffer };
@@ -155,25 +153,15 @@ fn measure_point(
     delay: u32,
     chase: Chase,
 ) -> Result<((Estimate, Estimate), Chase)> {
-    let Setup { curve, group, chosen, .. } = setup;
-    let experiment = Experiment { probe: Some(curve.probe), loaders: Some(group), vary: Vary::Delay(delay) };
+    let Setup { curve, group, chosen, buffer } = setup;
+    let probe = curve.probe;
+    let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
     // Laying loads out may read all of their memory, from whichever CPU this thread is on.
     let loads = group.loads(chosen, delay)?;
     experiment.watch(session)?;
     let series = experiment.series(Some(chase), loads, curve.histogram);
-    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, curve.probe)))?;
-    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: curve.probe.cpu })?;
-    let evidence = evidence(session, setup, &series);
-    let target = session.budget.stop.relative_half_width;
-    let latency = series.samples.estimate_with_drift(LATENCY, target);
-    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
-    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
-    Ok(((latency, bandwidth), chase))
-}
-
-fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Evidence {
-    let Setup { curve, group, chosen, buffer } = setup;
-    let probe = curve.probe;
+    let mut series = experiment.sample_point(session, series, curve.hops.map(|hops| hop_count(hops, probe)))?;
+    let chase = series.chase.take().ok_or(CellError::ChaseLost { cpu: probe.cpu })?;
     let mut evidence = series.load_evidence(session, group, chosen);
     evidence.kernel = format!("chase beside {}", evidence.kernel);
     evidence.threads += 1;
@@ -185,7 +173,11 @@ fn evidence(session: &mut Session<'_>, setup: &Setup<'_>, series: &Series) -> Ev
     evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
-    evidence
+    let target = session.budget.stop.relative_half_width;
+    let latency = series.samples.estimate_with_drift(LATENCY, target);
+    let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);
+    record_point(session, &experiment.vary.coordinates(at), setup, series, evidence, (&latency, &bandwidth));
+    Ok(((latency, bandwidth), chase))
 }
 
 fn record_point(
@@ -201,13 +193,13 @@ fn record_point(
     let both = bandwidth.value.zip(latency.value);
     // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
     let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
-    let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes, true);
+    let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());
     let distribution = series.histogram.and_then(memgauge_core::distribution::Recorder::finish);
     let samples = Some(series.samples.keep(LATENCY));
     session.recorder.record(Measurement { distribution, counters, samples, ..result });
-    let load_certain = setup.group.certain(machine, &setup.chosen);
+    let load_certain = setup.group.certain(machine, &setup.chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, load_certain);
     let lines_in_flight = both.map(|(gbs, ns)| metrics::lines_in_flight(gbs, ns, line));
     let result = session.recorder.judge(at.clone(), Metric::Bandwidth, bandwidth.clone(), Evidence { traffic, ..evidence });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::conclusions::limit;
-use memgauge_core::counters::ExpectedEvents;
+use memgauge_core::counters::Certain;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::Machine;
@@ -21,7 +21,6 @@ use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
-/// A loader with its memory.
 pub(crate) struct GroupLoader {
     pub(crate) cpu: u32,
     buffer: Arc<Buffer>,
@@ -29,28 +28,12 @@ pub(crate) struct GroupLoader {
     /// A second buffer, and the percent of the accesses that go there.
     second: Option<(Arc<Buffer>, u32)>,
     /// Where the memory is, for trials.
-    memory: LoaderMemory,
+    pub(crate) memory: LoaderMemory,
     pub(crate) traffic: Traffic,
     /// Instead of the cell's.
     delay: Option<u32>,
 }
 
-impl GroupLoader {
-    /// Lays `kernel` out over the first `bytes` of the loader's buffer. `index` is its place in the group, and `stored` what stores write.
-    fn lay_out(
-        &self,
-        index: usize,
-        kernel: &'static Kernel,
-        traffic: &Traffic,
-        bytes: Bytes,
-        stored: Option<&LineContent>,
-    ) -> Result<Load> {
-        let load = Load::new(kernel, traffic, &self.buffer, bytes.0 as usize, index, stored);
-        load.map_err(|why| CellError::Load { cpu: self.cpu, why })
-    }
-}
-
-/// The loaders of a cell.
 pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
@@ -97,7 +80,6 @@ impl LoaderGroup {
         all.filter(|(buffer, _)| seen.insert(Arc::as_ptr(buffer))).collect()
     }
 
-    /// Bytes of all buffers.
     pub(crate) fn bytes(&self) -> Bytes {
         Bytes(self.buffers().iter().map(|(_, bytes)| bytes.0).sum())
     }
@@ -126,6 +108,13 @@ impl LoaderGroup {
         TrialKey { traffic: traffic.clone(), cpus: same().map(|l| l.cpu).collect(), bytes: self.bytes(), memory }
     }
 
+    /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
+    fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
+        let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref());
+        load.map_err(|why| CellError::Load { cpu: *cpu, why })
+    }
+
     /// Fresh loads of all loaders.
     pub(crate) fn loads(&self, chosen: &ChosenKernels, delay: u32) -> Result<Vec<(u32, Load)>> {
         self.loads_where(|index| chosen.kernels[index], |_| true, delay)
@@ -141,8 +130,8 @@ impl LoaderGroup {
         let loaders = self.loaders.iter().enumerate().filter(|(_, l)| which(l));
         loaders
             .map(|(index, l)| {
-                let load = l.lay_out(index, kernel(index), &l.traffic, l.bytes, self.stored.as_ref())?;
-                let load = load.with_delay(l.delay.unwrap_or(delay));
+                let mut load = self.lay_out(index, kernel(index), &l.traffic, l.bytes)?;
+                load.delay = l.delay.unwrap_or(delay);
                 Ok((l.cpu, if let Some((buffer, percent)) = &l.second { load.with_second(buffer, *percent) } else { load }))
             })
             .collect()
@@ -151,28 +140,23 @@ impl LoaderGroup {
     /// Fresh loads of all loaders over the first `bytes` of their first buffers.
     pub(crate) fn prefix_loads(&self, kernel: impl Fn(usize) -> &'static Kernel, bytes: Bytes) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel(index), &l.traffic, bytes, self.stored.as_ref())?))).collect()
+        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel(index), &l.traffic, bytes)?))).collect()
     }
 
     /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
     pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
         let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, l.lay_out(index, kernel, traffic, l.bytes, self.stored.as_ref())?))).collect()
+        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel, traffic, l.bytes)?))).collect()
     }
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
-    /// from core to core.
-    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels) -> ExpectedEvents {
-        self.certain_over(machine, chosen, |l| l.bytes)
-    }
-
-    /// The same where each loader uses as many bytes of its buffer as `bytes` says.
-    pub(crate) fn certain_over(&self, machine: &Machine, chosen: &ChosenKernels, bytes: impl Fn(&GroupLoader) -> Bytes) -> ExpectedEvents {
+    /// from core to core. `prefix`: how much of their buffers they use, where it is not all.
+    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> Certain {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
-            if loads { certain(machine, l.cpu, bytes(l), loads) } else { ExpectedEvents::default() }
+            if loads { certain(machine, l.cpu, prefix.unwrap_or(l.bytes)) } else { Certain::default() }
         });
-        let either = |a: ExpectedEvents, b: ExpectedEvents| ExpectedEvents {
+        let either = |a: Certain, b: Certain| Certain {
             loads: a.loads || b.loads,
             l1_missed: a.l1_missed || b.l1_missed,
             l2_missed: a.l2_missed || b.l2_missed,
@@ -198,9 +182,13 @@ pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, shape: Bu
     burst.loads.iter().map(|l| l.trace.whole().and_then(|t| rate(&l.load, t))).sum::<Option<f64>>().into_iter().collect()
 }
 
-/// Bytes of the lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+/// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
+    kernel.lines_read_per_step() + kernel.lines_written_per_step()
+}
+
 fn bytes_per_step(kernel: &Kernel) -> f64 {
-    ((kernel.lines_read_per_step() + kernel.lines_written_per_step()) * u64::from(LINE)) as f64
+    (lines_per_step(kernel) * u64::from(LINE)) as f64
 }
 
 /// What one loader did in all bursts of a cell.
@@ -303,9 +291,9 @@ mod tests {
     use memgauge_kernels as kernels;
 
     use super::*;
+    use crate::burst::runner::Conditions;
     use crate::burst::runner::Loaded;
     use crate::burst::windows::Trace;
-    use crate::burst::workers::SchedulerNoise;
 
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
@@ -330,7 +318,7 @@ mod tests {
         let load = load();
         let bytes = bytes_per_step(load.kernel());
         let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
-        let burst = BurstResult { chase: None, loads, scheduler: SchedulerNoise::default(), coverage: None, steal: None };
+        let burst = BurstResult { chase: None, loads, conditions: Conditions::default(), steal: None };
         window_gbs(&burst, |ticks| ticks as f64, BurstShape::cell(2)).iter().map(|gbs| gbs / bytes).collect()
     }
 

@@ -11,31 +11,7 @@ use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_U
 use memgauge_core::result::{DisturbanceCause, Noise, Samples};
 use memgauge_core::stats;
 
-use crate::burst::runner::BurstResult;
-use crate::burst::workers::SchedulerNoise;
-
-/// What was seen of threads while they ran together, in one burst or in several.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Conditions {
-    pub(crate) scheduler: SchedulerNoise,
-    /// Time in which all threads ran over the longest one's; the least of several bursts.
-    pub(crate) coverage: Option<f64>,
-}
-
-impl Conditions {
-    /// Those of a burst.
-    pub(crate) const fn seen_in(burst: &BurstResult) -> Self {
-        Self { scheduler: burst.scheduler, coverage: burst.coverage }
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.scheduler.add(&other.scheduler);
-        self.coverage = match (self.coverage, other.coverage) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
-}
+use crate::burst::runner::{BurstResult, Conditions};
 
 /// A burst's conditions, and what disturbed it.
 #[derive(Clone, Copy, Default)]
@@ -50,7 +26,7 @@ impl BurstConditions {
     /// Of a burst, with the frequency of one of its cores right after it.
     pub(crate) fn judge_burst(burst: &BurstResult, ghz: Option<f64>) -> Self {
         let threads = burst.loads.len() + usize::from(burst.chase.is_some());
-        Self::judge(threads, Conditions::seen_in(burst), burst.steal, ghz)
+        Self::judge(threads, burst.conditions, burst.steal, ghz)
     }
 
     /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
@@ -98,7 +74,6 @@ pub(crate) enum GroupBy {
     Allocation,
 }
 
-/// The samples of a cell by burst.
 pub(crate) struct BurstSamples {
     bursts: Vec<Burst>,
     /// How many undisturbed bursts are wanted.
@@ -121,7 +96,6 @@ impl BurstSamples {
         self.bursts.iter().any(has_samples)
     }
 
-    /// Whether the last burst was disturbed.
     pub(crate) fn last_disturbed(&self) -> bool {
         self.causes().last().is_some_and(Option::is_some)
     }
@@ -144,13 +118,11 @@ impl BurstSamples {
         self.bursts.iter().zip(self.causes()).filter(|(burst, cause)| cause.is_none() && has_samples(burst)).count()
     }
 
-    /// Whether disturbed bursts are left out.
     fn leaves_out(&self) -> bool {
         let undisturbed = self.undisturbed();
         undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) && undisturbed < self.bursts.len()
     }
 
-    /// The bursts that count.
     fn counting(&self) -> impl Iterator<Item = &Burst> {
         let leave_out = self.leaves_out();
         self.bursts.iter().zip(self.causes()).filter(move |(_, cause)| !leave_out || cause.is_none()).map(|(burst, _)| burst)
@@ -172,12 +144,10 @@ impl BurstSamples {
         quantities > 0 && (0..quantities).all(|q| stats::converged(&self.groups(q), relative_half_width))
     }
 
-    /// A quantity's estimate.
     pub(crate) fn estimate(&self, quantity: usize, relative_half_width: f64) -> Estimate {
         stats::estimate(&self.groups(quantity), relative_half_width)
     }
 
-    /// A quantity's estimate with its drift.
     pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {
         Estimate { drift: trend::drift(&self.groups(quantity)), ..self.estimate(quantity, relative_half_width) }
     }

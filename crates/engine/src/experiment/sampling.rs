@@ -14,28 +14,15 @@ use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
 
 use super::kernels::ChosenKernels;
-use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
-use super::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use super::loaders::{LoadTotals, LoaderGroup, lines_per_step, window_gbs};
+use super::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::burst::chain::Chase;
-use crate::burst::counters::CounterTotals;
+use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::Load;
-use crate::burst::runner::BurstShape;
+use crate::burst::runner::{BurstShape, Conditions, Loaded};
 use crate::burst::windows::Trace;
 use crate::error::{CellError, Result};
 use crate::session::Session;
-
-/// How many hops of a chase were made, where a number of hops was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HopCount {
-    /// Time decides.
-    Unlimited,
-    /// None yet.
-    None,
-    /// Some are missing.
-    Some,
-    /// All were made.
-    All,
-}
 
 /// Something that is measured in rounds: bursts, allocations, or runs of transfers.
 pub(crate) trait Sampler {
@@ -45,16 +32,15 @@ pub(crate) trait Sampler {
     /// The samples so far, by result.
     fn samples(&self) -> impl Iterator<Item = &BurstSamples>;
 
-    /// How far a chase is that is to make a number of hops.
-    fn hops(&self) -> HopCount {
-        HopCount::Unlimited
+    /// How much of a chase was made and how much is to be made, in hops or allocations, where a number of hops decides and not time.
+    fn hops(&self) -> Option<(u64, u64)> {
+        None
     }
 }
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StopAfter {
-    /// The minimum number of rounds.
     pub(crate) min_rounds: u32,
     /// The time for all rounds where it is not the plan's budget for a cell.
     pub(crate) budget: Option<Duration>,
@@ -73,11 +59,10 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
         let sure = || sampler.samples().all(|s| (!stop.want_undisturbed || s.enough_undisturbed()) && s.converged(target));
         let enough = match sampler.hops() {
-            HopCount::Unlimited => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
+            None => rounds >= stop.min_rounds && (over() || (!fixed_time && sure())),
             // A chase that gets no time at all is given up like any other.
-            HopCount::None => over(),
-            HopCount::Some => false,
-            HopCount::All => true,
+            Some((0, wanted)) if wanted > 0 => over(),
+            Some((made, wanted)) => made >= wanted,
         };
         if session.interrupted() || enough {
             return Ok(rounds);
@@ -148,7 +133,7 @@ impl Vary {
         }
         let windows = match () {
             () if session.budget.stop.fixed_time => session.budget.fixed_windows(f64::from(MIN_SWEEP_BURSTS), SWEEP_WINDOW),
-            () if session.runner.counts_events() => SWEEP_COUNTED_WINDOWS,
+            () if session.runner.counters.as_ref().is_some_and(RunCounters::can_count) => SWEEP_COUNTED_WINDOWS,
             () => SWEEP_WINDOWS,
         };
         BurstShape { windows, window: SWEEP_WINDOW }
@@ -156,7 +141,6 @@ impl Vary {
 }
 
 impl Experiment<'_> {
-    /// The CPUs that work.
     pub(crate) fn cpus(&self) -> IdSet {
         let loaders = self.loaders.map(LoaderGroup::cpus).unwrap_or_default();
         self.probe.map_or_else(|| loaders.clone(), |probe| loaders.union(&IdSet::one(probe.cpu)))
@@ -167,7 +151,6 @@ impl Experiment<'_> {
         self.probe.map_or_else(|| self.loaders.map_or(0, LoaderGroup::first_cpu), |probe| probe.cpu)
     }
 
-    /// Begins to watch the machine around the experiment.
     pub(crate) fn watch(&self, session: &mut Session<'_>) -> Result {
         session.watch(self.watched_cpu(), &self.cpus())
     }
@@ -237,11 +220,13 @@ impl Series {
         let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
         let short = matches!(self.vary, Vary::WorkingSet(_));
         let conditions = match short {
-            true => BurstConditions::accept(Conditions::seen_in(&burst)),
+            true => BurstConditions::accept(burst.conditions),
             false => BurstConditions::judge_burst(&burst, session.runner.ghz(self.cpu)),
         };
         self.load_totals.add(&burst);
-        session.runner.add_load_counts(&mut self.load_totals.counters, &burst.loads);
+        for Loaded { cpu, trace, load } in &burst.loads {
+            session.runner.add_counts(&mut self.load_totals.counters, *cpu, trace, lines_per_step(load.kernel()));
+        }
         let clock = session.context.clock;
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {
@@ -250,7 +235,7 @@ impl Series {
         self.loads = burst.take_loads();
         if self.probed {
             let Some((trace, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
-            session.runner.add_chase_counts(&mut self.chase_counters, self.cpu, &trace);
+            session.runner.add_counts(&mut self.chase_counters, self.cpu, &trace, CHASE_UNROLL as u64);
             self.chase = Some(chase);
             self.hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
             let ns = if short { uncut_hop_ns(&trace, &clock, shape) } else { hop_ns(&trace, &clock, shape) };
@@ -273,7 +258,7 @@ impl Series {
         let chase = chase.timing(histogram.batch_hops());
         let mut burst = session.run_burst(Some((self.cpu, chase)), std::mem::take(&mut self.loads), shape)?;
         self.loads = burst.take_loads();
-        self.histogram_conditions.add(&Conditions::seen_in(&burst));
+        self.histogram_conditions.add(&burst.conditions);
         let Some((_, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
@@ -336,13 +321,8 @@ impl Sampler for PointSampler {
         std::iter::once(&self.series.samples)
     }
 
-    fn hops(&self) -> HopCount {
-        match (self.hops, self.series.hops) {
-            (None, _) => HopCount::Unlimited,
-            (Some(wanted), made) if made >= wanted => HopCount::All,
-            (_, 0) => HopCount::None,
-            _ => HopCount::Some,
-        }
+    fn hops(&self) -> Option<(u64, u64)> {
+        self.hops.map(|wanted| (self.series.hops, wanted))
     }
 }
 
@@ -402,7 +382,7 @@ mod sampler_tests {
     struct Scripted {
         samples: BurstSamples,
         sample: fn(u32) -> Option<f64>,
-        hops: HopCount,
+        hops: Option<(u64, u64)>,
     }
 
     impl Sampler for Scripted {
@@ -415,13 +395,13 @@ mod sampler_tests {
             std::iter::once(&self.samples)
         }
 
-        fn hops(&self) -> HopCount {
+        fn hops(&self) -> Option<(u64, u64)> {
             self.hops
         }
     }
 
     /// The rounds that a sampler takes with a budget of ten; `budget` replaces the cell's.
-    fn rounds(sample: fn(u32) -> Option<f64>, hops: HopCount, fixed_time: bool, budget: Option<Duration>) -> u32 {
+    fn rounds(sample: fn(u32) -> Option<f64>, hops: Option<(u64, u64)>, fixed_time: bool, budget: Option<Duration>) -> u32 {
         struct Silent;
         impl Observer for Silent {
             fn cell(&mut self, _: &Step, _: &Cell) {}
@@ -444,18 +424,18 @@ mod sampler_tests {
         let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
         let noisy: fn(u32) -> Option<f64> = |round| Some(if round.is_multiple_of(2) { 50.0 } else { 150.0 });
         let starved: fn(u32) -> Option<f64> = |_| None;
-        assert_eq!(rounds(steady, HopCount::Unlimited, false, None), MIN_ROUNDS);
-        assert_eq!(rounds(steady, HopCount::Unlimited, true, None), 10, "a fixed time is used up");
-        assert_eq!(rounds(noisy, HopCount::Unlimited, false, None), 10);
-        assert_eq!(rounds(noisy, HopCount::Unlimited, false, Some(8 * ROUND)), 8);
-        assert_eq!(rounds(starved, HopCount::Unlimited, false, None), 80, "without any sample there is more time");
+        assert_eq!(rounds(steady, None, false, None), MIN_ROUNDS);
+        assert_eq!(rounds(steady, None, true, None), 10, "a fixed time is used up");
+        assert_eq!(rounds(noisy, None, false, None), 10);
+        assert_eq!(rounds(noisy, None, false, Some(8 * ROUND)), 8);
+        assert_eq!(rounds(starved, None, false, None), 80, "without any sample there is more time");
     }
 
     #[test]
     fn a_number_of_hops_counts_instead_of_time() {
         let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
-        assert_eq!(rounds(steady, HopCount::All, false, None), 1);
-        assert_eq!(rounds(steady, HopCount::None, false, None), 10, "a chase that gets no time is given up");
+        assert_eq!(rounds(steady, Some((7, 7)), false, None), 1);
+        assert_eq!(rounds(steady, Some((0, 7)), false, None), 10, "a chase that gets no time is given up");
     }
 }
 

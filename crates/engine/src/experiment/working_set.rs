@@ -17,13 +17,11 @@ use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
-use super::samples::Conditions;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
-use crate::burst::chain::Chase;
-use crate::burst::chain::{self, ChainSpec, Ring, WindowExits};
+use crate::burst::chain::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
-use crate::burst::runner::BurstShape;
+use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
@@ -36,7 +34,6 @@ const SHARED_FROM: Bytes = Bytes::mib(8);
 /// A kernel takes part where its whole steps fill at least this share of the working set.
 const FILLED: f64 = 0.95;
 
-/// A point that was measured.
 struct Point {
     vary: Vary,
     estimate: Estimate,
@@ -46,7 +43,6 @@ struct Point {
     counters: Option<Box<Counters>>,
 }
 
-/// Latency over the working set.
 pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
     let probe = &sweep.probe;
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
@@ -55,10 +51,10 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     let mut exits = None;
     let points = measure_sizes(session, &sweep.sizes, |session, size| {
         let range = sweep.range(size, session.context.line());
-        let chain = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
-        let mut chase = Chase::new(chain.ring);
-        if chain.layout.slots() as u64 <= MAX_TOUCHED {
-            chase = chase.touching(chain.layout);
+        let (ring, layout, window) = session.unwatched(|session| prefix_chain(session, sweep, range, &buffer, &mut exits))?;
+        let mut chase = Chase::new(ring);
+        if layout.slots() as u64 <= MAX_TOUCHED {
+            chase = chase.touching(layout);
         }
         let experiment = experiment(Vary::WorkingSet(size));
         let series = experiment.sample_point(session, experiment.series(Some(chase), Vec::new(), None), None)?;
@@ -66,12 +62,12 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
             threads: 1,
             kernel: "chase".into(),
             buffer: range,
-            window: Some(chain.window),
+            window: Some(window),
             stride: Some(probe.stride),
             allocations: 1,
             ..Default::default()
         };
-        let certain = certain(session.context.machine, probe.cpu, size, true);
+        let certain = certain(session.context.machine, probe.cpu, size);
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         Ok(point(session, &series, evidence, counters))
     })?;
@@ -79,12 +75,12 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
     record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
 }
 
-/// Bandwidth over the working set.
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
-    let mut kernels = LevelKernels::new(session, at, &group, sweep);
+    let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
+    let mut kernels = LevelKernels { group: &group, sweep, caches, chosen: None };
     let points = measure_sizes(session, &sweep.sizes, |session, size| {
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
@@ -93,7 +89,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
-        let certain = group.certain_over(machine, &chosen, |_| size);
+        let certain = group.certain(machine, &chosen, Some(size));
         let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
         let mut point = point(session, &series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
@@ -145,22 +141,14 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
     Ok(())
 }
 
-/// A chain over the first bytes of a buffer.
-struct PrefixChain {
-    ring: Ring,
-    layout: ChaseLayout,
-    /// The window that it is random in.
-    window: Bytes,
-}
-
-/// Writes a chain over the first `size` bytes of `buffer`.
+/// Writes a chain over the first `size` bytes of `buffer`. Returns it with its layout and the window that it is random in.
 fn prefix_chain(
     session: &Session<'_>,
     sweep: &LatencySweep,
     size: Bytes,
     buffer: &Arc<Buffer>,
     exits: &mut Option<WindowExits>,
-) -> Result<PrefixChain> {
+) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
     let spec = |bytes, window| ChainSpec {
@@ -180,7 +168,7 @@ fn prefix_chain(
         };
         let spec = spec(size, probe.window);
         let ring = chain::relink(buffer, &spec, exits)?;
-        return Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window: probe.window });
+        return Ok((ring, chain::layout(buffer, &spec)?, probe.window));
     }
     // Windows of equal size, so that none of the working set is left over.
     let windows = size.0.div_ceil(chase_window(sweep.order, probe).0.max(1)).max(1);
@@ -188,7 +176,7 @@ fn prefix_chain(
     let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
     let spec = spec(whole, window);
     let ring = chain::write(buffer, &spec, touch)?;
-    Ok(PrefixChain { ring, layout: chain::layout(buffer, &spec)?, window })
+    Ok((ring, chain::layout(buffer, &spec)?, window))
 }
 
 /// The kernels of a bandwidth sweep. They are tried once a cache level, at the size in its middle; a size that they do not fill has a trial of
@@ -202,12 +190,7 @@ struct LevelKernels<'a> {
     chosen: Option<(usize, ChosenKernels)>,
 }
 
-impl<'a> LevelKernels<'a> {
-    fn new(session: &Session<'_>, at: &Coordinates, group: &'a LoaderGroup, sweep: &'a BandwidthSweep) -> Self {
-        let caches = levels::caches(&session.context.machine.topology, at).iter().map(|c| c.size).collect();
-        Self { group, sweep, caches, chosen: None }
-    }
-
+impl LevelKernels<'_> {
     fn level(&self, size: Bytes) -> usize {
         self.caches.iter().filter(|cache| **cache < size).count()
     }
@@ -242,7 +225,6 @@ impl<'a> LevelKernels<'a> {
     }
 }
 
-/// Whether whole steps of a kernel fill most of a working set.
 fn fills(kernel: &Kernel, size: Bytes) -> bool {
     let step: u64 = kernel.streams.iter().map(|s| s.advance() as u64).sum();
     step > 0 && (size.0 / step * step) as f64 >= size.0 as f64 * FILLED

@@ -59,7 +59,6 @@ impl RegionPass {
         Self { kernel, region, portions }
     }
 
-    /// Bytes that all threads read together.
     pub(super) fn bytes(&self) -> u64 {
         self.portions.len as u64
     }
@@ -182,7 +181,6 @@ impl PatternCheck {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).add(own);
     }
 
-    /// What all threads found.
     pub(super) fn found(&self) -> PatternMismatches {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

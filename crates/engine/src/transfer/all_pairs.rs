@@ -22,9 +22,10 @@ use memgauge_os::memory::Buffer;
 
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chain::Ring;
+use crate::burst::runner::Conditions;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
-use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -40,7 +41,6 @@ type ReaderMemory = BTreeMap<(u32, usize), (Arc<Buffer>, Ring)>;
 /// A reader and a holder.
 type CpuPair = (u32, u32);
 
-/// A transfer of a round.
 struct PairTransfer {
     at: Coordinates,
     plan: Handoff,
@@ -51,7 +51,7 @@ struct PairTransfer {
 
 impl PairTransfer {
     fn new(transfers: &Transfers, (reader, holder): CpuPair, home: usize, state: LineState) -> Option<Self> {
-        let (at, plan) = transfers.transfer(reader, holder, home, state)?;
+        let (at, plan) = transfers.one(reader, holder, home, state)?;
         Some(Self { at, plan, home, samples: BurstSamples::new(GroupBy::Burst, MIN_PAIR_RUNS) })
     }
 
@@ -59,7 +59,6 @@ impl PairTransfer {
         [self.plan.reader, self.plan.holder]
     }
 
-    /// Median of all runs.
     fn median(&self) -> Option<f64> {
         stats::median(&self.samples.groups(0).concat())
     }

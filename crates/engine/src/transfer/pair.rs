@@ -19,9 +19,10 @@ use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use crate::burst::chain::Ring;
+use crate::burst::runner::Conditions;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::{CellError, Result};
-use crate::experiment::samples::{BurstConditions, BurstSamples, Conditions, GroupBy};
+use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -100,11 +101,10 @@ fn parties(plan: &Handoff) -> IdSet {
     [plan.reader, plan.holder].into_iter().chain(plan.sharer).collect()
 }
 
-/// What a run of a transfer left.
+#[derive(Default)]
 pub(crate) struct TransferRun {
     /// Nanoseconds per line, by window, without the first windows.
     pub(crate) samples: Vec<f64>,
-    /// The ring to go on with.
     pub(crate) ring: Option<Ring>,
     pub(crate) scheduler: SchedulerNoise,
 }
@@ -130,7 +130,7 @@ pub(crate) fn run_at_once(
     session.progress.report();
     let mut finished = finished.into_iter();
     let collect = |(plan, _): &(&Handoff, Ring)| {
-        let mut done = TransferRun { samples: Vec::new(), ring: None, scheduler: SchedulerNoise::default() };
+        let mut done = TransferRun::default();
         for Finished { value, scheduler } in finished.by_ref().take(parties(plan).len()) {
             done.scheduler.add(&scheduler);
             if let Some((mut samples, ring)) = value {
@@ -197,7 +197,6 @@ pub(crate) fn transfer_evidence(plan: &Handoff) -> Evidence {
     }
 }
 
-/// What is done with each window, in order.
 fn protocol_name(plan: &Handoff) -> String {
     let held = match plan.state {
         LineState::Hit => "load",
