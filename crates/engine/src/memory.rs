@@ -192,7 +192,7 @@ impl<'a> MemoryStore<'a> {
     /// Whether a buffer of this size on the plan's node, or in its directory, is within what this process may take.
     pub(crate) fn fits(&self, plan: &BufferPlan, bytes: Bytes) -> bool {
         let allowed = &self.context.machine.allowed;
-        let directory = self.plan.directory_of(plan);
+        let directory = self.plan.buffer_directory(plan);
         let in_memory = bytes <= allowed.memory && allowed.node_memory.get(&plan.node).is_none_or(|room| bytes <= *room);
         directory.is_none_or(|d| bytes.0 <= d.room()) && (in_memory || directory.is_some_and(MemoryDir::is_dax))
     }

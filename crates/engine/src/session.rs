@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memgauge_core::counters::{Certain, Counters, WorkUnit};
+use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
 use memgauge_core::result::{Noise, Plateau, RfoEvidence, SetUp};
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was counted for a measurement, where it was asked for.
-    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: Certain) -> Option<Box<Counters>> {
+    pub(crate) fn counted(&mut self, totals: &CounterTotals, unit: WorkUnit, certain: ExpectedEvents) -> Option<Box<Counters>> {
         let counters = self.runner.counters.as_mut()?;
         let (counters, note) = counters.summarise(totals, &self.context.clock, unit, certain);
         note.into_iter().for_each(|note| self.recorder.note(note));

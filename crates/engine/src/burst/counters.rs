@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use memgauge_core::counters::{Account, Certain, CountedWork, Counters, Scope, Tally, WorkUnit};
+use memgauge_core::counters::{CountedWork, Counters, CountingContext, EventTotals, ExpectedEvents, Scope, WorkUnit};
 use memgauge_core::note::Note;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::{Bytes, IdSet};
@@ -107,7 +107,7 @@ impl RunCounters {
         totals: &CounterTotals,
         clock: &Clock,
         unit: WorkUnit,
-        certain: Certain,
+        certain: ExpectedEvents,
     ) -> (Counters, Option<Note>) {
         let counters = totals.counters(self, clock, unit, certain);
         let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters) };
@@ -136,8 +136,8 @@ fn missing(counters: &Counters) -> Option<Note> {
 /// What was counted in the bursts of one measurement.
 #[derive(Clone, Default)]
 pub(crate) struct CounterTotals {
-    own: Vec<Result<Tally, String>>,
-    system: Vec<Result<Tally, String>>,
+    own: Vec<Result<EventTotals, String>>,
+    system: Vec<Result<EventTotals, String>>,
     threads: BTreeSet<u32>,
     ticks: u64,
     wall_ticks: u64,
@@ -148,7 +148,7 @@ impl CounterTotals {
     /// Adds what a worker counted in a burst; `per_unit` is the hops or lines in a unit of its trace's work.
     pub(crate) fn add(&mut self, counters: &RunCounters, cpu: u32, count: &BurstCount, per_unit: u64) {
         let (Ok(set), Some(counting)) = (&counters.set, counters.workers.get(&cpu)) else { return };
-        let zero = || Ok(Tally::default());
+        let zero = || Ok(EventTotals::default());
         self.own.resize_with(set.groups.iter().flatten().count(), zero);
         self.system.resize_with(set.system.len(), zero);
         counting.add(&mut self.own, &count.before.own, &count.after.own);
@@ -161,7 +161,7 @@ impl CounterTotals {
         self.work += count.work * per_unit;
     }
 
-    fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: Certain) -> Counters {
+    fn counters(&self, counters: &RunCounters, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> Counters {
         let set = match &counters.set {
             Ok(set) => set,
             Err(error) => return Counters::missing(error.to_string()),
@@ -173,13 +173,13 @@ impl CounterTotals {
             return Counters::missing("no worker ran while it was counted");
         }
         let tallies: Vec<_> = self.own.iter().chain(&self.system).cloned().collect();
-        let account = Account {
+        let account = CountingContext {
             scope: Scope::User,
             threads: self.threads.len() as u32,
             thread_s: clock.ns(self.ticks) / 1e9,
             wall_s: clock.ns(self.wall_ticks) / 1e9,
             work: Some(CountedWork { unit, count: self.work }),
-            certain,
+            expected: certain,
         };
         Counters::new(&account, &counters::join_counts(set.events(), &tallies))
     }
@@ -223,7 +223,7 @@ impl ThreadCounters {
     }
 
     /// What was counted, and a note of what could not be.
-    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: Certain) -> (Counters, Option<Note>) {
+    pub(crate) fn finish(mut self, clock: &Clock, unit: WorkUnit, certain: ExpectedEvents) -> (Counters, Option<Note>) {
         self.counters.summarise(&self.totals, clock, unit, certain)
     }
 }
@@ -232,9 +232,9 @@ impl ThreadCounters {
 const MISSES_FROM: u64 = 2;
 
 /// What loads over `bytes` from one CPU are certain to have caused: misses in each cache that is much smaller.
-pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes) -> Certain {
+pub(crate) fn certain(machine: &Machine, cpu: u32, bytes: Bytes) -> ExpectedEvents {
     let level = |level: u8| machine.topology.caches.iter().filter(|c| c.level == level && c.cpus.contains(cpu)).map(|c| c.size).max();
     let deepest = (1..=4).rev().find(|&l| level(l).is_some());
     let missed = |l: Option<u8>| l.and_then(level).is_some_and(|size| size.0 > 0 && bytes.0 / size.0 >= MISSES_FROM);
-    Certain { loads: true, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
+    ExpectedEvents { loads: true, l1_missed: missed(Some(1)), l2_missed: missed(Some(2)), llc_missed: missed(deepest.filter(|d| *d > 1)) }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memgauge_core::conclusions::limit;
-use memgauge_core::counters::Certain;
+use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::Machine;
@@ -151,12 +151,12 @@ impl LoaderGroup {
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
     /// from core to core. `prefix`: how much of their buffers they use, where it is not all.
-    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> Certain {
+    pub(crate) fn certain(&self, machine: &Machine, chosen: &ChosenKernels, prefix: Option<Bytes>) -> ExpectedEvents {
         let each = self.loaders.iter().zip(&chosen.kernels).map(|(l, kernel)| {
             let loads = kernel.lines_read_per_step() > 0 && kernel.width != Width::String;
-            if loads { certain(machine, l.cpu, prefix.unwrap_or(l.bytes)) } else { Certain::default() }
+            if loads { certain(machine, l.cpu, prefix.unwrap_or(l.bytes)) } else { ExpectedEvents::default() }
         });
-        let either = |a: Certain, b: Certain| Certain {
+        let either = |a: ExpectedEvents, b: ExpectedEvents| ExpectedEvents {
             loads: a.loads || b.loads,
             l1_missed: a.l1_missed || b.l1_missed,
             l2_missed: a.l2_missed || b.l2_missed,

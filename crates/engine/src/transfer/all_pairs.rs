@@ -51,7 +51,7 @@ struct PairTransfer {
 
 impl PairTransfer {
     fn new(transfers: &Transfers, (reader, holder): CpuPair, home: usize, state: LineState) -> Option<Self> {
-        let (at, plan) = transfers.one(reader, holder, home, state)?;
+        let (at, plan) = transfers.transfer(reader, holder, home, state)?;
         Some(Self { at, plan, home, samples: BurstSamples::new(GroupBy::Burst, MIN_PAIR_RUNS) })
     }
 
