@@ -30,6 +30,11 @@ impl RunContext<'_> {
         let lines = self.machine.topology.caches.iter().filter_map(|c| c.line);
         Bytes(lines.max().map_or(64, u64::from))
     }
+
+    /// Whether the run must end now: the user stopped it, or its time is over.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
 }
 
 /// Watches the progress of a run. Called between bursts only, never while something is being measured.
@@ -54,9 +59,8 @@ impl TimeBudget<'_> {
         self.context.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the run must end now: the user stopped it, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
-        self.stopped() || self.over()
+        self.context.interrupted()
     }
 
     pub(crate) fn over(&self) -> bool {

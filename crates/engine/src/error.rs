@@ -38,6 +38,8 @@ pub(crate) enum ChainError {
     DoesNotFit { bytes: Bytes, buffer: usize },
     #[error("a chain of {bytes} is longer than the chain in memory")]
     LongerThanWritten { bytes: Bytes },
+    #[error("interrupted while the chain was written")]
+    Interrupted,
 }
 
 /// Why a kernel has no room in its buffer.
@@ -78,13 +80,19 @@ pub(crate) enum CellError {
     #[error("this CPU runs none of the kernels planned for the mix {mix}")]
     NoKernel { mix: Mix },
     #[error(transparent)]
-    Chain(#[from] ChainError),
+    Chain(ChainError),
     #[error("CPU {cpu}: {why}")]
     Load { cpu: u32, why: LoadError },
     #[error("CPU {cpu} has no buffer")]
     NoBuffer { cpu: u32 },
     #[error("no region of {bytes} could be taken on node {node}: {why}")]
     NoRegion { bytes: Bytes, node: u32, why: String },
+}
+
+impl From<ChainError> for CellError {
+    fn from(error: ChainError) -> Self {
+        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Chain(error) }
+    }
 }
 
 impl From<&CellError> for NotMeasured {

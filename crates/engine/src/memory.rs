@@ -18,9 +18,9 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
 use memgauge_os::memory::{Buffer, MemoryErrorKind};
 
-use crate::burst::chain::{self, ChainSpec, Ring};
+use crate::burst::chase::{self, ChainSpec, Ring};
 use crate::context::RunContext;
-use crate::error::Result;
+use crate::error::{CellError, Result};
 use crate::noise::NoiseWatch;
 
 /// Kept buffers take at most one in this many bytes of what may be taken: the rest is for what the cell in progress needs.
@@ -86,6 +86,9 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
+        if self.context.interrupted() {
+            return Err(CellError::Interrupted);
+        }
         let started = Instant::now();
         self.make_room(plan);
         let buffer = match Buffer::allocate(plan, &self.context.root) {
@@ -181,7 +184,7 @@ impl<'a> MemoryStore<'a> {
             return Ok(ring.clone());
         }
         let started = Instant::now();
-        let ring = noise.while_paused(|| chain::write(buffer, &spec, &probe.buffer.touch))?;
+        let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &|| self.context.interrupted()))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
         }

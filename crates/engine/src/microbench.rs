@@ -16,7 +16,7 @@ use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
 use memgauge_os::cpu;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
-use crate::burst::chain::{self, ChainSpec, Chase};
+use crate::burst::chase::{self, ChainSpec, Chase};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
@@ -196,8 +196,8 @@ fn chase(
     let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
     let line = context.line();
     let chain = ChainSpec { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
-    let layout = chain::layout(buffer, &chain)?;
-    let ring = chain::write(buffer, &chain, &IdSet::new())?;
+    let layout = chase::layout(buffer, &chain)?;
+    let ring = chase::write(buffer, &chain, &IdSet::new(), &|| false)?;
     let clock = context.clock;
     let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;

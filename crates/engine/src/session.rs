@@ -12,7 +12,7 @@ use memgauge_core::traffic::Rfo;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
-use crate::burst::chain::{Chase, Ring};
+use crate::burst::chase::{Chase, Ring};
 use crate::burst::counters::CounterTotals;
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstRunner, BurstShape};

@@ -13,7 +13,7 @@ mod error;
 mod file;
 mod map;
 mod node_state;
-mod place;
+mod placement;
 mod readback;
 mod touch;
 mod watch;

@@ -11,7 +11,7 @@ use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_os::{clock, noise};
 
-use super::chain::Chase;
+use super::chase::Chase;
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};

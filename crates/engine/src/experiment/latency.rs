@@ -18,9 +18,9 @@ use memgauge_core::stats;
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
 
-use super::samples::BurstSamples;
+use super::disturbance::BurstSamples;
 use super::sampling::{Experiment, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
-use crate::burst::chain::Chase;
+use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};

@@ -19,7 +19,7 @@ use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
 use super::trials;
-use crate::burst::chain::Chase;
+use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;

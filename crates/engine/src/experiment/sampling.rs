@@ -13,10 +13,10 @@ use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
 
+use super::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use super::kernels::ChosenKernels;
 use super::loaders::{LoadTotals, LoaderGroup, lines_per_step, window_gbs};
-use super::samples::{BurstConditions, BurstSamples, GroupBy};
-use crate::burst::chain::Chase;
+use crate::burst::chase::Chase;
 use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstShape, Conditions, Loaded};
@@ -371,7 +371,7 @@ mod sampler_tests {
     use memgauge_core::spec::{LatencyShape, Spec, Task};
     use memgauge_os::clock::Clock;
 
-    use super::super::samples::{BurstConditions, GroupBy};
+    use super::super::disturbance::{BurstConditions, GroupBy};
     use super::*;
     use crate::context::{Observer, RunContext};
 

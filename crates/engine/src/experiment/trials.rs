@@ -13,9 +13,9 @@ use memgauge_core::stats;
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Rfo, Width};
 use memgauge_kernels::{self as kernels, Kernel};
 
+use super::disturbance::BurstConditions;
 use super::kernels::{ChosenKernels, Contest, TrialResult, candidates};
 use super::loaders::{LoaderGroup, window_gbs};
-use super::samples::BurstConditions;
 use crate::burst::load::Load;
 use crate::burst::runner::BurstShape;
 use crate::error::{CellError, Result};

@@ -19,7 +19,7 @@ use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
 use super::trials;
-use crate::burst::chain::{self, ChainSpec, Chase, Ring, WindowExits};
+use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
 use crate::burst::runner::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
@@ -151,6 +151,8 @@ fn prefix_chain(
 ) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
+    let context = session.context;
+    let interrupted = &|| context.interrupted();
     let spec = |bytes, window| ChainSpec {
         bytes,
         window,
@@ -164,19 +166,19 @@ fn prefix_chain(
     if sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0 {
         let exits = match exits {
             Some(exits) => exits,
-            None => exits.insert(chain::write_with_exits(buffer, &spec(probe.buffer.bytes, probe.window), touch)?),
+            None => exits.insert(chase::write_with_exits(buffer, &spec(probe.buffer.bytes, probe.window), touch, interrupted)?),
         };
         let spec = spec(size, probe.window);
-        let ring = chain::relink(buffer, &spec, exits)?;
-        return Ok((ring, chain::layout(buffer, &spec)?, probe.window));
+        let ring = chase::relink(buffer, &spec, exits)?;
+        return Ok((ring, chase::layout(buffer, &spec)?, probe.window));
     }
     // Windows of equal size, so that none of the working set is left over.
     let windows = size.0.div_ceil(chase_window(sweep.order, probe).0.max(1)).max(1);
     let window = Bytes((size.0 / windows / probe.stride.0 * probe.stride.0).max(2 * probe.stride.0));
     let whole = if sweep.order == ChaseOrder::WindowLocal { Bytes((window.0 * windows).min(size.0)) } else { size };
     let spec = spec(whole, window);
-    let ring = chain::write(buffer, &spec, touch)?;
-    Ok((ring, chain::layout(buffer, &spec)?, window))
+    let ring = chase::write(buffer, &spec, touch, interrupted)?;
+    Ok((ring, chase::layout(buffer, &spec)?, window))
 }
 
 /// The kernels of a bandwidth sweep. They are tried once a cache level, at the size in its middle; a size that they do not fill has a trial of

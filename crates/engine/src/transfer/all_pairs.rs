@@ -21,11 +21,11 @@ use memgauge_core::units::IdSet;
 use memgauge_os::memory::Buffer;
 
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
-use crate::burst::chain::Ring;
+use crate::burst::chase::Ring;
 use crate::burst::runner::Conditions;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
-use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
+use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
 use crate::session::Session;

@@ -18,11 +18,11 @@ use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
-use crate::burst::chain::Ring;
+use crate::burst::chase::Ring;
 use crate::burst::runner::Conditions;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::{CellError, Result};
-use crate::experiment::samples::{BurstConditions, BurstSamples, GroupBy};
+use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -374,7 +374,7 @@ mod tests {
     use memgauge_core::units::Bytes;
 
     use super::*;
-    use crate::burst::chain::{self, ChainSpec};
+    use crate::burst::chase::{self, ChainSpec};
 
     #[test]
     fn three_parties_take_turns_and_push() {
@@ -403,7 +403,7 @@ mod tests {
             offset_in_line: 0,
             even: false,
         };
-        let ring = chain::write(&buffer, &spec, &cpus).unwrap();
+        let ring = chase::write(&buffer, &spec, &cpus, &|| false).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
         for parties in [2, 3] {
             let baton = Baton::new();

@@ -11,7 +11,7 @@ use super::buffer::Buffer;
 use super::error::{self, MemoryError, MemoryErrorKind};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::place::{self, Policy};
+use super::placement::{self, Policy};
 use super::readback::PageCounts;
 use super::{file, touch};
 
@@ -34,7 +34,7 @@ impl Buffer {
     /// room, when the pages asked for by name are not available, or when memory policies are refused and no CPU of the node may touch the
     /// memory. Each error says what to do.
     pub fn allocate(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
-        Self::allocate_under(plan, root, &place::PROCESS)
+        Self::allocate_under(plan, root, &placement::PROCESS)
     }
 
     /// Allocates memory without binding it. The calling thread touches all of it, wherever that thread runs, and the process's memory policy
@@ -60,7 +60,7 @@ impl Buffer {
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
         touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
         let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
-        let mut placement = place::read_back(&mapping, backing, plan.node, state.only_node, &place::PROCESS);
+        let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS);
         placement.method = Some(PlacementMethod::AsGiven);
         if !placement.pages_by_node.is_empty() {
             // No node was asked for, so none is wrong.
@@ -103,7 +103,7 @@ impl Buffer {
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons)?;
-        let placement = place::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
+        let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
         Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
     }
 }

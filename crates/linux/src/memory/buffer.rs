@@ -8,7 +8,7 @@ use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::result::{PageEvidence, PhysicalRange, Placement};
 
 use super::map::{Backing, Mapping, base_page};
-use super::place;
+use super::placement;
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
 const FRAME: u64 = (1 << 55) - 1;
@@ -71,7 +71,7 @@ impl Buffer {
             // A file stays where its file system put it.
             return self.placement.clone();
         }
-        let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
+        let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS);
         Placement { method: self.placement.method, ..now }
     }
 

@@ -20,7 +20,7 @@ use super::buffer::Buffer;
 use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
-use super::place::{self, Policy};
+use super::placement::{self, Policy};
 use super::{readback, touch};
 use crate::{cpu, directory};
 
@@ -56,7 +56,7 @@ pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &N
     let placement = if dax {
         on_device(plan.node, &evidence, state.only_node)
     } else {
-        place::read_back_bound(&mapping, backing, plan, state, policy, bound)?
+        placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?
     };
     Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: state.only_node })
 }

@@ -85,7 +85,14 @@ pub(crate) struct ChainSpec {
 }
 
 /// Writes a chain into the first bytes of `buffer`, in parallel on `cpus`.
-pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<Ring, ChainError> {
+///
+/// Gives up when `interrupted` says so: over gigabytes this takes seconds.
+pub(crate) fn write(
+    buffer: &Arc<Buffer>,
+    spec: &ChainSpec,
+    cpus: &IdSet,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<Ring, ChainError> {
     let layout = layout(buffer, spec)?;
     let pointer_end = spec.offset_in_line + size_of::<*mut u8>();
     if !spec.offset_in_line.is_multiple_of(size_of::<*mut u8>()) || pointer_end as u64 > spec.line.0 {
@@ -99,7 +106,7 @@ pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Res
         layout.shuffle(0, &mut cycle);
         let slots = layout.slots();
         let pieces = slots.div_ceil(LINKS_AT_A_TIME);
-        in_parallel(pieces, cpus, |range| {
+        in_parallel(pieces, cpus, interrupted, |range| {
             let slots = range.start * LINKS_AT_A_TIME..slots.min(range.end * LINKS_AT_A_TIME);
             // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each slot is handed to one
             // thread.
@@ -107,18 +114,24 @@ pub(crate) fn write(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Res
         });
     } else {
         // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
-        unsafe { write_windows(&layout, lines, cpus, |_, _| {}) };
+        unsafe { write_windows(&layout, lines, cpus, interrupted, |_, _| {}) };
     }
-    Ok(Ring::new(buffer, layout.start() + spec.offset_in_line))
+    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout.start() + spec.offset_in_line)) }
 }
 
 /// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
 ///
 /// # Safety
 /// The lines of `layout` are within the buffer.
-unsafe fn write_windows(layout: &ChaseLayout, lines: Lines, cpus: &IdSet, leaves: impl Fn(usize, usize) + Sync) {
+unsafe fn write_windows(
+    layout: &ChaseLayout,
+    lines: Lines,
+    cpus: &IdSet,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    leaves: impl Fn(usize, usize) + Sync,
+) {
     let next = layout.next_entries();
-    in_parallel(layout.windows(), cpus, |range| {
+    in_parallel(layout.windows(), cpus, interrupted, |range| {
         let mut cycle = Cycle::default();
         for window in range {
             layout.fill_window(window, next[window], &mut cycle, |from, to| {
@@ -136,11 +149,21 @@ unsafe fn write_windows(layout: &ChaseLayout, lines: Lines, cpus: &IdSet, leaves
 pub(crate) struct WindowExits(Vec<usize>);
 
 /// Like [`write`], for a chain of several windows that [`relink`] can shorten.
-pub(crate) fn write_with_exits(buffer: &Arc<Buffer>, spec: &ChainSpec, cpus: &IdSet) -> Result<WindowExits, ChainError> {
+pub(crate) fn write_with_exits(
+    buffer: &Arc<Buffer>,
+    spec: &ChainSpec,
+    cpus: &IdSet,
+    interrupted: &(dyn Fn() -> bool + Sync),
+) -> Result<WindowExits, ChainError> {
     let layout = layout(buffer, spec)?;
     let exits: Vec<AtomicUsize> = (0..layout.windows()).map(|_| AtomicUsize::new(0)).collect();
     // SAFETY: `layout` checked that its lines are within the buffer.
-    unsafe { write_windows(&layout, Lines(buffer.as_ptr()), cpus, |window, from| exits[window].store(from, Ordering::Relaxed)) };
+    unsafe {
+        write_windows(&layout, Lines(buffer.as_ptr()), cpus, interrupted, |window, from| exits[window].store(from, Ordering::Relaxed));
+    };
+    if interrupted() {
+        return Err(ChainError::Interrupted);
+    }
     Ok(WindowExits(exits.into_iter().map(AtomicUsize::into_inner).collect()))
 }
 
@@ -169,14 +192,15 @@ pub(crate) fn layout(buffer: &Buffer, spec: &ChainSpec) -> Result<ChaseLayout, C
 }
 
 /// Hands out `0..count` in small ranges to a thread on each of `cpus`.
-fn in_parallel(count: usize, cpus: &IdSet, write: impl Fn(Range<usize>) + Sync) {
+fn in_parallel(count: usize, cpus: &IdSet, interrupted: &(dyn Fn() -> bool + Sync), write: impl Fn(Range<usize>) + Sync) {
     let threads = cpus.len().clamp(1, count.max(1));
-    let piece = (count / (threads * 8)).max(1);
+    // A sixty-fourth of gigabytes takes some 30 ms: soon enough to see that the run is to end.
+    let piece = (count / (threads * 64)).max(1);
     let next = AtomicUsize::new(0);
     let write_pieces = || {
         loop {
             let from = next.fetch_add(piece, Ordering::Relaxed);
-            if from >= count {
+            if from >= count || interrupted() {
                 return;
             }
             write(from..(from + piece).min(count));
@@ -354,7 +378,7 @@ mod tests {
     use memgauge_core::plan::BufferPlan;
     use memgauge_os::clock::Clock;
 
-    use crate::burst::chain::Chase;
+    use crate::burst::chase::Chase;
     use crate::burst::windows::Schedule;
 
     #[test]
@@ -378,7 +402,7 @@ mod tests {
                 offset_in_line: 16,
                 even: false,
             };
-            let start = write(&buffer, &order, &cpus).unwrap().position();
+            let start = write(&buffer, &order, &cpus, &|| false).unwrap().position();
             let slots = 4 << 20 >> 7;
             let mut seen = std::collections::BTreeSet::new();
             let mut at = start;
@@ -406,7 +430,7 @@ mod tests {
             seed: 9,
             even: true,
         };
-        let exits = write_with_exits(&buffer, &spec(8), &cpus).unwrap();
+        let exits = write_with_exits(&buffer, &spec(8), &cpus, &|| false).unwrap();
         for halves in [1, 3, 8, 2] {
             let order = spec(halves);
             let start = relink(&buffer, &order, &exits).unwrap().position();
@@ -455,7 +479,7 @@ mod tests {
             offset_in_line: 0,
             even: false,
         };
-        let ring = write(&buffer, &order, &cpus).unwrap();
+        let ring = write(&buffer, &order, &cpus, &|| false).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let chase = Chase::new(ring.clone());
         for hops in [1, 63, 64, 65, 511, 512, 1000] {
@@ -480,7 +504,7 @@ mod tests {
             offset_in_line: 0,
             even: false,
         };
-        let ring = write(&buffer, &order, &cpus).unwrap();
+        let ring = write(&buffer, &order, &cpus, &|| false).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let window = clock.to_ticks(std::time::Duration::from_millis(5));
         let schedule = Schedule { clock, start: clock.now(), window, windows: 4, counters: None };
