@@ -26,26 +26,17 @@ impl Format for Mlc {
     }
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let has = |experiment| report.results.iter().any(|m| m.experiment == experiment);
-        let mut sections = Vec::new();
-        if has(Experiment::IdleLatency) {
-            sections.push(latency_matrix(report));
-        }
-        if has(Experiment::Bandwidth) {
-            sections.push(peak(report, Wording::default()));
-        }
-        if has(Experiment::BandwidthSearch) {
-            sections.push(peak(report, Wording { searched: true, ..Wording::default() }));
-        }
-        if has(Experiment::BandwidthMatrix) {
-            sections.push(bandwidth_matrix(report, Wording::default()));
-        }
-        if has(Experiment::LoadedLatency) {
-            sections.push(loaded(report, Wording::default()));
-        }
-        if has(Experiment::CacheToCache) {
-            sections.push(cache_to_cache(report));
-        }
+        type Section = fn(&Report) -> String;
+        let sections: [(Experiment, Section); 6] = [
+            (Experiment::IdleLatency, latency_matrix),
+            (Experiment::Bandwidth, |report| peak(report, Wording::default())),
+            (Experiment::BandwidthSearch, |report| peak(report, Wording { searched: true, ..Wording::default() })),
+            (Experiment::BandwidthMatrix, |report| bandwidth_matrix(report, Wording::default())),
+            (Experiment::LoadedLatency, |report| loaded(report, Wording::default())),
+            (Experiment::CacheToCache, cache_to_cache),
+        ];
+        let measured = sections.into_iter().filter(|(experiment, _)| results(report, *experiment).next().is_some());
+        let sections: Vec<String> = measured.map(|(_, section)| section(report)).collect();
         Ok(sections.join("\n").into_bytes())
     }
 }
@@ -263,19 +254,12 @@ pub fn cache_to_cache(report: &Report) -> String {
             writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
         text.push_str("Writer Numa Node");
         let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
-        for node in nodes.iter() {
-            let _ = write!(text, "{node:6}\t");
-        }
-        text.push('\n');
+        header(&mut text, &nodes);
         for writer in nodes.iter() {
             let _ = write!(text, "{writer:13}\t");
             for reader in nodes.iter() {
-                match ns.get(&(writer, reader)) {
-                    Some(ns) => {
-                        let _ = write!(text, "{}\t", number(*ns, 6, 1));
-                    }
-                    None => text.push_str("     -\t"),
-                }
+                let ns = ns.get(&(writer, reader)).map_or_else(|| "     -".to_owned(), |ns| number(*ns, 6, 1));
+                let _ = write!(text, "{ns}\t");
             }
             text.push('\n');
         }

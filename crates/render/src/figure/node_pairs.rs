@@ -35,9 +35,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
             rows: holders.iter().map(name).collect(),
             columns: readers.iter().map(name).collect(),
             cells: holders.iter().flat_map(|h| readers.iter().map(move |r| (*h, *r))).map(|(h, r)| cell(h, r)).collect(),
-            row_breaks: Vec::new(),
-            column_breaks: Vec::new(),
-            separate_low: false,
+            ..HeatMap::default()
         }));
     }
     panels

@@ -31,16 +31,14 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
         _ => "Peak bandwidth by mix",
     };
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&ms, title), &about);
+    context.heading(page, &ms, title, ABOUT);
     mixes_table(page, context, &ms);
 }
 
 /// The best of each mix that a search found.
 pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let best: Vec<&Measurement> = highest_by_mix(ms).into_values().collect();
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&best, "Highest bandwidth by mix"), &about);
+    context.heading(page, &best, "Highest bandwidth by mix", ABOUT);
     mixes_table(page, context, &best);
     let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
     let text = format!("each is the highest of {} combinations of CPUs and delay; all are in the JSON result", tried.len());
@@ -210,8 +208,7 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
 pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
     ms.sort_by_key(|m| (m.at.mix, thread_count(m)));
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&ms, "Bandwidth by number of CPUs"), &about);
+    context.heading(page, &ms, "Bandwidth by number of CPUs", ABOUT);
     let mut footnotes = Footnotes::new(context.report, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
@@ -243,8 +240,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
 
 /// By node of the CPUs and node of the memory, a matrix a mix.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Bandwidth by node"), &about);
+    context.heading(page, ms, "Bandwidth by node", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();

@@ -8,6 +8,7 @@ use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
+use super::page::Page;
 use crate::number::number;
 
 /// The report, the section's directory, and what was explained already.
@@ -32,6 +33,12 @@ impl<'a> Context<'a> {
             return numbers.to_owned();
         }
         format!("{numbers}, median ± half of the 95 % interval")
+    }
+
+    /// The heading of a section: the title that the plan gave it, or this one, and what its numbers are.
+    pub(super) fn heading(&mut self, page: &mut Page, ms: &[&Measurement], title: &str, numbers: &str) {
+        let about = self.about(numbers);
+        page.heading(&self.title(ms, title), &about);
     }
 
     /// `CPU 3`, with its node where there are several.

@@ -70,17 +70,14 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
         None => Cell::Blank,
     };
     let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(move |s| text(s).map_or(Cell::Blank, Cell::text));
-    let lines = grid(
-        vec![
-            Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
-            Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
-            Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
-            Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
-            Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
+        Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
+        Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
+        Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
+        Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
+    ];
+    page.table(&grid(columns, page.width));
     for share in &summary.shares {
         if let Some(why) = share.missed.map(share_missed) {
             page.text(Style::Warning, "  ! ", "    ", &format!("{} % of the peak was not reached: {why}", share.percent));

@@ -78,8 +78,7 @@ const fn about_order(order: ChaseOrder) -> &'static str {
 /// By node of the CPU and node of the memory.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Idle latency"), &about);
+    context.heading(page, ms, "Idle latency", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     if cells.columns.len() == 1 || cells.pairs().len() <= 2 {
         let lines = list(&cells, context, &mut footnotes, page.width);
@@ -93,8 +92,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
 /// By CPU.
 pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Idle latency by CPU"), &about);
+    context.heading(page, ms, "Idle latency by CPU", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     let lines = if cells.pairs().len() <= LISTED_CPUS {
         list(&cells, context, &mut footnotes, page.width)

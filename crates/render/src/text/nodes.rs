@@ -14,8 +14,7 @@ use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
 
 /// By node of the holder and node of the reader.
 pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about("ns per line");
-    page.heading(&context.title(ms, "Cache-to-cache transfers by node"), &about);
+    context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
     let mut footnotes = Footnotes::new(context.report, ms);
     let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
     if !near.is_empty() {
