@@ -117,7 +117,7 @@ pub fn latency_per_cpu(report: &Report) -> String {
 
 /// One idle latency: base-frequency clocks and ns.
 pub fn idle_latency(report: &Report) -> String {
-    let cells: Vec<&Measurement> = measured_by(report, Method::IdleLatency).collect();
+    let cells: Vec<&Measurement> = by_method(report, Method::IdleLatency).collect();
     let order = chase_order(&cells);
     let ns = cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value);
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
@@ -225,7 +225,7 @@ fn per_thread(cells: &[&Measurement]) -> String {
 
 /// Cache-to-cache transfers: within a package, and between nodes.
 pub fn cache_to_cache(report: &Report) -> String {
-    let cells: Vec<&Measurement> = measured_by(report, Method::CacheToCache).collect();
+    let cells: Vec<&Measurement> = by_method(report, Method::CacheToCache).collect();
     let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
     for (state, name) in [(LineState::Hit, "HIT "), (LineState::Hitm, "HITM")] {
         let near = cells.iter().filter(|m| m.at.state == Some(state)).filter_map(|m| Some((nearness(report, &m.at)?, m.estimate.value)));
@@ -269,7 +269,7 @@ pub fn cache_to_cache(report: &Report) -> String {
 
 /// One transfer between two CPUs that were named.
 pub fn one_transfer(report: &Report) -> String {
-    let ns = measured_by(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
+    let ns = by_method(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
     // Number and bracket touch in the original.
     format!("Latency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
@@ -292,7 +292,7 @@ fn results(report: &Report, experiment: Experiment) -> impl Iterator<Item = &Mea
 }
 
 /// Results of all experiments that measure in one way.
-fn measured_by(report: &Report, method: Method) -> impl Iterator<Item = &Measurement> + Clone {
+fn by_method(report: &Report, method: Method) -> impl Iterator<Item = &Measurement> + Clone {
     report.results.iter().filter(move |m| m.method() == method)
 }
 
@@ -304,7 +304,7 @@ fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
 
 /// Results of loaders alone, but for those between nodes.
 fn bandwidths(report: &Report) -> impl Iterator<Item = &Measurement> + Clone {
-    measured_by(report, Method::Bandwidth).filter(|m| m.experiment != Experiment::BandwidthMatrix)
+    by_method(report, Method::Bandwidth).filter(|m| m.experiment != Experiment::BandwidthMatrix)
 }
 
 /// MB/s at the memory, plain stores counted as a read and a write. A chase's share, which the value has and the loaders' rates have not, are reads.

@@ -15,6 +15,7 @@ use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_matrix};
 use super::palette::{INK, series};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample};
+use crate::groups::latency::order_meaning;
 use crate::number::{bounds, number, value_of};
 
 /// Fewer pairs than this are easier to compare as bars.
@@ -22,16 +23,6 @@ const MIN_MATRIX: usize = 3;
 
 fn order_name(order: Option<ChaseOrder>) -> &'static str {
     order.map_or("order not stated", wording::chase_order)
-}
-
-/// What an order measures.
-fn order_about(order: Option<ChaseOrder>) -> &'static str {
-    match order {
-        Some(ChaseOrder::WindowLocal) => "random within a window, which hides most of the address translation",
-        Some(ChaseOrder::FullRandom) => "random over the whole buffer, address translation included",
-        Some(ChaseOrder::Sequential) => "ascending, helped by prefetchers",
-        None => "",
-    }
 }
 
 /// A matrix by node of the CPU and node of the memory, for each order of chase; bars for one or two pairs.
@@ -43,8 +34,8 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let orders: BTreeSet<Option<ChaseOrder>> = set.ms.iter().map(|m| m.at.order).collect();
     let mut panels: Vec<Box<dyn Panel>> = Vec::new();
     for order in orders {
-        let of_order = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.order == order).collect(), ..set };
-        let parts = ["ns per dependent load", order_about(order)];
+        let of_order = set.only(|m| m.at.order == order);
+        let parts = ["ns per dependent load", order.map_or("", order_meaning)];
         let caption = caption(std::slice::from_ref(&of_order), &format!("Idle latency, {}", order_name(order)), &parts, false);
         panels.push(Box::new(node_matrix(caption, "ns", &of_order)));
     }

@@ -12,7 +12,7 @@ use super::context::{Context, memory_only};
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, without_half};
+use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::bandwidth::{highest_by_mix, thread_count};
 use crate::number::{bar, bounds, maybe, number, percent, value_of};
@@ -253,7 +253,8 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
             cells.entry((row(m), m.at.memory_node())).or_insert(m);
         }
         let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
-        let rows = row_names(&of_mix);
+        let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
+        let rows = row_names(&rows, wording::cpus);
         let claimed = rows.iter().any(|(row, _)| nodes.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
         page.text(Style::Plain, INDENT, INDENT, &(about + if claimed { CLAIMED } else { "" }));
@@ -273,16 +274,4 @@ type Row<'a> = (Option<u32>, Option<&'a IdSet>);
 
 fn row(m: &Measurement) -> Row<'_> {
     (m.at.cpu_node, m.at.cpus.as_ref())
-}
-
-/// The rows of the matrix: nodes, with the CPUs where a node has several rows.
-fn row_names<'a>(ms: &[&'a Measurement]) -> Vec<(Row<'a>, String)> {
-    let rows: BTreeSet<Row<'_>> = ms.iter().map(|m| row(m)).collect();
-    let several = |node| rows.iter().filter(|r| r.0 == node).count() > 1;
-    let name = |&(node, cpus): &Row<'_>| match (node, cpus) {
-        (None, Some(cpus)) => wording::cpus(cpus),
-        (Some(n), Some(cpus)) if several(node) => format!("node {n}, {}", wording::cpus(cpus)),
-        _ => wording::node(node),
-    };
-    rows.iter().map(|row| (*row, name(row))).collect()
 }

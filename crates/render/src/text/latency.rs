@@ -12,8 +12,9 @@ use super::distribution::distributions;
 use super::evidence::{evidence, spread};
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, spread_columns, without_half};
+use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
+use crate::groups::latency::order_meaning;
 use crate::number::{bounds, human, number, percent, value_of};
 use crate::pages::pages;
 
@@ -65,15 +66,6 @@ impl<'a> Cells<'a> {
 
 const ABOUT: &str = "ns per dependent load";
 const ORDERS: [ChaseOrder; 3] = [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential];
-
-/// What an order measures.
-const fn about_order(order: ChaseOrder) -> &'static str {
-    match order {
-        ChaseOrder::WindowLocal => "window-local: random within a window, which hides most of the address translation",
-        ChaseOrder::FullRandom => "full-random: random over the whole buffer, address translation included",
-        ChaseOrder::Sequential => "sequential: ascending, helped by prefetchers",
-    }
-}
 
 /// By node of the CPU and node of the memory.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -134,7 +126,7 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>,
 /// A matrix for each order; only of the primary order where there are many columns.
 fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>) {
     let detailed = cells.columns.len() <= DETAILED_COLUMNS;
-    let rows = row_names(&cells.rows);
+    let rows = row_names(&cells.rows, |cpu| format!("CPU {cpu}"));
     let columns: Vec<_> = cells.columns.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
     for order in ORDERS {
         // A second matrix of many columns says nothing that the line on translation does not.
@@ -143,7 +135,7 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         }
         let claim = |row: Row, memory| context.claimed_ns(row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
         let claimed = cells.rows.iter().any(|&row| cells.columns.iter().any(|&memory| claim(row, memory).is_some()));
-        let mut about = about_order(order).to_owned();
+        let mut about = format!("{}: {}", wording::chase_order(order), order_meaning(order));
         if claimed {
             about.push_str(CLAIMED);
         }
@@ -162,17 +154,6 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
             page.text(Style::Dim, INDENT, INDENT, &text);
         }
     }
-}
-
-/// The rows of a matrix: nodes, with the CPU where a node has several rows.
-fn row_names(rows: &[Row]) -> Vec<(Row, String)> {
-    let several = |node: Option<u32>| rows.iter().filter(|r| r.0 == node).count() > 1;
-    let name = |&(node, cpu): &Row| match cpu {
-        Some(cpu) if node.is_none() => format!("CPU {cpu}"),
-        Some(cpu) if several(node) => format!("{}, CPU {cpu}", wording::node(node)),
-        _ => wording::node(node),
-    };
-    rows.iter().map(|row| (*row, name(row))).collect()
 }
 
 fn signed(value: f64) -> String {
