@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::experiment::{ChaseOrder, MemoryPlace};
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 use memgauge_core::wording;
@@ -42,11 +42,11 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     panels
 }
 
-/// Node and CPU of the probe, and node of the memory.
-type Key = (Option<u32>, Option<u32>, Option<u32>);
+/// Node and CPU of the probe, and place of the memory.
+type Key = (Option<u32>, Option<u32>, Option<MemoryPlace>);
 
 fn key(m: &Measurement) -> Key {
-    (m.at.cpu_node, m.at.cpu, m.at.memory_node())
+    (m.at.cpu_node, m.at.cpu, m.at.memory)
 }
 
 /// One or two pairs of node and memory as bars, a bar for each order.
@@ -58,9 +58,8 @@ fn few(set: ResultSet<'_>, pairs: &BTreeSet<Key>) -> Bars {
             let found = set.ms.iter().copied().find(|m| key(m) == *pair && m.at.order == *order);
             let (cpu_node, cpu, memory) = *pair;
             let who = cpu.map_or_else(|| format!("node {}", node_label(cpu_node)), |c| format!("CPU {c}"));
-            let home = if set.directory.is_some() && memory.is_none() { "device".into() } else { format!("node {}", node_label(memory)) };
             if let Some(m) = found {
-                let name = format!("{who}, {home}");
+                let name = format!("{who}, {}", wording::place(memory));
                 rows.push(Row { name, detail: order_name(*order).into(), bars: vec![Bar::for_measurement(Some(m), series(i))] });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::directory::FileBacking;
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::{Measurement, RfoEvidence, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
@@ -24,7 +24,7 @@ const BAR: usize = 20;
 /// One line for each mix.
 pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node(), m.at.mix, m.at.delay_cycles));
+    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory, m.at.mix, m.at.delay_cycles));
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let title = match (ms.len(), mixes.len()) {
         (1, _) => "Bandwidth",
@@ -51,7 +51,7 @@ fn differ(ms: &[&Measurement], text: fn(&Measurement) -> String) -> bool {
 }
 
 fn memory(m: &Measurement) -> String {
-    wording::node(m.at.memory_node())
+    wording::place(m.at.memory)
 }
 
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -123,11 +123,10 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 
 /// Where the memory is that all measurements of a table used.
 fn memory_place(m: &Measurement) -> Option<String> {
-    let on_device = m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
-    match m.at.memory_node() {
-        Some(node) if on_device => Some(format!("device at node {node}")),
-        Some(node) => Some(format!("memory of node {node}")),
-        None => (!on_device).then(|| "each CPU on its own node".into()),
+    match m.at.memory? {
+        MemoryPlace::Own => Some("each CPU on its own node".into()),
+        MemoryPlace::Node(node) => Some(format!("memory of node {node}")),
+        MemoryPlace::Device { node } => node.map(|node| format!("device at node {node}")),
     }
 }
 
@@ -243,19 +242,19 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     context.heading(page, ms, "Bandwidth by node", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
-    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
-    let detailed = nodes.len() <= DETAILED_COLUMNS;
-    let columns: Vec<_> = nodes.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
+    let places: BTreeSet<Option<MemoryPlace>> = ms.iter().map(|m| m.at.memory).collect();
+    let detailed = places.len() <= DETAILED_COLUMNS;
+    let columns: Vec<_> = places.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
     for mix in mixes {
         let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
-        let mut cells: BTreeMap<(Row<'_>, Option<u32>), &Measurement> = BTreeMap::new();
+        let mut cells: BTreeMap<(Row<'_>, Option<MemoryPlace>), &Measurement> = BTreeMap::new();
         for &m in &of_mix {
-            cells.entry((row(m), m.at.memory_node())).or_insert(m);
+            cells.entry((row(m), m.at.memory)).or_insert(m);
         }
         let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
         let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
         let rows = row_names(&rows, wording::cpus);
-        let claimed = rows.iter().any(|(row, _)| nodes.iter().any(|&memory| claim(*row, memory).is_some()));
+        let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
         page.text(Style::Plain, INDENT, INDENT, &(about + if claimed { CLAIMED } else { "" }));
         matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
@@ -265,7 +264,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     }
     footnotes.print(page, &mut context.advised);
     let mut items = evidence(ms);
-    items.extend(memory_only(context.report, nodes.iter().copied().flatten()));
+    items.extend(memory_only(context.report, places.iter().copied()));
     page.items(Style::Dim, INDENT, &items);
 }
 

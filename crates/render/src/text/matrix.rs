@@ -1,9 +1,9 @@
 //! Matrices: rows and columns of nodes or CPUs, in blocks where the page is narrow.
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::stats::median;
 use memgauge_core::wording;
 
-use super::context::Context;
 use super::grid::{Cell, Column, blocks};
 use super::page::Page;
 use crate::number::{bounds, number};
@@ -45,10 +45,10 @@ pub(super) fn row_names<C: Copy>(rows: &[(Option<u32>, Option<C>)], name_cpus: i
 type NamedRow<C> = ((Option<u32>, Option<C>), String);
 
 /// The head of a column for a node's memory: only the node's number where there are many.
-pub(super) fn column_name(context: &Context<'_>, memory: Option<u32>, detailed: bool) -> String {
-    match memory {
+pub(super) fn column_name(memory: Option<MemoryPlace>, detailed: bool) -> String {
+    match memory.and_then(MemoryPlace::node) {
         Some(node) if !detailed => node.to_string(),
-        _ => context.memory_name(memory),
+        _ => wording::place(memory),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cache-to-cache transfers by node: a near pair, and a matrix for each home of the lines.
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::Measurement;
 use memgauge_core::wording;
 
@@ -23,7 +24,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     let (holders, readers) = holder_and_reader_nodes(&far);
     let detailed = readers.len() <= DETAILED_COLUMNS;
     let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
-    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(context, node, detailed))).collect();
+    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
     for (home, is_home) in HOMES {
         let here: Vec<&Measurement> = far.iter().copied().filter(|m| is_home(m)).collect();
         if here.is_empty() {
