@@ -6,6 +6,7 @@
 
 use memgauge_core::units::IdSet;
 
+use crate::mount::{self, Mount};
 use crate::tree::Tree;
 
 /// A hierarchy of control groups.
@@ -26,18 +27,10 @@ pub(crate) struct Group {
     pub(crate) name: String,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    root: String,
-    point: String,
-    kind: String,
-    options: String,
-}
-
 /// The group of this process in `hierarchy` and all its visible ancestors, nearest first; empty without such a hierarchy.
 pub(crate) fn groups(tree: Tree<'_>, hierarchy: Hierarchy<'_>) -> Vec<Group> {
     let Some(path) = tree.text("proc/self/cgroup").and_then(|text| path_in(&text, hierarchy)) else { return Vec::new() };
-    let mounts = mounts(tree);
+    let mounts = mount::read(tree);
     let belongs = |m: &&Mount| match hierarchy {
         Hierarchy::V1(controller) => m.kind == "cgroup" && m.options.split(',').any(|o| o == controller),
         Hierarchy::V2 => m.kind == "cgroup2",
@@ -54,7 +47,7 @@ pub(crate) fn cpuset(tree: Tree<'_>, what: &str) -> Option<IdSet> {
     // The files of a cpuset without control groups have no prefix. It existed before Linux 2.6.24, and can still be mounted.
     let path = tree.text("proc/self/cpuset").unwrap_or_default();
     let old: Vec<Group> =
-        mounts(tree).iter().filter(|m| m.kind == "cpuset").flat_map(|m| ancestors(tree, m, path.trim_start_matches('/'))).collect();
+        mount::read(tree).iter().filter(|m| m.kind == "cpuset").flat_map(|m| ancestors(tree, m, path.trim_start_matches('/'))).collect();
     let all = [groups(tree, Hierarchy::V2), groups(tree, Hierarchy::V1("cpuset")), old];
     let names = [format!("cpuset.{what}.effective"), format!("cpuset.effective_{what}"), format!("cpuset.{what}"), what.to_owned()];
     // A group with an empty set uses that of its parent.
@@ -74,54 +67,6 @@ fn path_in(text: &str, hierarchy: Hierarchy<'_>) -> Option<String> {
         };
         matches.then(|| path.to_owned())
     })
-}
-
-/// The mounts from `mountinfo`, or from `mounts` in recordings that have only that.
-fn mounts(tree: Tree<'_>) -> Vec<Mount> {
-    let mountinfo = tree.text("proc/self/mountinfo").unwrap_or_default();
-    let full: Vec<Mount> = mountinfo.lines().filter_map(parse_mountinfo).collect();
-    if !full.is_empty() {
-        return full;
-    }
-    let text = ["proc/self/mounts", "proc/mounts"].iter().find_map(|file| tree.text(file)).unwrap_or_default();
-    text.lines().filter_map(parse_mounts).collect()
-}
-
-/// `36 35 98:0 /root /point opts tag:1 - kind source superopts`
-fn parse_mountinfo(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(3);
-    let (root, point) = (before.next()?, before.next()?);
-    let mut after = after.split(' ');
-    let (kind, _source, options) = (after.next()?, after.next()?, after.next().unwrap_or(""));
-    Some(Mount { root: unescape(root), point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
-}
-
-/// `source /point kind opts 0 0`
-fn parse_mounts(line: &str) -> Option<Mount> {
-    let mut words = line.split(' ').skip(1);
-    let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
-    Some(Mount { root: "/".to_owned(), point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
-}
-
-/// Replaces escapes such as `\040`. The kernel escapes spaces, tabs, newlines and backslashes.
-fn unescape(text: &str) -> String {
-    let mut parts = text.split('\\');
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let code = part.get(..3).and_then(|octal| u8::from_str_radix(octal, 8).ok()).filter(u8::is_ascii);
-        match code {
-            Some(code) => {
-                plain.push(code as char);
-                plain.push_str(&part[3..]);
-            }
-            None => {
-                plain.push('\\');
-                plain.push_str(part);
-            }
-        }
-    }
-    plain
 }
 
 /// `path` relative to the `root` of a mount, when the mount shows it.
@@ -159,10 +104,6 @@ mod tests {
         assert_eq!(path_in(text, Hierarchy::V1("memory")).as_deref(), Some("/m:with colon"));
         assert_eq!(path_in(text, Hierarchy::V2).as_deref(), Some("/two"));
         assert_eq!(path_in(text, Hierarchy::V1("pids")), None);
-        let mount = parse_mountinfo("35 31 0:32 /docker/x /sys/fs/cg\\040roup rw,relatime shared:9 - cgroup cgroup rw,memory").unwrap();
-        assert_eq!((mount.root.as_str(), mount.point.as_str(), mount.kind.as_str()), ("/docker/x", "/sys/fs/cg roup", "cgroup"));
-        assert_eq!(parse_mountinfo("35 31"), None);
-        assert_eq!(unescape("a\\134b\\9\\é"), "a\\b\\9\\é");
     }
 
     #[test]

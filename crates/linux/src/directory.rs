@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
 
+use crate::mount::{self, Mount};
+use crate::tree::{Tree, field};
+
 /// `TMPFS_MAGIC` of linux/magic.h. It is also that of devtmpfs.
 const TMPFS: u64 = 0x0102_1994;
 /// `HUGETLBFS_MAGIC`.
@@ -96,10 +99,7 @@ fn create_and_unlink(dir: &Path, options: &OpenOptions) -> io::Result<File> {
 pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<MemoryDir> {
     let stat = statfs(file)?;
     let mount = find_mount(file, root);
-    let device = mount.as_ref().and_then(|m| Device::for_mount(m, root)).or_else(|| {
-        let id = file.metadata().ok()?.dev();
-        Device::by_number(root, libc::major(id), libc::minor(id))
-    });
+    let device = mount.as_ref().and_then(|m| Device::for_mount(m, root)).or_else(|| Device::by_id(root, file.metadata().ok()?.dev()));
     let synchronous = try_map_sync(file)?;
     // Kernels before 5.8 do not show this attribute. They grant MAP_SYNC for DAX only.
     let dax = dax_attribute(file).unwrap_or(synchronous.is_ok());
@@ -119,7 +119,7 @@ pub(crate) fn describe(file: &File, dir: &str, root: &Path) -> io::Result<Memory
     Ok(MemoryDir {
         file: FileEvidence {
             path: dir.to_owned(),
-            filesystem: mount.map_or_else(|| format!("0x{:x}", stat.kind), |m| m.filesystem),
+            filesystem: mount.map_or_else(|| format!("0x{:x}", stat.kind), |m| m.kind),
             device_node: device.as_ref().and_then(|d| d.node),
             device: device.map(|d| d.name),
             backing,
@@ -187,39 +187,11 @@ fn try_map_sync(file: &File) -> io::Result<io::Result<()>> {
     }
 }
 
-/// A line of the mount table.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    major: u32,
-    minor: u32,
-    filesystem: String,
-    source: String,
-}
-
 /// The mount of an open file. Its path would not be enough, because one mount may hide another.
 fn find_mount(file: &File, root: &Path) -> Option<Mount> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
-    let id = info.lines().find_map(|l| l.strip_prefix("mnt_id:"))?.trim();
-    mount(&fs::read_to_string(root.join("proc/self/mountinfo")).ok()?, id)
-}
-
-/// The line with this id in the text of mountinfo: `36 35 98:0 / /mnt rw,noatime master:1 - ext4 /dev/pmem0 rw,dax=always`.
-fn mount(table: &str, id: &str) -> Option<Mount> {
-    table.lines().find_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let mut left = left.split(' ');
-        if left.next() != Some(id) {
-            return None;
-        }
-        let (major, minor) = left.nth(1)?.split_once(':')?;
-        let mut right = right.split(' ');
-        Some(Mount {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-            filesystem: right.next()?.to_owned(),
-            source: right.next().unwrap_or("").to_owned(),
-        })
-    })
+    let id = field(&info, "mnt_id")?;
+    mount::read(Tree::new(root)).into_iter().find(|m| m.id == id)
 }
 
 /// A block device.
@@ -233,15 +205,18 @@ struct Device {
 
 impl Device {
     fn for_mount(mount: &Mount, root: &Path) -> Option<Self> {
-        Self::by_number(root, mount.major, mount.minor).or_else(|| {
+        Self::by_number(root, &mount.device).or_else(|| {
             // File systems over several devices (btrfs) have a device number of their own, and their source is one of the devices.
-            let id = fs::metadata(Some(&mount.source).filter(|s| s.starts_with("/dev/"))?).ok()?.rdev();
-            Self::by_number(root, libc::major(id), libc::minor(id))
+            Self::by_id(root, fs::metadata(Some(&mount.source).filter(|s| s.starts_with("/dev/"))?).ok()?.rdev())
         })
     }
 
-    fn by_number(root: &Path, major: u32, minor: u32) -> Option<Self> {
-        let folder = fs::canonicalize(root.join(format!("sys/dev/block/{major}:{minor}"))).ok()?;
+    fn by_id(root: &Path, id: libc::dev_t) -> Option<Self> {
+        Self::by_number(root, &format!("{}:{}", libc::major(id), libc::minor(id)))
+    }
+
+    fn by_number(root: &Path, number: &str) -> Option<Self> {
+        let folder = fs::canonicalize(root.join("sys/dev/block").join(number)).ok()?;
         // Sysfs writes a slash in a name, as in cciss/c0d0, as `!`.
         let name = format!("/dev/{}", folder.file_name()?.to_str()?.replace('!', "/"));
         let text = |file: PathBuf| fs::read_to_string(file).ok().map(|t| t.trim().to_owned());
@@ -350,18 +325,6 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_mount_table() {
-        let table = "22 1 254:0 / / rw shared:1 - ext4 /dev/root rw\n\
-                     36 35 259:3 /sub /mnt\\040x rw,noatime master:1 shared:2 - ext4 /dev/pmem0 rw,dax=always\n\
-                     40 22 0:25 / /dev/shm rw - tmpfs tmpfs rw,size=64k\n";
-        let find = |id| mount(table, id);
-        let pmem = Mount { major: 259, minor: 3, filesystem: "ext4".into(), source: "/dev/pmem0".into() };
-        assert_eq!(find("36"), Some(pmem));
-        assert_eq!(find("40").unwrap().filesystem, "tmpfs");
-        assert_eq!(find("35"), None);
-    }
-
-    #[test]
     fn a_device_of_a_made_up_machine() {
         let tree = Folder::new(&std::env::temp_dir(), "device");
         let bus = "sys/devices/platform/e820_pmem/ndbus0/region0";
@@ -381,11 +344,11 @@ mod tests {
             std::os::unix::fs::symlink(device, tree.0.join("sys/dev/block").join(id)).unwrap();
         }
         let device = |name: &str, dax, node| Some(Device { name: name.into(), dax, node });
-        assert_eq!(Device::by_number(&tree.0, 259, 0), device("/dev/pmem0", Some(true), Some(2)));
-        assert_eq!(Device::by_number(&tree.0, 259, 1), device("/dev/pmem0p1", Some(true), Some(2)));
-        assert_eq!(Device::by_number(&tree.0, 259, 2), device("/dev/nvme0n1", Some(false), None));
-        assert_eq!(Device::by_number(&tree.0, 253, 0), device("/dev/dm-0", None, None));
-        assert_eq!(Device::by_number(&tree.0, 1, 1), None);
-        assert!(Device::by_number(&tree.0, 259, 2).unwrap().why_not_dax().contains("queue/dax is 0"));
+        assert_eq!(Device::by_number(&tree.0, "259:0"), device("/dev/pmem0", Some(true), Some(2)));
+        assert_eq!(Device::by_number(&tree.0, "259:1"), device("/dev/pmem0p1", Some(true), Some(2)));
+        assert_eq!(Device::by_number(&tree.0, "259:2"), device("/dev/nvme0n1", Some(false), None));
+        assert_eq!(Device::by_number(&tree.0, "253:0"), device("/dev/dm-0", None, None));
+        assert_eq!(Device::by_number(&tree.0, "1:1"), None);
+        assert!(Device::by_number(&tree.0, "259:2").unwrap().why_not_dax().contains("queue/dax is 0"));
     }
 }

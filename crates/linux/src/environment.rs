@@ -30,7 +30,8 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
     // The real, effective, saved and file system user.
     let effective_user = field(&status, "Uid").and_then(|ids| ids.split_whitespace().nth(1));
     let held = field(&status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-    let frequency = Frequency::read(tree, machine);
+    let [governors, energy_preferences, drivers] =
+        cpufreq(tree, machine, ["scaling_governor", "energy_performance_preference", "scaling_driver"]);
     let mut environment = Environment {
         root: effective_user == Some("0"),
         capabilities: CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 1).map(|(_, name)| (*name).to_owned()).collect(),
@@ -44,10 +45,9 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         limits: Vec::new(),
         rfo: None,
         prefetch: None,
-        governors: frequency.governors,
-        energy_preferences: frequency.preferences,
+        governors,
+        energy_preferences,
     };
-    let drivers = frequency.drivers;
     environment.limits = [
         allowed_notes(machine),
         cpu_notes(tree, machine),
@@ -65,43 +65,29 @@ fn turbo(tree: Tree<'_>) -> Option<bool> {
     no_turbo.or_else(|| tree.parsed::<u8>(&format!("{CPU_DIR}/cpufreq/boost")).map(|on| on != 0))
 }
 
-/// The distinct settings of cpufreq over online CPUs.
-#[derive(Debug, Default)]
-struct Frequency {
-    governors: Vec<String>,
-    preferences: Vec<String>,
-    drivers: Vec<String>,
-}
-
-impl Frequency {
-    /// The CPUs of a policy share its files, so each policy is read once, through its first online CPU.
-    fn read(tree: Tree<'_>, machine: &Machine) -> Self {
-        let mut settings = Self::default();
-        let mut seen = IdSet::new();
-        for cpu in &machine.topology.cpus {
-            if seen.contains(cpu.id) {
-                continue;
-            }
-            let folder = format!("{CPU_DIR}/cpu{}/cpufreq", cpu.id);
-            // `affected_cpus` is a list of numbers separated by spaces.
-            for other in tree.text(&format!("{folder}/affected_cpus")).unwrap_or_default().split_whitespace() {
-                if let Ok(id) = other.parse() {
-                    seen.insert(id);
-                }
-            }
-            let files = [
-                (&mut settings.governors, "scaling_governor"),
-                (&mut settings.preferences, "energy_performance_preference"),
-                (&mut settings.drivers, "scaling_driver"),
-            ];
-            for (list, file) in files {
-                if let Some(word) = tree.text(&format!("{folder}/{file}")).filter(|word| !word.is_empty() && !list.contains(word)) {
-                    list.push(word);
-                }
+/// The distinct words in these files of cpufreq over online CPUs. The CPUs of a policy share its files, so each policy is read once, through its
+/// first online CPU.
+fn cpufreq<const N: usize>(tree: Tree<'_>, machine: &Machine, files: [&str; N]) -> [Vec<String>; N] {
+    let mut settings = [const { Vec::new() }; N];
+    let mut seen = IdSet::new();
+    for cpu in &machine.topology.cpus {
+        if seen.contains(cpu.id) {
+            continue;
+        }
+        let folder = format!("{CPU_DIR}/cpu{}/cpufreq", cpu.id);
+        // `affected_cpus` is a list of numbers separated by spaces.
+        for other in tree.text(&format!("{folder}/affected_cpus")).unwrap_or_default().split_whitespace() {
+            if let Ok(id) = other.parse() {
+                seen.insert(id);
             }
         }
-        settings
+        for (list, file) in settings.iter_mut().zip(files) {
+            if let Some(word) = tree.text(&format!("{folder}/{file}")).filter(|word| !word.is_empty() && !list.contains(word)) {
+                list.push(word);
+            }
+        }
     }
+    settings
 }
 
 /// `CPU 4` or `CPUs 4-7`.

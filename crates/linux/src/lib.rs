@@ -19,6 +19,7 @@ pub mod start_signal;
 pub mod topology;
 
 mod cgroup;
+mod mount;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use memgauge_core::result::Noise;
 use memgauge_core::units::IdSet;
 
+use crate::tree::Tree;
+
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
 const MIN_TIME: Duration = Duration::from_millis(200);
 
@@ -126,7 +128,7 @@ impl Counters {
             counts: Counts {
                 cpu_pressure: text("proc/pressure/cpu").and_then(|t| pressure(&t)),
                 memory_pressure: text("proc/pressure/memory").and_then(|t| pressure(&t)),
-                memory_errors: memory_errors(&root.join("sys/devices/system/edac/mc")),
+                memory_errors: memory_errors(Tree::new(root)),
                 ..events
             },
         }
@@ -259,20 +261,11 @@ pub(crate) fn pressure(text: &str) -> Option<u64> {
 }
 
 /// Corrected and uncorrected errors of all memory controllers; `None` when no EDAC driver is loaded.
-fn memory_errors(controllers: &Path) -> Option<u64> {
-    let mut sum = None;
-    for entry in fs::read_dir(controllers).ok()?.flatten() {
-        let name = entry.file_name();
-        if name.to_str().and_then(|n| n.strip_prefix("mc")).is_none_or(|n| n.parse::<u32>().is_err()) {
-            continue;
-        }
-        for file in ["ce_count", "ue_count"] {
-            if let Some(count) = fs::read_to_string(entry.path().join(file)).ok().and_then(|t| t.trim().parse::<u64>().ok()) {
-                sum = Some(sum.unwrap_or(0) + count);
-            }
-        }
-    }
-    sum
+fn memory_errors(tree: Tree<'_>) -> Option<u64> {
+    const CONTROLLERS: &str = "sys/devices/system/edac/mc";
+    let numbers = tree.numbered(CONTROLLERS, "mc");
+    let files = numbers.iter().flat_map(|mc| ["ce_count", "ue_count"].map(|file| format!("{CONTROLLERS}/mc{mc}/{file}")));
+    files.filter_map(|file| tree.parsed::<u64>(&file)).reduce(|sum, count| sum + count)
 }
 
 #[cfg(test)]

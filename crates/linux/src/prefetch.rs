@@ -5,16 +5,13 @@
 //! `memgauge prefetch restore`. A boot resets the registers, and makes the journal void.
 
 mod change;
-mod error;
 mod guardian;
 mod journal;
-mod lock;
 mod msr;
 mod registers;
 
 pub use change::PrefetchChange;
-pub use error::PrefetchError;
 pub use guardian::{Guardian, run_guardian};
 pub use journal::{ChangeKind, JournalError};
 pub use msr::{MSR_DEVICES, Msr, MsrError, MsrFault};
-pub use registers::{JOURNALS, Leftover, PrefetchRegisters};
+pub use registers::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};

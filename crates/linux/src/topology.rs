@@ -55,11 +55,7 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     nodes::assign(tree, &nodes, &mut cpus);
     let caches = caches::read(tree, &cpus);
     kinds::assign(tree, &mut cpus, &caches, &info);
-    let smt_active = match tree.text(&format!("{CPU_DIR}/smt/active")).as_deref() {
-        Some("1") => Some(true),
-        Some("0") => Some(false),
-        _ => None,
-    };
+    let smt_active = tree.parsed::<u8>(&format!("{CPU_DIR}/smt/active")).filter(|n| *n <= 1).map(|n| n == 1);
     let topology = Topology { cpus, offline, caches, nodes, smt_active };
     let allowed = limits::read(tree, &topology.nodes, cpu::read_allowed(root, &topology));
     Ok(Machine { identity: identity::read(tree, &info), topology, allowed })

@@ -105,9 +105,7 @@ impl Catalogue {
         }
         let missing = |row: &&Row| row.roles.iter().any(|r| !roles.contains(r)) && !row.roles.iter().any(|r| roles.contains(r));
         if sysfs_only {
-            let rest: Vec<EncodedEvent> =
-                events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect();
-            groups.push(rest);
+            groups.push(events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect());
         }
         groups.retain(|g| !g.is_empty());
         Ok(EventSet { groups, system: self.memory_controllers() })

@@ -33,7 +33,7 @@ impl OpenCounters {
     /// The kernel's work for the program is counted too if this process may see it.
     pub fn for_program(groups: &[Vec<EncodedEvent>]) -> Self {
         let all = Self::open(groups, Target::Program, false);
-        let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused { .. } | CounterError::Forbidden));
+        let refused = |o: &Opened| matches!(o.counters, Err(CounterError::Refused(..) | CounterError::Forbidden));
         if all.opened.iter().any(refused) { Self::open(groups, Target::Program, true) } else { all }
     }
 
@@ -86,12 +86,12 @@ impl OpenCounters {
 
     /// Switches all counters on. The first group, which counts cycles and instructions, comes last, so that it counts least of the switching.
     pub fn enable(&self) {
-        self.leaders().rev().for_each(Counter::enable);
+        self.leaders().rev().for_each(|counter| counter.switch(true));
     }
 
     /// Switches all counters off, the first group first.
     pub fn disable(&self) {
-        self.leaders().for_each(Counter::disable);
+        self.leaders().for_each(|counter| counter.switch(false));
     }
 
     fn leaders(&self) -> impl DoubleEndedIterator<Item = &Counter> {

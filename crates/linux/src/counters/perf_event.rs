@@ -96,14 +96,9 @@ pub enum CounterError {
     /// The kernel shows no unit that counts CPU events.
     #[error("{0}")]
     NoPmu(String),
-    /// `EACCES`.
-    #[error("is refused (EACCES; kernel.perf_event_paranoid is {paranoid}); {advice}")]
-    Refused {
-        /// The sysctl's value, in words.
-        paranoid: String,
-        /// What to do about it.
-        advice: &'static str,
-    },
+    /// `EACCES`: the value of the sysctl in words, and what to do about it.
+    #[error("is refused (EACCES; kernel.perf_event_paranoid is {0}); {1}")]
+    Refused(String, &'static str),
     /// `EPERM`, as filters of system calls say.
     #[error("is refused (EPERM): a container's filter of system calls, a security module or lockdown forbids perf_event_open")]
     Forbidden,
@@ -128,22 +123,17 @@ pub enum CounterError {
 }
 
 impl CounterError {
-    pub(crate) fn from_open(error: &io::Error, machine_wide: bool) -> Self {
-        let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-        Self::from_errno(error, machine_wide, paranoid.as_deref().map(str::trim))
-    }
-
-    /// As [`Self::from_open`], with the value of the sysctl.
-    pub(crate) fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
+    /// `paranoid` is the value of the sysctl, where it can be read.
+    fn from_errno(error: &io::Error, machine_wide: bool, paranoid: Option<&str>) -> Self {
         match error.raw_os_error() {
-            Some(libc::EACCES) => Self::Refused {
-                paranoid: paranoid.unwrap_or("not readable").to_owned(),
-                advice: if machine_wide {
+            Some(libc::EACCES) => {
+                let advice = if machine_wide {
                     "whole-machine events need kernel.perf_event_paranoid=0, CAP_PERFMON or root"
                 } else {
                     "set kernel.perf_event_paranoid=2 or lower, or run with CAP_PERFMON or as root"
-                },
-            },
+                };
+                Self::Refused(paranoid.unwrap_or("not readable").to_owned(), advice)
+            }
             Some(libc::EPERM) => Self::Forbidden,
             Some(libc::ENOSYS) => Self::NoSystemCall,
             Some(libc::ENOENT) => Self::NotHere("ENOENT"),
@@ -186,24 +176,17 @@ impl Counter {
         // SAFETY: the kernel only reads the attributes, which have the size that they state. The other arguments are numbers.
         let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, pid, cpu, group, CLOSE_ON_EXEC) };
         if fd < 0 {
-            return Err(CounterError::from_open(&io::Error::last_os_error(), matches!(target, Target::Cpu(_))));
+            let error = io::Error::last_os_error();
+            let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+            return Err(CounterError::from_errno(&error, matches!(target, Target::Cpu(_)), paranoid.as_deref().map(str::trim)));
         }
         // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
     }
 
-    /// Switches the counter and its group on.
-    pub(crate) fn enable(&self) {
-        self.switch(ENABLE);
-    }
-
-    /// Switches the counter and its group off.
-    pub(crate) fn disable(&self) {
-        self.switch(DISABLE);
-    }
-
-    /// Switches the counter and its group. A counter that cannot be switched reads as one that was never enabled.
-    fn switch(&self, request: u64) {
+    /// Switches the counter and its group on or off. A counter that cannot be switched reads as one that was never enabled.
+    pub(crate) fn switch(&self, on: bool) {
+        let request = if on { ENABLE } else { DISABLE };
         // SAFETY: the descriptor is open while `self` lives, and the request takes a number.
         unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, GROUP) };
     }

@@ -47,7 +47,7 @@ impl Buffer {
     pub fn allocate_unbound(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
         let state = NodeState::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
         let len = checked_len(plan)?;
-        let (backing, reasons) = match (plan.pages, state.thp_backing()) {
+        let (backing, reasons) = match (plan.pages, state.thp.clone()) {
             (PageRequest::Base, _) => (Backing::Base(state.base_page), Vec::new()),
             (PageRequest::Huge2M, _) => (Backing::Pool(2 << 20), Vec::new()),
             (PageRequest::Huge1G, _) => (Backing::Pool(1 << 30), Vec::new()),
@@ -120,12 +120,12 @@ fn choose_backings(plan: &BufferPlan, len: usize, state: &NodeState) -> Result<(
     let base = Backing::Base(state.base_page);
     let only = match plan.pages {
         PageRequest::Base => base,
-        PageRequest::Thp => state.thp_backing().map_err(|why| error::thp_off(plan, why))?,
+        PageRequest::Thp => state.thp.clone().map_err(|why| error::thp_off(plan, why))?,
         PageRequest::Huge2M => pool(2 << 20).map_err(|why| error::pool(plan, state, 2 << 20, len, why))?,
         PageRequest::Huge1G => pool(1 << 30).map_err(|why| error::pool(plan, state, 1 << 30, len, why))?,
         PageRequest::Auto => {
             let (mut backings, mut reasons) = (Vec::new(), Vec::new());
-            for candidate in [pool(2 << 20), state.thp_backing().and_then(|b| worth_rounding(b, len))] {
+            for candidate in [pool(2 << 20), state.thp.clone().and_then(|b| worth_rounding(b, len))] {
                 match candidate {
                     Ok(backing) => backings.push(backing),
                     Err(why) => reasons.push(why),

@@ -74,15 +74,12 @@ impl Buffer {
         let now = place::read_back(&self.mapping, self.backing, self.node, self.only_node, &place::PROCESS);
         Placement { method: self.placement.method, ..now }
     }
+
     /// The physical addresses of the buffer's pages, or the reason why they are unknown.
     pub fn physical(&self) -> PhysicalRange {
-        let entries =
-            File::open(PAGEMAP).and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)));
-        match entries {
-            Ok(Ok(range)) => range,
-            Ok(Err(why)) => unknown(why),
-            Err(e) => unknown(format!("{PAGEMAP}: {e}")),
-        }
+        let map = File::open(PAGEMAP).map_err(|e| format!("{PAGEMAP}: {e}"));
+        map.and_then(|map| range(self.as_ptr() as u64, self.len(), base_page(), |at, to| map.read_exact_at(to, at)))
+            .unwrap_or_else(|why| PhysicalRange { reason: Some(why), ..PhysicalRange::default() })
     }
 
     /// The physical address of the byte at `offset`; `None` when it is unknown.
@@ -90,23 +87,13 @@ impl Buffer {
         let page = base_page();
         let at = (self.as_ptr() as usize).checked_add(offset).filter(|_| offset < self.len())?;
         let map = File::open(PAGEMAP).ok()?;
-        let range = range((at / page * page) as u64, page, page, |at, to| map.read_exact_at(to, at)).ok()?.ok()?;
+        let range = range((at / page * page) as u64, page, page, |at, to| map.read_exact_at(to, at)).ok()?;
         range.first.map(|first| first + (at % page) as u64)
     }
 }
 
-fn unknown(reason: String) -> PhysicalRange {
-    PhysicalRange { reason: Some(reason), ..PhysicalRange::default() }
-}
-
-/// Reads the entries of `len` bytes from `start`. `read(at, to)` reads the file. The inner error says in words why the addresses are
-/// unknown.
-fn range(
-    start: u64,
-    len: usize,
-    page: usize,
-    mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>,
-) -> io::Result<Result<PhysicalRange, String>> {
+/// Reads the entries of `len` bytes from `start`. `read(at, to)` reads the file. The error says in words why the addresses are unknown.
+fn range(start: u64, len: usize, page: usize, mut read: impl FnMut(u64, &mut [u8]) -> io::Result<()>) -> Result<PhysicalRange, String> {
     let pages = len.div_ceil(page);
     let page = page as u64;
     let (mut first, mut low, mut high, mut contiguous) = (None, u64::MAX, 0, true);
@@ -114,15 +101,15 @@ fn range(
     let mut expected = None;
     for from in (0..pages).step_by(ENTRIES) {
         let bytes = &mut bytes[..8 * ENTRIES.min(pages - from)];
-        read((start / page + from as u64) * 8, bytes)?;
+        read((start / page + from as u64) * 8, bytes).map_err(|e| format!("{PAGEMAP}: {e}"))?;
         for entry in bytes.as_chunks().0 {
             let entry = u64::from_ne_bytes(*entry);
             if entry & PRESENT == 0 {
-                return Ok(Err("a page of it is not in memory".to_owned()));
+                return Err("a page of it is not in memory".to_owned());
             }
             let frame = entry & FRAME;
             if frame == 0 {
-                return Ok(Err("the kernel shows page frames only to processes with CAP_SYS_ADMIN".to_owned()));
+                return Err("the kernel shows page frames only to processes with CAP_SYS_ADMIN".to_owned());
             }
             let address = frame * page;
             first = first.or(Some(address));
@@ -132,10 +119,8 @@ fn range(
             expected = Some(address + page);
         }
     }
-    Ok(match first {
-        Some(_) => Ok(PhysicalRange { first, low: Some(low), high: Some(high), contiguous: Some(contiguous), reason: None }),
-        None => Err("it has no pages".to_owned()),
-    })
+    first.ok_or("it has no pages")?;
+    Ok(PhysicalRange { first, low: Some(low), high: Some(high), contiguous: Some(contiguous), reason: None })
 }
 
 #[cfg(test)]
@@ -153,7 +138,6 @@ mod tests {
             }
             Ok(())
         })
-        .unwrap()
     }
 
     #[test]

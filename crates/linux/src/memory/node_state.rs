@@ -28,8 +28,8 @@ pub(super) struct NodeState {
     pub(super) pools: Vec<PagePool>,
     /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
     pub(super) room: Option<u64>,
-    /// The bytes of a transparent huge page, or why there are none.
-    thp: Result<usize, String>,
+    /// Transparent huge pages as a backing, or in words why there are none.
+    pub(super) thp: Result<Backing, String>,
     /// The setting of transparent huge pages.
     pub(super) thp_setting: String,
     /// Base page in bytes.
@@ -59,7 +59,7 @@ impl NodeState {
             mems_allowed: mems.map_or("other nodes".to_owned(), |m| format!("nodes {m}")),
             pools: Vec::new(),
             room: tree.text(&format!("{NODE_DIR}/node{node}/meminfo")).and_then(|meminfo| room(&meminfo)),
-            thp,
+            thp: thp.map(Backing::Thp),
             thp_setting,
             base_page: base_page(),
             huge_page: huge_page(tree) as usize,
@@ -102,11 +102,6 @@ impl NodeState {
 
     fn pool_folder(&self, node: u32) -> String {
         if self.numa { format!("{NODE_DIR}/node{node}/hugepages") } else { POOLS_DIR.to_owned() }
-    }
-
-    /// Transparent huge pages as a backing, or in words why they are not available.
-    pub(super) fn thp_backing(&self) -> Result<Backing, String> {
-        self.thp.clone().map(Backing::Thp)
     }
 }
 

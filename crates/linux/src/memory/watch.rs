@@ -63,18 +63,12 @@ impl MemoryWatch {
         if let Some(group) = limits::memory_groups(tree).into_iter().find(|room| room.bytes < next.0) {
             return Some(format!("no more may be taken ({})", group.name));
         }
-        let (left, owner) = self.left(tree).into_iter().min_by_key(|(left, _)| *left)?;
+        let system = kib_field(&tree.text("proc/meminfo").unwrap_or_default(), "MemAvailable");
+        let node = tree.text(&format!("{NODE_DIR}/node{}/meminfo", self.node)).and_then(|meminfo| node_state::room(&meminfo));
+        let rooms = [(system, "the system (MemAvailable)".to_owned()), (node, format!("node {}", self.node))];
+        let (left, owner) = rooms.into_iter().filter_map(|(left, owner)| Some((left?, owner))).min_by_key(|(left, _)| *left)?;
         (left < next.0.saturating_add(self.margin))
             .then(|| format!("{owner} has {} left, of which {} stay free", gib(left), gib(self.margin)))
-    }
-
-    /// The memory left in the system and on the node.
-    fn left(&self, tree: Tree<'_>) -> Vec<(u64, String)> {
-        let meminfo = tree.text("proc/meminfo").unwrap_or_default();
-        let system = kib_field(&meminfo, "MemAvailable").map(|bytes| (bytes, "the system (MemAvailable)".to_owned()));
-        let own = tree.text(&format!("{NODE_DIR}/node{}/meminfo", self.node));
-        let node = own.and_then(|text| node_state::room(&text)).map(|bytes| (bytes, format!("node {}", self.node)));
-        system.into_iter().chain(node).collect()
     }
 }
 

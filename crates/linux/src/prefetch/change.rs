@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use memgauge_core::prefetchers::Control;
 
-use super::error::PrefetchError;
 use super::journal::{ChangeKind, Journal, Saved};
-use super::lock::Lock;
 use super::msr::{MsrError, MsrFault};
-use super::registers::{Leftover, PrefetchRegisters};
+use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
 
 /// Registers that are being changed, with the lock held and a journal written. Dropping it restores them as far as possible.
 #[derive(Debug)]

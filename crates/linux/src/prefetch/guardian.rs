@@ -8,10 +8,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use super::error::PrefetchError;
 use super::journal::ChangeKind;
-use super::lock::Lock;
-use super::registers::{Leftover, PrefetchRegisters};
+use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
 
 /// Sent by the guardian when it is ready.
 const READY: u8 = b'r';

@@ -1,18 +1,24 @@
-//! The registers of all CPUs, and restoring them from a journal.
+//! The registers of all CPUs, the lock that a program holds while it changes them, and restoring them from a journal.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use memgauge_core::prefetchers::Control;
 
-use super::error::PrefetchError;
-use super::journal::{ChangeKind, Journal, Saved};
-use super::lock::Lock;
+use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError};
 
 /// The default folder of journals. A boot empties it, as it resets the registers.
 pub const JOURNALS: &str = "/run/memgauge";
+/// The file in the folder of journals.
+const LOCK: &str = "prefetch.lock";
+/// How long to wait for the lock. The guardian of a run that was just killed holds it while it restores.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// Stands for a boot id that cannot be read.
 const UNKNOWN_BOOT: &str = "unknown";
 
@@ -35,6 +41,43 @@ pub enum Leftover {
     EarlierBoot,
     /// A journal of this boot; the registers of this many CPUs were restored.
     Restored(usize),
+}
+
+/// Why prefetchers were not changed, or not restored.
+#[derive(Debug, thiserror::Error)]
+pub enum PrefetchError {
+    /// A register cannot be read or written.
+    #[error(transparent)]
+    Register(#[from] MsrError),
+    /// Some registers were not restored: why, for each of them, and the journal, which holds their former values.
+    #[error("not restored: {}; the journal {} is kept", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "), .1.display())]
+    NotRestored(Vec<MsrError>, PathBuf),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The folder of journals cannot be used.
+    #[error("{0}: {1}")]
+    Folder(PathBuf, io::Error),
+    /// Another program holds the lock.
+    #[error("another memgauge ({0}) is changing prefetchers")]
+    Busy(String),
+    /// The guardian cannot be started.
+    #[error("cannot start the process that would restore the registers if this one were killed: {0}")]
+    Guardian(io::Error),
+}
+
+impl PrefetchError {
+    /// What the user can do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Register(e) => e.advice(),
+            Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
+            Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
+            Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
+            Self::Busy(_) => "wait until it has ended",
+            Self::Guardian(_) => "the program must be able to start itself (/proc/self/exe)",
+        }
+    }
 }
 
 impl PrefetchRegisters {
@@ -109,5 +152,44 @@ impl PrefetchRegisters {
         let now = self.msr.read(saved.cpu, saved.register)?;
         let value = now & !saved.mask | saved.value & saved.mask;
         if now == value { Ok(()) } else { self.msr.write(saved.cpu, saved.register, value) }
+    }
+}
+
+/// The lock. It is held until this value is dropped.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
+
+impl Lock {
+    /// Takes the lock. With `wait` it waits until the lock is free, otherwise for a moment only.
+    pub(super) fn acquire(folder: &Path, wait: bool) -> Result<Self, PrefetchError> {
+        let fail = |e| PrefetchError::Folder(folder.to_path_buf(), e);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
+        let path = folder.join(LOCK);
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let mut file = open.map_err(|e| PrefetchError::Folder(path.clone(), e))?;
+        let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
+        let started = Instant::now();
+        loop {
+            // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
+            if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 50),
+                Some(libc::EWOULDBLOCK) => {
+                    let mut holder = String::new();
+                    // The holder is named in the message only, so failing to read it is not an error.
+                    let _ = file.read_to_string(&mut holder);
+                    let holder = holder.trim();
+                    return Err(PrefetchError::Busy(if holder.is_empty() { "its process is unknown".into() } else { holder.into() }));
+                }
+                _ => return Err(PrefetchError::Folder(path, error)),
+            }
+        }
+        // The process is written for the message of others only.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "process {}", std::process::id()));
+        Ok(Self(file))
     }
 }

@@ -34,9 +34,8 @@ pub(crate) fn read(tree: Tree<'_>, cpus: &[Cpu]) -> Vec<Cache> {
             if kind == "Instruction" {
                 continue;
             }
-            let line = tree.id(&at("coherency_line_size")).filter(|&n| n > 0);
-            let ways = tree.id(&at("ways_of_associativity")).filter(|&n| n > 0);
-            let sets = tree.id(&at("number_of_sets")).filter(|&n| n > 0);
+            let positive = |file: &str| tree.id(&at(file)).filter(|&n| n > 0);
+            let (line, ways, sets) = (positive("coherency_line_size"), positive("ways_of_associativity"), positive("number_of_sets"));
             let stated = tree.text(&at("size")).and_then(|text| text.parse::<Bytes>().ok()).filter(|size| size.0 > 0);
             let computed = || Some(Bytes(u64::from(line?).saturating_mul(u64::from(ways?)).saturating_mul(u64::from(sets?))));
             // Firmware (Arm's PPTT, a hypervisor's leaf 4) may list a cache without its size. Such a cache is left out.

@@ -228,11 +228,12 @@ fn hypervisor(tree: Tree<'_>, info: &CpuInfo, firmware: &BTreeMap<String, String
     }
     let metal = firmware.get("product_name").is_some_and(|name| name.contains(".metal"));
     let named = by_firmware(firmware).filter(|_| !metal).or_else(|| by_device_tree(tree));
+    let clocks = tree.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let name = match named {
         // QEMU runs guests with and without KVM. The clocks of the guest show which.
-        Some("QEMU") if kvm_clock(tree) => Some("QEMU/KVM"),
+        Some("QEMU") if clocks.contains("kvm-clock") => Some("QEMU/KVM"),
         Some(name) => Some(name),
-        None if x86 => by_acpi(tree).or_else(|| by_clock(tree)).or(Some("unknown hypervisor")),
+        None if x86 => by_acpi(tree).or_else(|| by_clock(&clocks)).or(Some("unknown hypervisor")),
         None => None,
     };
     name.map(str::to_owned)
@@ -244,7 +245,7 @@ fn by_firmware(firmware: &BTreeMap<String, String>) -> Option<&'static str> {
         return Some("Microsoft Hyper-V");
     }
     let text = ["sys_vendor", "product_name", "bios_vendor", "board_vendor"].map(text).join("\n");
-    HYPERVISORS.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
+    first_named(&text, &HYPERVISORS)
 }
 
 fn by_device_tree(tree: Tree<'_>) -> Option<&'static str> {
@@ -254,23 +255,17 @@ fn by_device_tree(tree: Tree<'_>) -> Option<&'static str> {
 
 /// The maker of the ACPI tables (bytes 10 to 15 of a table's header); readable by root only.
 fn by_acpi(tree: Tree<'_>) -> Option<&'static str> {
-    let header = tree.text_up_to("sys/firmware/acpi/tables/FACP", 36)?;
     let makers = [("FIRECK", "Firecracker"), ("BOCHS", "QEMU"), ("VRTUAL", "Microsoft Hyper-V"), ("CLOUDH", "Cloud Hypervisor")];
-    makers.iter().find(|(maker, _)| header.contains(maker)).map(|(_, name)| *name)
+    first_named(&tree.text_up_to("sys/firmware/acpi/tables/FACP", 36)?, &makers)
 }
 
-fn clocks(tree: Tree<'_>) -> String {
-    tree.text("sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default()
+fn by_clock(clocks: &str) -> Option<&'static str> {
+    first_named(clocks, &[("kvm-clock", "KVM"), ("hyperv_clocksource", "Microsoft Hyper-V"), ("xen", "Xen")])
 }
 
-fn kvm_clock(tree: Tree<'_>) -> bool {
-    clocks(tree).contains("kvm-clock")
-}
-
-fn by_clock(tree: Tree<'_>) -> Option<&'static str> {
-    let makers = [("kvm-clock", "KVM"), ("hyperv_clocksource", "Microsoft Hyper-V"), ("xen", "Xen")];
-    let clocks = clocks(tree);
-    makers.iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, name)| *name)
+/// The name that belongs to the first of the words that the text contains.
+fn first_named(text: &str, words: &[(&str, &'static str)]) -> Option<&'static str> {
+    words.iter().find(|(word, _)| text.contains(word)).map(|(_, name)| *name)
 }
 
 /// Makers of Arm cores by their number in MIDR_EL1 (Linux `arch/arm64/include/asm/cputype.h`).

@@ -74,8 +74,7 @@ fn by_l1(cpus: &[Cpu], caches: &[Cache], info: &CpuInfo) -> Option<Kinds> {
 /// Capacities that differ, when nothing else names the design. They are not used on x86, where favoured cores of one design differ in capacity,
 /// nor when part numbers show that all cores are the same.
 fn by_capacity(cpus: &[Cpu], info: &CpuInfo) -> Option<Kinds> {
-    let has_names = info.first("vendor_id").is_some() || info.first("CPU part").is_some();
-    if has_names {
+    if info.first("vendor_id").is_some() || info.first("CPU part").is_some() {
         return None;
     }
     several(cpus.iter().filter_map(|c| Some((c.id, format!("capacity-{}", c.capacity?)))).collect())

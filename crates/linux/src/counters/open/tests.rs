@@ -17,7 +17,7 @@ fn software(names: &[&str]) -> Vec<Vec<EncodedEvent>> {
 fn allowed(counting: &OpenCounters) -> bool {
     if !counting.any_open() {
         assert!(
-            matches!(counting.first_error(), Some(CounterError::Forbidden | CounterError::NoSystemCall | CounterError::Refused { .. })),
+            matches!(counting.first_error(), Some(CounterError::Forbidden | CounterError::NoSystemCall | CounterError::Refused(..))),
             "{:?}",
             counting.first_error()
         );

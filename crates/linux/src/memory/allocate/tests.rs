@@ -105,7 +105,7 @@ fn auto_takes_the_best_pages_and_says_why_none_better() {
     let state = NodeState::read(root(), first_node()).unwrap();
     match pages.obtained.unwrap() {
         PageKind::Pool => assert!(state.pools.iter().any(|p| p.page == Bytes::mib(2) && p.total >= 32)),
-        PageKind::Thp => assert!(state.thp_backing().is_ok()),
+        PageKind::Thp => assert!(state.thp.is_ok()),
         PageKind::Base => assert!(pages.reason.is_some(), "{pages:?}"),
         PageKind::File | PageKind::Dax => panic!("{pages:?}"),
     }
