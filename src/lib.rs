@@ -10,7 +10,7 @@ mod mlc;
 mod prefetch;
 mod progress;
 mod report;
-mod run;
+mod runner;
 mod signals;
 mod sinks;
 

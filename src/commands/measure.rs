@@ -16,7 +16,7 @@ use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::prefetch::guard::PrefetchGuard;
 use crate::report;
-use crate::run::Run;
+use crate::runner::Runner;
 use crate::signals::{self, Stop};
 use crate::sinks::{self, Sinks};
 
@@ -46,12 +46,12 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
     let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
-    let mut run = Run::begin(context, &stop, output.quiet);
-    run.measure(&plan, guard.as_mut(), &mut report);
+    let mut runner = Runner::begin(context, &stop, output.quiet);
+    runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
-    run.conclude(&mut report);
+    runner.conclude(&mut report);
     if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
-        quick::confirm(&mut report, references, &mut run, deadlines);
+        quick::confirm(&mut report, references, &mut runner, deadlines);
     }
     if !verbose {
         report.remove_trials();

@@ -9,7 +9,7 @@ use memgauge_core::result::Report;
 
 use crate::cli::request::ReferenceFiles;
 use crate::exit::UsageError;
-use crate::run::Run;
+use crate::runner::Runner;
 use crate::sinks::read_report;
 
 /// When the rounds of a check end.
@@ -67,15 +67,15 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 }
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
-pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, run: &mut Run<'_>, deadlines: Deadlines) {
+pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, runner: &mut Runner<'_>, deadlines: Deadlines) {
     let references = references.for_findings();
     let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s()));
-    if let Some(plan) = plan.filter(|_| run.stop.interruption().is_none()) {
-        run.context.deadline = Some(deadlines.end(1));
-        run.measure(&plan, None, report);
+    if let Some(plan) = plan.filter(|_| runner.stop.interruption().is_none()) {
+        runner.context.deadline = Some(deadlines.end(1));
+        runner.measure(&plan, None, report);
     }
     // The signal may have come in either round.
-    run.judge(report);
+    runner.judge(report);
     report.health = Some(findings::judge(report, references));
 }
 
@@ -99,8 +99,8 @@ mod tests {
         let confirmed = |stop: &Stop| {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
             let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
-            let mut run = Run::begin(context, stop, true);
-            confirm(&mut report, &ReferenceData::default(), &mut run, Deadlines::begin(None));
+            let mut runner = Runner::begin(context, stop, true);
+            confirm(&mut report, &ReferenceData::default(), &mut runner, Deadlines::begin(None));
             report
         };
         let report = confirmed(&Stop::raised(None));

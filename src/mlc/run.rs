@@ -26,7 +26,7 @@ use crate::console::{Program, Stream, with_advice};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
 use crate::report;
-use crate::run::Run;
+use crate::runner::Runner;
 use crate::signals::{self, Stop};
 
 /// Width of a plan that `-v` prints.
@@ -182,11 +182,11 @@ impl SectionRunner<'_> {
         report.environment.clock = Some(self.clock.report());
         let root = self.root.to_path_buf();
         let context = RunContext { machine, clock: self.clock, root, stop: self.stop.flag(), deadline: None };
-        let run = Run::begin(context, self.stop, false);
+        let runner = Runner::begin(context, self.stop, false);
         // After an interruption, the engine gives every cell that is left a reason at once.
-        plans.iter().for_each(|plan| run.measure(plan, None, &mut report));
+        plans.iter().for_each(|plan| runner.measure(plan, None, &mut report));
         report.plan = Some(plans.into_iter().next().ok_or_else(|| anyhow!("there is nothing to measure"))?);
-        run.conclude(&mut report);
+        runner.conclude(&mut report);
         Ok(report)
     }
 

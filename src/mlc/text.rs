@@ -8,6 +8,7 @@ use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
 use memgauge_core::wording;
 use memgauge_render::mlc as tables;
+use serde::Serialize;
 
 use super::sections::{Section, SectionKind, Translation};
 
@@ -109,7 +110,7 @@ fn histograms(report: &Report, log2: u32) -> String {
 /// How a number was measured, in one line.
 pub(super) fn evidence(m: &Measurement) -> String {
     let e = &m.evidence;
-    let mut line = format!("{:?}, {}", m.experiment, wording::coordinates(&m.at)).to_lowercase();
+    let mut line = format!("{}, {}", spell(m.experiment), wording::coordinates(&m.at));
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             let _ = write!(line, ", {name} {value}");
@@ -122,8 +123,14 @@ pub(super) fn evidence(m: &Measurement) -> String {
     add("n", Some(m.estimate.n.to_string()));
     add("kernel", Some(e.kernel.clone()));
     add("buffers", Some(e.buffer.to_string()));
-    add("pages", e.pages.obtained.map(|p| format!("{p:?}").to_lowercase()));
-    add("placement", Some(format!("{:?}", e.placement.status).to_lowercase()));
-    add("quality", Some(format!("{:?} {:?}", m.quality.level, m.quality.reasons).to_lowercase()));
+    add("pages", e.pages.obtained.map(spell));
+    add("placement", Some(spell(e.placement.status)));
+    add("quality", Some(spell(m.quality.level)));
+    m.quality.reasons.iter().for_each(|reason| add("reason", Some(spell(reason))));
     line
+}
+
+/// A value as JSON spells it, such as `idle-latency`.
+fn spell(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|json| Some(json.as_str()?.to_owned())).unwrap_or_default()
 }

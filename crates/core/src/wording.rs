@@ -51,6 +51,14 @@ pub fn memory(place: MemoryPlace) -> String {
     }
 }
 
+/// `node 2`, `own node`, or `device` for a device that does not state its node. `own node` where the place is not known, too.
+pub fn place(place: Option<MemoryPlace>) -> String {
+    match place {
+        Some(MemoryPlace::Device { node: None }) => "device".to_owned(),
+        _ => node(place.and_then(MemoryPlace::node)),
+    }
+}
+
 /// `node 2`, or `own node` where each CPU uses the memory of its own node.
 pub fn node(id: Option<u32>) -> String {
     id.map_or_else(|| "own node".to_owned(), |id| format!("node {id}"))
@@ -104,5 +112,11 @@ mod tests {
             ("nodes 1,3".to_owned(), "node 4294967295".to_owned())
         );
         assert_eq!((node(Some(2)), node(None)), ("node 2".to_owned(), "own node".to_owned()));
+    }
+
+    #[test]
+    fn a_device_without_a_node_is_not_taken_for_the_own_node() {
+        let places = [MemoryPlace::Own, MemoryPlace::Node(1), MemoryPlace::Device { node: Some(2) }, MemoryPlace::Device { node: None }];
+        assert_eq!(places.map(|p| place(Some(p))), ["own node", "node 1", "node 2", "device"]);
     }
 }

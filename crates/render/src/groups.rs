@@ -2,6 +2,7 @@
 
 pub(crate) mod bandwidth;
 pub(crate) mod curves;
+pub(crate) mod latency;
 pub(crate) mod prefetch;
 pub(crate) mod section;
 pub(crate) mod sweeps;

@@ -26,26 +26,17 @@ impl Format for Mlc {
     }
 
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
-        let has = |experiment| report.results.iter().any(|m| m.experiment == experiment);
-        let mut sections = Vec::new();
-        if has(Experiment::IdleLatency) {
-            sections.push(latency_matrix(report));
-        }
-        if has(Experiment::Bandwidth) {
-            sections.push(peak(report, Wording::default()));
-        }
-        if has(Experiment::BandwidthSearch) {
-            sections.push(peak(report, Wording { searched: true, ..Wording::default() }));
-        }
-        if has(Experiment::BandwidthMatrix) {
-            sections.push(bandwidth_matrix(report, Wording::default()));
-        }
-        if has(Experiment::LoadedLatency) {
-            sections.push(loaded(report, Wording::default()));
-        }
-        if has(Experiment::CacheToCache) {
-            sections.push(cache_to_cache(report));
-        }
+        type Section = fn(&Report) -> String;
+        let sections: [(Experiment, Section); 6] = [
+            (Experiment::IdleLatency, latency_matrix),
+            (Experiment::Bandwidth, |report| peak(report, Wording::default())),
+            (Experiment::BandwidthSearch, |report| peak(report, Wording { searched: true, ..Wording::default() })),
+            (Experiment::BandwidthMatrix, |report| bandwidth_matrix(report, Wording::default())),
+            (Experiment::LoadedLatency, |report| loaded(report, Wording::default())),
+            (Experiment::CacheToCache, cache_to_cache),
+        ];
+        let measured = sections.into_iter().filter(|(experiment, _)| results(report, *experiment).next().is_some());
+        let sections: Vec<String> = measured.map(|(_, section)| section(report)).collect();
         Ok(sections.join("\n").into_bytes())
     }
 }
@@ -126,7 +117,7 @@ pub fn latency_per_cpu(report: &Report) -> String {
 
 /// One idle latency: base-frequency clocks and ns.
 pub fn idle_latency(report: &Report) -> String {
-    let cells: Vec<&Measurement> = measured_by(report, Method::IdleLatency).collect();
+    let cells: Vec<&Measurement> = by_method(report, Method::IdleLatency).collect();
     let order = chase_order(&cells);
     let ns = cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value);
     format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
@@ -234,7 +225,7 @@ fn per_thread(cells: &[&Measurement]) -> String {
 
 /// Cache-to-cache transfers: within a package, and between nodes.
 pub fn cache_to_cache(report: &Report) -> String {
-    let cells: Vec<&Measurement> = measured_by(report, Method::CacheToCache).collect();
+    let cells: Vec<&Measurement> = by_method(report, Method::CacheToCache).collect();
     let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
     for (state, name) in [(LineState::Hit, "HIT "), (LineState::Hitm, "HITM")] {
         let near = cells.iter().filter(|m| m.at.state == Some(state)).filter_map(|m| Some((nearness(report, &m.at)?, m.estimate.value)));
@@ -263,19 +254,12 @@ pub fn cache_to_cache(report: &Report) -> String {
             writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
         text.push_str("Writer Numa Node");
         let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
-        for node in nodes.iter() {
-            let _ = write!(text, "{node:6}\t");
-        }
-        text.push('\n');
+        header(&mut text, &nodes);
         for writer in nodes.iter() {
             let _ = write!(text, "{writer:13}\t");
             for reader in nodes.iter() {
-                match ns.get(&(writer, reader)) {
-                    Some(ns) => {
-                        let _ = write!(text, "{}\t", number(*ns, 6, 1));
-                    }
-                    None => text.push_str("     -\t"),
-                }
+                let ns = ns.get(&(writer, reader)).map_or_else(|| "     -".to_owned(), |ns| number(*ns, 6, 1));
+                let _ = write!(text, "{ns}\t");
             }
             text.push('\n');
         }
@@ -285,7 +269,7 @@ pub fn cache_to_cache(report: &Report) -> String {
 
 /// One transfer between two CPUs that were named.
 pub fn one_transfer(report: &Report) -> String {
-    let ns = measured_by(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
+    let ns = by_method(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
     // Number and bracket touch in the original.
     format!("Latency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
@@ -308,7 +292,7 @@ fn results(report: &Report, experiment: Experiment) -> impl Iterator<Item = &Mea
 }
 
 /// Results of all experiments that measure in one way.
-fn measured_by(report: &Report, method: Method) -> impl Iterator<Item = &Measurement> + Clone {
+fn by_method(report: &Report, method: Method) -> impl Iterator<Item = &Measurement> + Clone {
     report.results.iter().filter(move |m| m.method() == method)
 }
 
@@ -320,7 +304,7 @@ fn chase_order(cells: &[&Measurement]) -> Option<ChaseOrder> {
 
 /// Results of loaders alone, but for those between nodes.
 fn bandwidths(report: &Report) -> impl Iterator<Item = &Measurement> + Clone {
-    measured_by(report, Method::Bandwidth).filter(|m| m.experiment != Experiment::BandwidthMatrix)
+    by_method(report, Method::Bandwidth).filter(|m| m.experiment != Experiment::BandwidthMatrix)
 }
 
 /// MB/s at the memory, plain stores counted as a read and a write. A chase's share, which the value has and the loaders' rates have not, are reads.

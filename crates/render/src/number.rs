@@ -2,6 +2,7 @@
 
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::Unit;
+use memgauge_core::result::Measurement;
 use memgauge_core::units::Bytes;
 
 /// Digits after the point: two below 10, one below 1000, none above, for nanoseconds and GB/s alike.
@@ -39,6 +40,11 @@ pub(crate) fn maybe(value: Option<f64>) -> String {
 /// The measured value, unless it is missing or no number.
 pub(crate) fn value_of(estimate: &Estimate) -> Option<f64> {
     estimate.value.filter(|v| v.is_finite())
+}
+
+/// The measurements that have a value.
+pub(crate) fn measured<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
+    ms.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect()
 }
 
 /// `±0.4`: the larger half of the 95 % interval, rounded up to the digits that the value shows, so that it never claims more than

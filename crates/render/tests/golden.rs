@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Experiment, MemoryPlace};
 use memgauge_core::result::{Finding, Health, HealthStatus, Report};
-use memgauge_render::{Format, Json, Text, mlc_scan, plan_text};
+use memgauge_render::{Format, Json, Picture, Text, mlc_scan, plan_text};
 use snapbox::Data;
 
 fn check(path: PathBuf, text: String) {
@@ -140,6 +140,8 @@ fn a_device_that_does_not_state_its_node_is_on_none() {
     let plan = report.plan.as_mut().unwrap();
     plan.directories[0].file.device_node = None;
     plan.steps.iter_mut().flat_map(|s| &mut s.cells).for_each(|c| c.at.memory = Some(MemoryPlace::Device { node: None }));
+    let figure = String::from_utf8(Picture::Svg.render(&report).unwrap()).unwrap();
+    assert!(figure.contains("CPU 0, device") && !figure.contains("own"), "{figure}");
     for shown in [text(&report, 100), plan_text(report.plan.as_ref().unwrap(), &report.machine, 100)] {
         assert!(shown.contains("device") && !shown.contains("own node"), "{shown}");
     }

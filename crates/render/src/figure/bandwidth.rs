@@ -168,7 +168,7 @@ fn ramp(sets: &[ResultSet<'_>], title: &str, lines: &[(Option<String>, Vec<&Meas
 pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let mut panels: Vec<Box<dyn Panel>> = Vec::new();
     for mix in mixes(std::slice::from_ref(&set)) {
-        let of_mix = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.mix == mix).collect(), ..set };
+        let of_mix = set.only(|m| m.at.mix == mix);
         let name = mix.map(|m| format!(", {m}")).unwrap_or_default();
         let counted = "GB/s that programs read and write, all CPUs of a node together";
         let caption = caption(std::slice::from_ref(&of_mix), &format!("Bandwidth by node{name}"), &[counted], false);

@@ -46,7 +46,7 @@ pub(crate) fn breaks<T: PartialEq>(keys: impl Iterator<Item = T>) -> Vec<usize> 
 }
 
 /// The matrix.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct HeatMap {
     pub(crate) caption: Caption,
     pub(crate) unit: &'static str,

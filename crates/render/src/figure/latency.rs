@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::experiment::{ChaseOrder, MemoryPlace};
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 use memgauge_core::wording;
@@ -15,6 +15,7 @@ use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_matrix};
 use super::palette::{INK, series};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample};
+use crate::groups::latency::order_meaning;
 use crate::number::{bounds, number, value_of};
 
 /// Fewer pairs than this are easier to compare as bars.
@@ -22,16 +23,6 @@ const MIN_MATRIX: usize = 3;
 
 fn order_name(order: Option<ChaseOrder>) -> &'static str {
     order.map_or("order not stated", wording::chase_order)
-}
-
-/// What an order measures.
-fn order_about(order: Option<ChaseOrder>) -> &'static str {
-    match order {
-        Some(ChaseOrder::WindowLocal) => "random within a window, which hides most of the address translation",
-        Some(ChaseOrder::FullRandom) => "random over the whole buffer, address translation included",
-        Some(ChaseOrder::Sequential) => "ascending, helped by prefetchers",
-        None => "",
-    }
 }
 
 /// A matrix by node of the CPU and node of the memory, for each order of chase; bars for one or two pairs.
@@ -43,19 +34,19 @@ pub(crate) fn matrices(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     let orders: BTreeSet<Option<ChaseOrder>> = set.ms.iter().map(|m| m.at.order).collect();
     let mut panels: Vec<Box<dyn Panel>> = Vec::new();
     for order in orders {
-        let of_order = ResultSet { ms: set.ms.iter().copied().filter(|m| m.at.order == order).collect(), ..set };
-        let parts = ["ns per dependent load", order_about(order)];
+        let of_order = set.only(|m| m.at.order == order);
+        let parts = ["ns per dependent load", order.map_or("", order_meaning)];
         let caption = caption(std::slice::from_ref(&of_order), &format!("Idle latency, {}", order_name(order)), &parts, false);
         panels.push(Box::new(node_matrix(caption, "ns", &of_order)));
     }
     panels
 }
 
-/// Node and CPU of the probe, and node of the memory.
-type Key = (Option<u32>, Option<u32>, Option<u32>);
+/// Node and CPU of the probe, and place of the memory.
+type Key = (Option<u32>, Option<u32>, Option<MemoryPlace>);
 
 fn key(m: &Measurement) -> Key {
-    (m.at.cpu_node, m.at.cpu, m.at.memory_node())
+    (m.at.cpu_node, m.at.cpu, m.at.memory)
 }
 
 /// One or two pairs of node and memory as bars, a bar for each order.
@@ -67,9 +58,8 @@ fn few(set: ResultSet<'_>, pairs: &BTreeSet<Key>) -> Bars {
             let found = set.ms.iter().copied().find(|m| key(m) == *pair && m.at.order == *order);
             let (cpu_node, cpu, memory) = *pair;
             let who = cpu.map_or_else(|| format!("node {}", node_label(cpu_node)), |c| format!("CPU {c}"));
-            let home = if set.directory.is_some() && memory.is_none() { "device".into() } else { format!("node {}", node_label(memory)) };
             if let Some(m) = found {
-                let name = format!("{who}, {home}");
+                let name = format!("{who}, {}", wording::place(memory));
                 rows.push(Row { name, detail: order_name(*order).into(), bars: vec![Bar::for_measurement(Some(m), series(i))] });
             }
         }

@@ -4,8 +4,7 @@ use memgauge_core::result::Measurement;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording::reasons::limit_source;
 
-use super::source::measured;
-use crate::number::{number, value_of};
+use crate::number::{measured, number, value_of};
 
 /// A limit of the bus, and who states it.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGH
 use super::limit::{MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use super::palette::{Colour, GREY, INK, series, text_of};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, part_of};
-use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves};
+use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bounds, number, value_of};
 
 /// Points closer than this share of the plot get one label for their delays.
@@ -139,16 +139,6 @@ fn curves_caption(sets: &[ResultSet<'_>], curves: &[(&Curve<'_>, Option<String>)
     };
     let delays = if curves.len() == 1 { "small numbers: injection delay in core cycles" } else { "" };
     caption(sets, &format!("Latency under load{mix}"), &[&cpus, rings, delays], true)
-}
-
-/// Who chases where, and who loads what.
-fn measured_by(at: &Coordinates) -> String {
-    let chase = at.cpu.map(|c| format!("CPU {c} chases"));
-    let home = at.memory_node().filter(|_| chase.is_some()).map(|n| format!(" in node {n}")).unwrap_or_default();
-    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
-    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", wording::cpus(c), if c.len() == 1 { "loads" } else { "load" }));
-    let chase = chase.map(|c| c + &home);
-    [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Labels at the points that matter: idle, knee, and with several curves the peak.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 
@@ -17,13 +18,21 @@ pub(crate) fn node_label(id: Option<u32>) -> String {
     id.map_or_else(|| "own".to_owned(), |id| id.to_string())
 }
 
+/// The number of the memory's node, `own`, or `device` for one that does not state its node.
+fn place_label(place: Option<MemoryPlace>) -> String {
+    match place {
+        Some(MemoryPlace::Device { node: None }) => "device".to_owned(),
+        _ => node_label(place.and_then(MemoryPlace::node)),
+    }
+}
+
 /// A matrix of nodes as a heat map, lines where another package begins.
 pub(crate) fn node_matrix(caption: Caption, unit: &'static str, set: &ResultSet<'_>) -> HeatMap {
     let rows: BTreeSet<Probe> = set.ms.iter().map(|m| (m.at.cpu_node, m.at.cpu)).collect();
-    let columns: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
-    let mut cells: BTreeMap<(Probe, Option<u32>), &Measurement> = BTreeMap::new();
+    let columns: BTreeSet<Option<MemoryPlace>> = set.ms.iter().map(|m| m.at.memory).collect();
+    let mut cells: BTreeMap<(Probe, Option<MemoryPlace>), &Measurement> = BTreeMap::new();
     for m in &set.ms {
-        cells.entry(((m.at.cpu_node, m.at.cpu), m.at.memory_node())).or_insert(m);
+        cells.entry(((m.at.cpu_node, m.at.cpu), m.at.memory)).or_insert(m);
     }
     let nodes: BTreeSet<Option<u32>> = rows.iter().map(|r| r.0).collect();
     let several = rows.len() > nodes.len();
@@ -38,14 +47,14 @@ pub(crate) fn node_matrix(caption: Caption, unit: &'static str, set: &ResultSet<
         row_title: "CPUs of node ↓".into(),
         column_title: "memory of node →".into(),
         row_breaks: breaks(rows.iter().map(|r| package_of_node(topology, r.0))),
-        column_breaks: breaks(columns.iter().map(|c| package_of_node(topology, *c))),
+        column_breaks: breaks(columns.iter().map(|c| package_of_node(topology, c.and_then(MemoryPlace::node)))),
         cells: rows
             .iter()
             .flat_map(|r| columns.iter().map(move |c| (*r, *c)))
             .map(|at| Cell::for_measurement(cells.get(&at).copied()))
             .collect(),
         rows: rows.iter().map(row_name).collect(),
-        columns: columns.into_iter().map(node_label).collect(),
+        columns: columns.into_iter().map(place_label).collect(),
         separate_low: false,
     }
 }

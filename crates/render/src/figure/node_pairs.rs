@@ -17,7 +17,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
     }
     let (holders, readers) = holder_and_reader_nodes(&far);
     for (home, is_home) in HOMES {
-        let here = ResultSet { ms: far.iter().copied().filter(|m| is_home(m)).collect(), ..set };
+        let here = set.only(|m| !is_near(m) && is_home(m));
         if here.ms.is_empty() {
             continue;
         }
@@ -35,9 +35,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
             rows: holders.iter().map(name).collect(),
             columns: readers.iter().map(name).collect(),
             cells: holders.iter().flat_map(|h| readers.iter().map(move |r| (*h, *r))).map(|(h, r)| cell(h, r)).collect(),
-            row_breaks: Vec::new(),
-            column_breaks: Vec::new(),
-            separate_low: false,
+            ..HeatMap::default()
         }));
     }
     panels

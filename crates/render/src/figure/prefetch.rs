@@ -21,7 +21,7 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
 }
 
 fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
-    let set = ResultSet { ms: all.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*all };
+    let set = all.only(|m| m.metric == metric);
     let first = *set.ms.first()?;
     let latency = metric == Metric::Latency;
     let states: Vec<Option<PrefetchRequest>> = set.ms.iter().map(|m| m.at.prefetch).collect::<BTreeSet<_>>().into_iter().collect();

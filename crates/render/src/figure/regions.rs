@@ -25,9 +25,8 @@ pub(crate) fn panels(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
 }
 
 fn chart(all: &ResultSet<'_>, node: Option<u32>) -> Chart {
-    let mut ms: Vec<&Measurement> = all.ms.iter().copied().filter(|m| m.at.memory_node() == node).collect();
-    ms.sort_by_key(|m| m.at.region);
-    let set = ResultSet { ms, ..*all };
+    let mut set = all.only(|m| m.at.memory_node() == node);
+    set.ms.sort_by_key(|m| m.at.region);
     let values: Vec<f64> = set.ms.iter().filter_map(|m| value_of(&m.estimate)).collect();
     let median = stats::median(&values).filter(|m| m.is_finite());
     let ends = set.ms.iter().filter_map(|m| interval(m)).flat_map(|(low, high)| [low, high]);

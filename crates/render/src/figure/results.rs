@@ -46,20 +46,20 @@ fn panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<Box<dyn Panel>> {
 
 fn section_panels(section: Section, sets: Vec<ResultSet<'_>>) -> Vec<Box<dyn Panel>> {
     match section {
-        Section::LatencyMatrix => sets.into_iter().flat_map(latency::matrices).collect(),
-        Section::LatencyByCpu => latency::per_cpu(&sets),
-        Section::ByMix => chunked(&sets, bandwidth::by_mix),
-        Section::Search => chunked(&sets, bandwidth::search),
-        Section::Ramp => bandwidth::ramps(&sets),
+        Section::IdleLatency => sets.into_iter().flat_map(latency::matrices).collect(),
+        Section::IdleLatencyPerCpu => latency::per_cpu(&sets),
+        Section::Bandwidth => chunked(&sets, bandwidth::by_mix),
+        Section::BandwidthSearch => chunked(&sets, bandwidth::search),
+        Section::BandwidthRamp => bandwidth::ramps(&sets),
         Section::BandwidthMatrix => sets.into_iter().flat_map(bandwidth::matrices).collect(),
-        Section::Curve => loaded::charts(&sets),
+        Section::LoadedLatency => loaded::charts(&sets),
         Section::CacheToCache => sets.into_iter().map(|s| Box::new(transfer::representatives(s)) as Box<dyn Panel>).collect(),
-        Section::CpuPairs => sets.into_iter().flat_map(transfer::maps).collect(),
-        Section::WorkingSet => sweep::panels(&sets),
-        Section::CacheDomains => chunked(&sets, bandwidth::by_domain),
-        Section::NodePairs => sets.into_iter().flat_map(node_pairs::panels).collect(),
-        Section::Scan => sets.into_iter().flat_map(regions::panels).collect(),
-        Section::Prefetch => sets.into_iter().flat_map(prefetch::panels).collect(),
+        Section::CacheToCacheMatrix => sets.into_iter().flat_map(transfer::maps).collect(),
+        Section::Sweep => sweep::panels(&sets),
+        Section::BandwidthPerCache => chunked(&sets, bandwidth::by_domain),
+        Section::CacheToCacheByNode => sets.into_iter().flat_map(node_pairs::panels).collect(),
+        Section::MemoryScan => sets.into_iter().flat_map(regions::panels).collect(),
+        Section::PrefetchComparison => sets.into_iter().flat_map(prefetch::panels).collect(),
         Section::Loop => sets.iter().map(no_loop).collect(),
     }
 }

@@ -10,7 +10,7 @@ use super::chart::Sample;
 use super::frame::Caption;
 use super::palette::SERIES;
 use crate::groups::sweeps::{Sweep, sweeps};
-use crate::number::value_of;
+use crate::number::{measured, value_of};
 use crate::pages::pages;
 
 /// The measurements of one section of one result.
@@ -27,6 +27,11 @@ impl<'a> ResultSet<'a> {
     /// The curves over the working set of one metric.
     pub(crate) fn sweeps(&self, metric: Metric) -> Vec<Sweep<'a>> {
         sweeps(&self.ms).into_iter().filter(|s| s.metric == metric).collect()
+    }
+
+    /// The measurements that `keep` accepts.
+    pub(crate) fn only(&self, keep: impl Fn(&Measurement) -> bool) -> Self {
+        ResultSet { ms: self.ms.iter().copied().filter(|m| keep(m)).collect(), ..*self }
     }
 
     /// The title, with what distinguishes it from panels of the same kind.
@@ -62,11 +67,6 @@ pub(crate) fn shared_title(sets: &[ResultSet<'_>], title: &str) -> String {
 pub(crate) fn common_pages(sets: &[ResultSet<'_>]) -> String {
     let kinds: BTreeSet<String> = sets.iter().map(|s| pages(&measured(&s.ms))).filter(|p| !p.is_empty()).collect();
     kinds.into_iter().collect::<Vec<_>>().join(" or ")
-}
-
-/// Those that have a value.
-pub(crate) fn measured<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
-    ms.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect()
 }
 
 /// Joins what is not empty.

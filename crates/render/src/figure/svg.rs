@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::palette::{Colour, WHITE};
 use super::png;
-use super::scene::{Anchor, DASH, Item, RIM, Scene, Stroke, Text};
+use super::scene::{Anchor, Area, DASH, Item, RIM, Scene, Stroke, Text};
 
 /// The whole document. Text stays text. Each carries its length, so that it takes the same space in a viewer that has another font.
 pub(crate) fn write(scene: &Scene) -> String {
@@ -24,51 +24,35 @@ pub(crate) fn write(scene: &Scene) -> String {
 
 fn draw(out: &mut String, item: &Item) -> std::fmt::Result {
     match item {
-        Item::Rect { area, fill } => writeln!(
-            out,
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
-            number(area.x),
-            number(area.y),
-            number(area.width),
-            number(area.height),
-            hex(*fill)
-        ),
+        Item::Rect { area, fill } => writeln!(out, "<rect{} fill=\"{}\"/>", space(area), hex(*fill)),
         Item::Line { points, stroke } => match points.as_slice() {
-            [a, b] => writeln!(
-                out,
-                "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"{}/>",
-                number(a.0),
-                number(a.1),
-                number(b.0),
-                number(b.1),
-                pen(*stroke)
-            ),
+            [a, b] => {
+                let [x1, y1, x2, y2] = [a.0, a.1, b.0, b.1].map(number);
+                writeln!(out, "<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"{}/>", pen(*stroke))
+            }
             _ => {
                 let points: Vec<String> = points.iter().map(|p| format!("{},{}", number(p.0), number(p.1))).collect();
                 writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke-linejoin=\"round\"{}/>", points.join(" "), pen(*stroke))
             }
         },
-        Item::Dot { centre, radius, fill, rim } => writeln!(
-            out,
-            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"{}\"{}/>",
-            number(centre.0),
-            number(centre.1),
-            number(*radius),
-            hex(*fill),
-            rim.map(pen).unwrap_or_default()
-        ),
+        Item::Dot { centre, radius, fill, rim } => {
+            let [x, y, r] = [centre.0, centre.1, *radius].map(number);
+            let rim = rim.map(pen).unwrap_or_default();
+            writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" fill=\"{}\"{rim}/>", hex(*fill))
+        }
         Item::Text(text) => write_text(out, text),
-        Item::Pixels { area, columns, rows, colours } => writeln!(
-            out,
-            "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" \
-             href=\"data:image/png;base64,{}\"/>",
-            number(area.x),
-            number(area.y),
-            number(area.width),
-            number(area.height),
-            base64(&png::pixels(*columns, *rows, colours).unwrap_or_default())
-        ),
+        Item::Pixels { area, columns, rows, colours } => {
+            let image = base64(&png::pixels(*columns, *rows, colours).unwrap_or_default());
+            let style = "preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\"";
+            writeln!(out, "<image{} {style} href=\"data:image/png;base64,{image}\"/>", space(area))
+        }
     }
+}
+
+/// The attributes that say where a shape is.
+fn space(area: &Area) -> String {
+    let [x, y, width, height] = [area.x, area.y, area.width, area.height].map(number);
+    format!(" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"")
 }
 
 fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {

@@ -34,11 +34,8 @@ const PARTS: [fn(&Coordinates) -> String; 4] = [
 
 /// The charts of one metric.
 fn charts(sets: &[ResultSet<'_>], metric: Metric) -> Vec<Chart> {
-    let sets: Vec<ResultSet<'_>> = sets
-        .iter()
-        .map(|s| ResultSet { ms: s.ms.iter().copied().filter(|m| m.metric == metric).collect(), ..*s })
-        .filter(|s| !s.ms.is_empty())
-        .collect();
+    let sets = sets.iter().map(|s| s.only(|m| m.metric == metric));
+    let sets: Vec<ResultSet<'_>> = sets.filter(|s| !s.ms.is_empty()).collect();
     let latency = metric == Metric::Latency;
     let curves: Vec<(&ResultSet<'_>, Sweep<'_>)> =
         sets.iter().flat_map(|set| set.sweeps(metric).into_iter().map(move |s| (set, s))).collect();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::result::Measurement;
+use memgauge_core::wording;
 
 /// A curve: what its points share, and the points from the lightest load (the longest delay) to the heaviest.
 pub(crate) struct LoadedCurve<'a> {
@@ -27,6 +28,17 @@ pub(crate) fn loaded_curves<'a>(ms: &[&'a Measurement]) -> Vec<LoadedCurve<'a>> 
         curves.entry(Coordinates { delay_cycles: None, ..m.at.clone() }).or_default().push(m);
     }
     curves.into_iter().map(|(at, measurements)| LoadedCurve { at, points: points(&measurements), measurements }).collect()
+}
+
+/// Who chases where, and who loads what.
+pub(crate) fn measured_by(at: &Coordinates) -> String {
+    let order = at.order.map(|o| format!(" {}", wording::chase_order(o))).unwrap_or_default();
+    let file = if at.memory_dir.is_some() { "a file at " } else { "" };
+    let home = at.memory_node().map(|n| format!("{order} in {file}node {n}")).unwrap_or_default();
+    let chase = at.cpu.map(|c| format!("CPU {c} chases{home}"));
+    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
+    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", wording::cpus(c), if c.len() == 1 { "loads" } else { "load" }));
+    [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn points<'a>(ms: &[&'a Measurement]) -> Vec<LoadedPoint<'a>> {

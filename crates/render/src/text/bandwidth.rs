@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::directory::FileBacking;
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::{Measurement, RfoEvidence, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
@@ -12,7 +12,7 @@ use super::context::{Context, memory_only};
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, without_half};
+use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::bandwidth::{highest_by_mix, thread_count};
 use crate::number::{bar, bounds, maybe, number, percent, value_of};
@@ -24,23 +24,21 @@ const BAR: usize = 20;
 /// One line for each mix.
 pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
-    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory_node(), m.at.mix, m.at.delay_cycles));
+    ms.sort_by_key(|m| (m.at.cpus.clone(), m.at.memory, m.at.mix, m.at.delay_cycles));
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let title = match (ms.len(), mixes.len()) {
         (1, _) => "Bandwidth",
         (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
         _ => "Peak bandwidth by mix",
     };
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&ms, title), &about);
+    context.heading(page, &ms, title, ABOUT);
     mixes_table(page, context, &ms);
 }
 
 /// The best of each mix that a search found.
 pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let best: Vec<&Measurement> = highest_by_mix(ms).into_values().collect();
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&best, "Highest bandwidth by mix"), &about);
+    context.heading(page, &best, "Highest bandwidth by mix", ABOUT);
     mixes_table(page, context, &best);
     let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
     let text = format!("each is the highest of {} combinations of CPUs and delay; all are in the JSON result", tried.len());
@@ -53,7 +51,7 @@ fn differ(ms: &[&Measurement], text: fn(&Measurement) -> String) -> bool {
 }
 
 fn memory(m: &Measurement) -> String {
-    wording::node(m.at.memory_node())
+    wording::place(m.at.memory)
 }
 
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
@@ -125,11 +123,10 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
 
 /// Where the memory is that all measurements of a table used.
 fn memory_place(m: &Measurement) -> Option<String> {
-    let on_device = m.evidence.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax);
-    match m.at.memory_node() {
-        Some(node) if on_device => Some(format!("device at node {node}")),
-        Some(node) => Some(format!("memory of node {node}")),
-        None => (!on_device).then(|| "each CPU on its own node".into()),
+    match m.at.memory? {
+        MemoryPlace::Own => Some("each CPU on its own node".into()),
+        MemoryPlace::Node(node) => Some(format!("memory of node {node}")),
+        MemoryPlace::Device { node } => node.map(|node| format!("device at node {node}")),
     }
 }
 
@@ -210,8 +207,7 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
 pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut ms = ms.to_vec();
     ms.sort_by_key(|m| (m.at.mix, thread_count(m)));
-    let about = context.about(ABOUT);
-    page.heading(&context.title(&ms, "Bandwidth by number of CPUs"), &about);
+    context.heading(page, &ms, "Bandwidth by number of CPUs", ABOUT);
     let mut footnotes = Footnotes::new(context.report, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
@@ -243,22 +239,22 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
 
 /// By node of the CPUs and node of the memory, a matrix a mix.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Bandwidth by node"), &about);
+    context.heading(page, ms, "Bandwidth by node", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
-    let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
-    let detailed = nodes.len() <= DETAILED_COLUMNS;
-    let columns: Vec<_> = nodes.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
+    let places: BTreeSet<Option<MemoryPlace>> = ms.iter().map(|m| m.at.memory).collect();
+    let detailed = places.len() <= DETAILED_COLUMNS;
+    let columns: Vec<_> = places.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
     for mix in mixes {
         let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
-        let mut cells: BTreeMap<(Row<'_>, Option<u32>), &Measurement> = BTreeMap::new();
+        let mut cells: BTreeMap<(Row<'_>, Option<MemoryPlace>), &Measurement> = BTreeMap::new();
         for &m in &of_mix {
-            cells.entry((row(m), m.at.memory_node())).or_insert(m);
+            cells.entry((row(m), m.at.memory)).or_insert(m);
         }
         let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
-        let rows = row_names(&of_mix);
-        let claimed = rows.iter().any(|(row, _)| nodes.iter().any(|&memory| claim(*row, memory).is_some()));
+        let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
+        let rows = row_names(&rows, wording::cpus);
+        let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
         page.text(Style::Plain, INDENT, INDENT, &(about + if claimed { CLAIMED } else { "" }));
         matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
@@ -268,7 +264,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     }
     footnotes.print(page, &mut context.advised);
     let mut items = evidence(ms);
-    items.extend(memory_only(context.report, nodes.iter().copied().flatten()));
+    items.extend(memory_only(context.report, places.iter().copied()));
     page.items(Style::Dim, INDENT, &items);
 }
 
@@ -277,16 +273,4 @@ type Row<'a> = (Option<u32>, Option<&'a IdSet>);
 
 fn row(m: &Measurement) -> Row<'_> {
     (m.at.cpu_node, m.at.cpus.as_ref())
-}
-
-/// The rows of the matrix: nodes, with the CPUs where a node has several rows.
-fn row_names<'a>(ms: &[&'a Measurement]) -> Vec<(Row<'a>, String)> {
-    let rows: BTreeSet<Row<'_>> = ms.iter().map(|m| row(m)).collect();
-    let several = |node| rows.iter().filter(|r| r.0 == node).count() > 1;
-    let name = |&(node, cpus): &Row<'_>| match (node, cpus) {
-        (None, Some(cpus)) => wording::cpus(cpus),
-        (Some(n), Some(cpus)) if several(node) => format!("node {n}, {}", wording::cpus(cpus)),
-        _ => wording::node(node),
-    };
-    rows.iter().map(|row| (*row, name(row))).collect()
 }

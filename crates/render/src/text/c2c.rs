@@ -41,8 +41,7 @@ fn other_accesses(ms: &[&Measurement]) -> Vec<String> {
 
 /// Chosen pairs, one line each.
 pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Cache-to-cache transfers"), &about);
+    context.heading(page, ms, "Cache-to-cache transfers", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     list(page, context, &mut footnotes, ms);
     footnotes.print(page, &mut context.advised);
@@ -83,8 +82,7 @@ pub(super) fn explain(page: &mut Page, ms: &[&Measurement]) {
 
 /// All pairs.
 pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Cache-to-cache transfers by pair of CPUs"), &about);
+    context.heading(page, ms, "Cache-to-cache transfers by pair of CPUs", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     let topology = &context.report.machine.topology;
     let cpus: BTreeSet<u32> = ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::plan::Cell;
 use memgauge_core::result::{Measurement, QualityReason, Report};
 use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
+use super::page::Page;
 use crate::number::number;
 
 /// The report, the section's directory, and what was explained already.
@@ -34,6 +36,12 @@ impl<'a> Context<'a> {
         format!("{numbers}, median ± half of the 95 % interval")
     }
 
+    /// The heading of a section: the title that the plan gave it, or this one, and what its numbers are.
+    pub(super) fn heading(&mut self, page: &mut Page, ms: &[&Measurement], title: &str, numbers: &str) {
+        let about = self.about(numbers);
+        page.heading(&self.title(ms, title), &about);
+    }
+
     /// `CPU 3`, with its node where there are several.
     pub(super) fn cpu_name(&self, cpu: u32) -> String {
         let topology = &self.report.machine.topology;
@@ -56,34 +64,27 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The place of memory: a node, or `device` for a device that does not state its node.
-    pub(super) fn memory_name(&self, node: Option<u32>) -> String {
-        match (node, &self.directory) {
-            (None, Some(_)) => "device".to_owned(),
-            _ => wording::node(node),
-        }
-    }
-
     /// Firmware's claim of the read latency from a node's CPUs to a node's memory.
-    pub(super) fn claimed_ns(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let claim = self.claim(cpu_node, memory_node)?;
+    pub(super) fn claimed_ns(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
+        let claim = self.claim(cpu_node, memory)?;
         claim.read_latency_ns.map(|ns| ns.to_string())
     }
 
     /// Firmware's claim of the read bandwidth, in GB/s.
-    pub(super) fn claimed_gbs(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<String> {
-        let claim = self.claim(cpu_node, memory_node)?;
+    pub(super) fn claimed_gbs(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
+        let claim = self.claim(cpu_node, memory)?;
         claim.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
     }
 
     /// Firmware's claims are about the memory of nodes, not about files.
-    fn claim(&self, cpu_node: Option<u32>, memory_node: Option<u32>) -> Option<&HmatAccess> {
-        self.report.machine.topology.claim(cpu_node?, memory_node?).filter(|_| self.directory.is_none())
+    fn claim(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<&HmatAccess> {
+        self.report.machine.topology.claim(cpu_node?, memory?.node()?).filter(|_| self.directory.is_none())
     }
 }
 
 /// A remark on those nodes that have memory and no CPUs.
-pub(super) fn memory_only(report: &Report, nodes: impl Iterator<Item = u32>) -> Option<String> {
+pub(super) fn memory_only(report: &Report, places: impl Iterator<Item = Option<MemoryPlace>>) -> Option<String> {
+    let nodes = places.filter_map(|p| p?.node());
     let bare: IdSet = nodes.filter(|&n| report.machine.topology.node(n).is_some_and(|n| n.cpus.is_empty())).collect();
     let verb = if bare.len() == 1 { "has" } else { "have" };
     (!bare.is_empty()).then(|| format!("{} {verb} memory and no CPUs", wording::nodes(&bare)))

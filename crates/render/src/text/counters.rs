@@ -128,28 +128,24 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
         _ => Cell::Blank,
     };
     let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
-    page.table(&grid(
-        vec![
-            Column::text("event").cells(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
-            Column::numbers("count").cells(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
-            Column::numbers("spread").cells(counted.iter().map(|e| spread_of(&e.estimate))),
-        ],
-        page.width,
-    ));
+    let columns = vec![
+        Column::text("event").cells(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
+        Column::numbers("count").cells(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+        Column::numbers("spread").cells(counted.iter().map(|e| spread_of(&e.estimate))),
+    ];
+    page.table(&grid(columns, page.width));
     let metrics: Vec<_> = program.metrics.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
     if !metrics.is_empty() {
         let value = |e: &Estimate, m: CounterMetric| value_of(e).map_or(Cell::Blank, |v| Cell::number(value(m.definition().unit, v)));
-        page.table(&grid(
-            vec![
-                Column::text("metric").cells(metrics.iter().map(|m| Cell::text(title(m.metric)))),
-                Column::numbers("value").cells(metrics.iter().map(|m| value(&m.estimate, m.metric))),
-                Column::numbers("spread").cells(metrics.iter().map(|m| match m.unit {
-                    MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
-                    _ => spread_of(&m.estimate),
-                })),
-            ],
-            page.width,
-        ));
+        let columns = vec![
+            Column::text("metric").cells(metrics.iter().map(|m| Cell::text(title(m.metric)))),
+            Column::numbers("value").cells(metrics.iter().map(|m| value(&m.estimate, m.metric))),
+            Column::numbers("spread").cells(metrics.iter().map(|m| match m.unit {
+                MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
+                _ => spread_of(&m.estimate),
+            })),
+        ];
+        page.table(&grid(columns, page.width));
     }
     page.items(Style::Plain, INDENT, &ends(program));
     scope(page, program.scope, program.running);

@@ -1,9 +1,8 @@
 //! Latency under load: the curve as a table with its knee, and what it says in one line.
 
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::Coordinates;
 use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
-use memgauge_core::wording::{self, reasons::share_missed};
+use memgauge_core::wording::reasons::share_missed;
 
 use super::context::Context;
 use super::distribution::distributions;
@@ -11,7 +10,7 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
 use super::page::{INDENT, Page, Style};
-use crate::groups::curves::{LoadedCurve, loaded_curves};
+use crate::groups::curves::{LoadedCurve, loaded_curves, measured_by};
 use crate::number::{bar, bounds, half_width, number, value_of};
 
 /// Columns of a full bar.
@@ -26,7 +25,8 @@ pub(super) fn curves(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
 
 fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>) {
     let ms = &curve.measurements[..];
-    page.heading(&context.title(ms, "Latency under load"), &about(&curve.at));
+    let mix = curve.at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
+    page.heading(&context.title(ms, "Latency under load"), &format!("{}{mix}", measured_by(&curve.at)));
     let mut footnotes = Footnotes::new(context.report, ms);
     let points = &curve.points;
     let summary = context.report.curves.iter().find(|c| c.at == curve.at);
@@ -70,40 +70,18 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
         None => Cell::Blank,
     };
     let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(move |s| text(s).map_or(Cell::Blank, Cell::text));
-    let lines = grid(
-        vec![
-            Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
-            Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
-            Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
-            Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
-            Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
+        Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
+        Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
+        Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
+        Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
+    ];
+    page.table(&grid(columns, page.width));
     for share in &summary.shares {
         if let Some(why) = share.missed.map(share_missed) {
             page.text(Style::Warning, "  ! ", "    ", &format!("{} % of the peak was not reached: {why}", share.percent));
         }
-    }
-}
-
-/// Who chases where, and who loads what.
-fn about(at: &Coordinates) -> String {
-    let who = at.cpu.map(|c| format!("CPU {c} chases"));
-    let place = if at.memory_dir.is_some() { "a file at node" } else { "node" };
-    let order = at.order.map(|o| format!(" {}", wording::chase_order(o))).unwrap_or_default();
-    let home = at.memory_node().map(|n| format!("{order} in {place} {n}"));
-    let load = at.cpus.as_ref().map(|c| {
-        let verb = if c.len() == 1 { "loads" } else { "load" };
-        let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
-        format!("{} {verb}{what}", wording::cpus(c))
-    });
-    let mix = at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
-    match (who, load) {
-        (Some(who), Some(load)) => format!("{who}{}, {load}{mix}", home.unwrap_or_default()),
-        (Some(one), None) | (None, Some(one)) => format!("{one}{mix}"),
-        (None, None) => String::new(),
     }
 }
 

@@ -43,6 +43,5 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
         columns.push(column.cells(rows.iter().map(|(_, d)| value(d))));
     }
     columns.push(Column::numbers("max").cells(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
-    let lines = grid(columns, page.width);
-    page.table(&lines);
+    page.table(&grid(columns, page.width));
 }

@@ -9,23 +9,19 @@ use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
 use memgauge_core::wording::reasons::placement_source;
 
-use crate::number::{bounds, human, number, percent, range, value_of};
+use crate::number::{bounds, human, measured, number, percent, range};
 use crate::pages::pages;
 
 /// What the measurements have in common, each item a few words. Only measurements with a value count.
 pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
-    let ms = with_value(measurements);
+    let ms = measured(measurements);
     [buffers(&ms), prefetch(&ms).into_iter().collect(), sampling(&ms)].concat()
 }
 
 /// The same without what chases show of the prefetchers, for results in several states of these.
 pub(super) fn evidence_without_prefetch(measurements: &[&Measurement]) -> Vec<String> {
-    let ms = with_value(measurements);
+    let ms = measured(measurements);
     [buffers(&ms), sampling(&ms)].concat()
-}
-
-fn with_value<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
-    ms.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect()
 }
 
 /// Kernel, buffers, pages and their places.

@@ -36,8 +36,5 @@ fn print_finding(page: &mut Page, finding: &Finding) {
         HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
         HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
     };
-    page.text(style, sign, "    ", &format!("{}: {}", finding.code, finding.message));
-    if let Some(advice) = &finding.advice {
-        page.text(Style::Plain, "    → ", "      ", advice);
-    }
+    page.remark(style, sign, &format!("{}: {}", finding.code, finding.message), finding.advice.as_deref());
 }

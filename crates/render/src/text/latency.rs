@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::experiment::{ChaseOrder, MemoryPlace};
 use memgauge_core::result::Measurement;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
@@ -12,8 +12,9 @@ use super::distribution::distributions;
 use super::evidence::{evidence, spread};
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, spread_columns, without_half};
+use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
+use crate::groups::latency::order_meaning;
 use crate::number::{bounds, human, number, percent, value_of};
 use crate::pages::pages;
 
@@ -24,26 +25,26 @@ type Row = (Option<u32>, Option<u32>);
 const LISTED_CPUS: usize = 64;
 
 struct Cells<'a> {
-    by_place: BTreeMap<(Row, Option<u32>, ChaseOrder), &'a Measurement>,
+    by_place: BTreeMap<(Row, Option<MemoryPlace>, ChaseOrder), &'a Measurement>,
     rows: Vec<Row>,
-    columns: Vec<Option<u32>>,
+    columns: Vec<Option<MemoryPlace>>,
 }
 
 impl<'a> Cells<'a> {
     fn new(ms: &[&'a Measurement]) -> Self {
         let mut by_place = BTreeMap::new();
         for m in ms {
-            let place = ((m.at.cpu_node, m.at.cpu), m.at.memory_node(), m.at.order.unwrap_or(ChaseOrder::WindowLocal));
+            let place = ((m.at.cpu_node, m.at.cpu), m.at.memory, m.at.order.unwrap_or(ChaseOrder::WindowLocal));
             by_place.entry(place).or_insert(*m);
         }
         let rows: BTreeSet<Row> = by_place.keys().map(|k| k.0).collect();
-        let columns: BTreeSet<Option<u32>> = by_place.keys().map(|k| k.1).collect();
+        let columns: BTreeSet<Option<MemoryPlace>> = by_place.keys().map(|k| k.1).collect();
         Self { by_place, rows: rows.into_iter().collect(), columns: columns.into_iter().collect() }
     }
-    fn get(&self, row: Row, column: Option<u32>, order: ChaseOrder) -> Option<&'a Measurement> {
+    fn get(&self, row: Row, column: Option<MemoryPlace>, order: ChaseOrder) -> Option<&'a Measurement> {
         self.by_place.get(&(row, column, order)).copied()
     }
-    fn value(&self, row: Row, column: Option<u32>, order: ChaseOrder) -> Option<f64> {
+    fn value(&self, row: Row, column: Option<MemoryPlace>, order: ChaseOrder) -> Option<f64> {
         self.get(row, column, order).and_then(|m| value_of(&m.estimate))
     }
     fn has(&self, order: ChaseOrder) -> bool {
@@ -54,10 +55,10 @@ impl<'a> Cells<'a> {
         ORDERS.into_iter().find(|&order| self.has(order)).unwrap_or(ChaseOrder::WindowLocal)
     }
     /// Cost of address translation: full-random less window-local.
-    fn translation(&self, row: Row, column: Option<u32>) -> Option<f64> {
+    fn translation(&self, row: Row, column: Option<MemoryPlace>) -> Option<f64> {
         Some(self.value(row, column, ChaseOrder::FullRandom)? - self.value(row, column, ChaseOrder::WindowLocal)?)
     }
-    fn pairs(&self) -> Vec<(Row, Option<u32>)> {
+    fn pairs(&self) -> Vec<(Row, Option<MemoryPlace>)> {
         let all: BTreeSet<_> = self.by_place.keys().map(|k| (k.0, k.1)).collect();
         all.into_iter().collect()
     }
@@ -66,20 +67,10 @@ impl<'a> Cells<'a> {
 const ABOUT: &str = "ns per dependent load";
 const ORDERS: [ChaseOrder; 3] = [ChaseOrder::WindowLocal, ChaseOrder::FullRandom, ChaseOrder::Sequential];
 
-/// What an order measures.
-const fn about_order(order: ChaseOrder) -> &'static str {
-    match order {
-        ChaseOrder::WindowLocal => "window-local: random within a window, which hides most of the address translation",
-        ChaseOrder::FullRandom => "full-random: random over the whole buffer, address translation included",
-        ChaseOrder::Sequential => "sequential: ascending, helped by prefetchers",
-    }
-}
-
 /// By node of the CPU and node of the memory.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Idle latency"), &about);
+    context.heading(page, ms, "Idle latency", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     if cells.columns.len() == 1 || cells.pairs().len() <= 2 {
         let lines = list(&cells, context, &mut footnotes, page.width);
@@ -93,14 +84,10 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
 /// By CPU.
 pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
-    let about = context.about(ABOUT);
-    page.heading(&context.title(ms, "Idle latency by CPU"), &about);
+    context.heading(page, ms, "Idle latency by CPU", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
-    let lines = if cells.pairs().len() <= LISTED_CPUS {
-        list(&cells, context, &mut footnotes, page.width)
-    } else {
-        by_node(&cells, context, page.width)
-    };
+    let lines =
+        if cells.pairs().len() <= LISTED_CPUS { list(&cells, context, &mut footnotes, page.width) } else { by_node(&cells, page.width) };
     page.table(&lines);
     if cells.pairs().len() > LISTED_CPUS {
         slowest(page, &cells);
@@ -116,7 +103,7 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>,
     let mut columns = vec![
         Column::text("CPU")
             .cells(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu))))),
-        Column::text("memory").cells(pairs.iter().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
+        Column::text("memory").cells(pairs.iter().map(|(_, memory)| Cell::text(wording::place(*memory)))),
     ];
     if show_kind {
         let kinds = pairs.iter().map(|((_, cpu), _)| Cell::text(kind(*cpu).unwrap_or_default()));
@@ -136,8 +123,8 @@ fn list(cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>,
 /// A matrix for each order; only of the primary order where there are many columns.
 fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>) {
     let detailed = cells.columns.len() <= DETAILED_COLUMNS;
-    let rows = row_names(&cells.rows);
-    let columns: Vec<_> = cells.columns.iter().map(|&memory| (memory, column_name(context, memory, detailed))).collect();
+    let rows = row_names(&cells.rows, |cpu| format!("CPU {cpu}"));
+    let columns: Vec<_> = cells.columns.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
     for order in ORDERS {
         // A second matrix of many columns says nothing that the line on translation does not.
         if !cells.has(order) || (!detailed && order != cells.primary()) {
@@ -145,7 +132,7 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         }
         let claim = |row: Row, memory| context.claimed_ns(row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
         let claimed = cells.rows.iter().any(|&row| cells.columns.iter().any(|&memory| claim(row, memory).is_some()));
-        let mut about = about_order(order).to_owned();
+        let mut about = format!("{}: {}", wording::chase_order(order), order_meaning(order));
         if claimed {
             about.push_str(CLAIMED);
         }
@@ -166,30 +153,19 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
     }
 }
 
-/// The rows of a matrix: nodes, with the CPU where a node has several rows.
-fn row_names(rows: &[Row]) -> Vec<(Row, String)> {
-    let several = |node: Option<u32>| rows.iter().filter(|r| r.0 == node).count() > 1;
-    let name = |&(node, cpu): &Row| match cpu {
-        Some(cpu) if node.is_none() => format!("CPU {cpu}"),
-        Some(cpu) if several(node) => format!("{}, CPU {cpu}", wording::node(node)),
-        _ => wording::node(node),
-    };
-    rows.iter().map(|row| (*row, name(row))).collect()
-}
-
 fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", number(-value)) } else { format!("+{}", number(value)) }
 }
 
 /// Many CPUs, summed up by node of the CPU and of the memory.
-fn by_node(cells: &Cells<'_>, context: &Context<'_>, width: usize) -> Vec<String> {
-    let mut groups: BTreeMap<(Option<u32>, Option<u32>), Vec<f64>> = BTreeMap::new();
+fn by_node(cells: &Cells<'_>, width: usize) -> Vec<String> {
+    let mut groups: BTreeMap<(Option<u32>, Option<MemoryPlace>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
         groups.entry((row.0, memory)).or_default().extend(cells.value(row, memory, cells.primary()));
     }
     let mut columns = vec![
         Column::text("CPUs of").cells(groups.keys().map(|(node, _)| Cell::text(wording::node(*node)))),
-        Column::text("memory").cells(groups.keys().map(|(_, memory)| Cell::text(context.memory_name(*memory)))),
+        Column::text("memory").cells(groups.keys().map(|(_, memory)| Cell::text(wording::place(*memory)))),
         Column::numbers("CPUs").cells(groups.values().map(|g| Cell::number(g.len().to_string()))),
     ];
     columns.extend(spread_columns(groups.values()));
@@ -220,7 +196,7 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     let pairs = cells.pairs();
     distributions(page, ms, "order", |m| {
         let order = wording::chase_order(m.at.order.unwrap_or(ChaseOrder::WindowLocal)).to_owned();
-        let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), context.memory_name(m.at.memory_node())));
+        let place = || Some(format!(", {} to {}", context.cpu_name(m.at.cpu?), wording::place(m.at.memory)));
         if pairs.len() > 1 { order + &place().unwrap_or_default() } else { order }
     });
     let costs: Vec<f64> = pairs.iter().filter_map(|(row, memory)| cells.translation(*row, *memory)).collect();
@@ -238,7 +214,7 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     if pairs.len() > 1 && cells.rows.len() <= DETAILED_COLUMNS && cells.columns.len() > 1 && !probes.is_empty() {
         items.push(format!("from {}", wording::cpus(&probes)));
     }
-    items.extend(memory_only(context.report, cells.columns.iter().copied().flatten()));
+    items.extend(memory_only(context.report, cells.columns.iter().copied()));
     page.items(Style::Dim, INDENT, &items);
 }
 

@@ -127,23 +127,21 @@ fn processors(page: &mut Page, m: &Machine) {
     let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", wording::ids(cpus))).collect();
     let mhz = bounds(t.cpus.iter().filter_map(|c| c.max_mhz).map(f64::from));
     let offline = if t.offline.is_empty() { String::new() } else { t.offline.to_string() };
-    facts(
-        page,
-        &[
-            ("CPUs online", t.online().to_string()),
-            ("CPUs offline", offline),
-            ("threads", smt.to_owned()),
-            ("kinds of core", kinds.join(" · ")),
-            (
-                "stated maximum",
-                mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") })
-                    .unwrap_or_default(),
-            ),
-            ("vendor", m.identity.vendor.clone().unwrap_or_default()),
-            ("model", pairs(&m.identity.model)),
-            ("firmware", pairs(&m.identity.firmware)),
-        ],
-    );
+    let list = [
+        ("CPUs online", t.online().to_string()),
+        ("CPUs offline", offline),
+        ("threads", smt.to_owned()),
+        ("kinds of core", kinds.join(" · ")),
+        (
+            "stated maximum",
+            mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") })
+                .unwrap_or_default(),
+        ),
+        ("vendor", m.identity.vendor.clone().unwrap_or_default()),
+        ("model", pairs(&m.identity.model)),
+        ("firmware", pairs(&m.identity.firmware)),
+    ];
+    facts(page, &list);
 }
 
 /// Level, size, number of CPUs that share it, line, ways.
@@ -160,23 +158,20 @@ fn caches(page: &mut Page, t: &Topology) {
     }
     page.heading("Caches", "data and unified");
     let ways = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
-    let lines = grid(
-        vec![
-            Column::text("level").cells(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
-            Column::numbers("each").cells(kinds.keys().map(|k| Cell::text(human(k.1)))),
-            Column::numbers("instances").cells(kinds.values().map(|v| Cell::text(v.len().to_string()))),
-            Column::numbers("total").cells(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
-            Column::text("shared by").cells(kinds.iter().map(|(k, v)| {
-                let example = v.first().map(|c| wording::ids(c)).unwrap_or_default();
-                let dots = if v.len() > 1 { ", …" } else { "" };
-                Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
-            })),
-            Column::numbers("line").optional().cells(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
-            Column::numbers("ways").optional().cells(kinds.keys().map(|k| ways(k.4))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::text("level").cells(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
+        Column::numbers("each").cells(kinds.keys().map(|k| Cell::text(human(k.1)))),
+        Column::numbers("instances").cells(kinds.values().map(|v| Cell::text(v.len().to_string()))),
+        Column::numbers("total").cells(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
+        Column::text("shared by").cells(kinds.iter().map(|(k, v)| {
+            let example = v.first().map(|c| wording::ids(c)).unwrap_or_default();
+            let dots = if v.len() > 1 { ", …" } else { "" };
+            Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
+        })),
+        Column::numbers("line").optional().cells(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
+        Column::numbers("ways").optional().cells(kinds.keys().map(|k| ways(k.4))),
+    ];
+    page.table(&grid(columns, page.width));
 }
 
 fn nodes(page: &mut Page, t: &Topology) {
@@ -189,20 +184,16 @@ fn nodes(page: &mut Page, t: &Topology) {
         some.map(|p| format!("{}/{} × {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
     };
     let side = |n: &Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
-    let lines = grid(
-        vec![
-            Column::text("node").cells(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
-            Column::text("CPUs")
-                .cells(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
-            Column::numbers("memory")
-                .cells(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
-            Column::numbers("free").cells(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
-            Column::text("memory-side cache").cells(t.nodes.iter().map(|n| Cell::text(side(n)))),
-            Column::text("huge pages free").cells(t.nodes.iter().map(|n| Cell::text(pools(n)))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::text("node").cells(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
+        Column::text("CPUs")
+            .cells(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
+        Column::numbers("memory").cells(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
+        Column::numbers("free").cells(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
+        Column::text("memory-side cache").cells(t.nodes.iter().map(|n| Cell::text(side(n)))),
+        Column::text("huge pages free").cells(t.nodes.iter().map(|n| Cell::text(pools(n)))),
+    ];
+    page.table(&grid(columns, page.width));
     if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
         page.text(Style::Dim, INDENT, INDENT, "no huge pages are reserved in any pool");
     }
@@ -246,19 +237,16 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
     page.heading("Firmware's claims (HMAT)", "read / written; not measured");
     let ns = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::text(v.to_string()));
     let gbs = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::number(number(v as f64 / 1e3)));
-    let lines = grid(
-        vec![
-            Column::text("memory").cells(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
-            Column::text("from nodes").cells(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
-            Column::text("initiators").optional().cells(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
-            Column::numbers("read ns").cells(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
-            Column::numbers("write ns").cells(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
-            Column::numbers("read GB/s").cells(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
-            Column::numbers("write GB/s").cells(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::text("memory").cells(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
+        Column::text("from nodes").cells(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
+        Column::text("initiators").optional().cells(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
+        Column::numbers("read ns").cells(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
+        Column::numbers("write ns").cells(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
+        Column::numbers("read GB/s").cells(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
+        Column::numbers("write GB/s").cells(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
+    ];
+    page.table(&grid(columns, page.width));
 }
 
 fn distances(page: &mut Page, t: &Topology) {
@@ -285,16 +273,14 @@ fn allowed(page: &mut Page, m: &Machine) {
     let a = &m.allowed;
     page.heading("This process may use", "");
     let by_node: Vec<String> = a.node_memory.iter().map(|(n, b)| format!("{} on node {n}", human(*b))).collect();
-    facts(
-        page,
-        &[
-            ("CPUs", a.cpus.to_string()),
-            ("CPU time", a.cpu_quota.map(|q| format!("of {q:.2} CPUs (cpu.max)")).unwrap_or_default()),
-            ("memory nodes", a.nodes.to_string()),
-            ("memory", format!("{}, limited by {}", human(a.memory), a.memory_limited_by)),
-            ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
-        ],
-    );
+    let list = [
+        ("CPUs", a.cpus.to_string()),
+        ("CPU time", a.cpu_quota.map(|q| format!("of {q:.2} CPUs (cpu.max)")).unwrap_or_default()),
+        ("memory nodes", a.nodes.to_string()),
+        ("memory", format!("{}, limited by {}", human(a.memory), a.memory_limited_by)),
+        ("", if by_node.len() > 1 && by_node.len() <= DISTANCE_NODES { by_node.join(" · ") } else { String::new() }),
+    ];
+    facts(page, &list);
 }
 
 fn state(page: &mut Page, report: &Report) {
@@ -321,17 +307,15 @@ fn state(page: &mut Page, report: &Report) {
         (false, false) => e.capabilities.join(", "),
     };
     page.heading("State", "");
-    facts(
-        page,
-        &[
-            ("clock", clock.unwrap_or_default()),
-            ("core frequency", frequency(report).map(|f| format!("{f}, measured")).unwrap_or_default()),
-            ("governor", e.governors.join(", ")),
-            ("energy preference", e.energy_preferences.join(", ")),
-            ("turbo", on(e.turbo)),
-            ("transparent huge pages", thp.unwrap_or_default()),
-            ("NUMA balancing", on(e.numa_balancing)),
-            ("privileges", privileges),
-        ],
-    );
+    let list = [
+        ("clock", clock.unwrap_or_default()),
+        ("core frequency", frequency(report).map(|f| format!("{f}, measured")).unwrap_or_default()),
+        ("governor", e.governors.join(", ")),
+        ("energy preference", e.energy_preferences.join(", ")),
+        ("turbo", on(e.turbo)),
+        ("transparent huge pages", thp.unwrap_or_default()),
+        ("NUMA balancing", on(e.numa_balancing)),
+        ("privileges", privileges),
+    ];
+    facts(page, &list);
 }

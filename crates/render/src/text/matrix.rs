@@ -1,8 +1,9 @@
 //! Matrices: rows and columns of nodes or CPUs, in blocks where the page is narrow.
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::stats::median;
+use memgauge_core::wording;
 
-use super::context::Context;
 use super::grid::{Cell, Column, blocks};
 use super::page::Page;
 use crate::number::{bounds, number};
@@ -29,11 +30,25 @@ pub(super) fn matrix<R, C>(
     }
 }
 
+/// The names of rows, each a node and CPUs of it: the CPUs are named where a node has several rows.
+pub(super) fn row_names<C: Copy>(rows: &[(Option<u32>, Option<C>)], name_cpus: impl Fn(C) -> String) -> Vec<NamedRow<C>> {
+    let several = |node: Option<u32>| rows.iter().filter(|r| r.0 == node).count() > 1;
+    let name = |&(node, cpus): &(Option<u32>, Option<C>)| match cpus {
+        Some(cpus) if node.is_none() => name_cpus(cpus),
+        Some(cpus) if several(node) => format!("{}, {}", wording::node(node), name_cpus(cpus)),
+        _ => wording::node(node),
+    };
+    rows.iter().map(|row| (*row, name(row))).collect()
+}
+
+/// A node, CPUs of it, and what the two are called.
+type NamedRow<C> = ((Option<u32>, Option<C>), String);
+
 /// The head of a column for a node's memory: only the node's number where there are many.
-pub(super) fn column_name(context: &Context<'_>, memory: Option<u32>, detailed: bool) -> String {
-    match memory {
+pub(super) fn column_name(memory: Option<MemoryPlace>, detailed: bool) -> String {
+    match memory.and_then(MemoryPlace::node) {
         Some(node) if !detailed => node.to_string(),
-        _ => context.memory_name(memory),
+        _ => wording::place(memory),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cache-to-cache transfers by node: a near pair, and a matrix for each home of the lines.
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::Measurement;
 use memgauge_core::wording;
 
@@ -14,8 +15,7 @@ use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
 
 /// By node of the holder and node of the reader.
 pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about("ns per line");
-    page.heading(&context.title(ms, "Cache-to-cache transfers by node"), &about);
+    context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
     let mut footnotes = Footnotes::new(context.report, ms);
     let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
     if !near.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     let (holders, readers) = holder_and_reader_nodes(&far);
     let detailed = readers.len() <= DETAILED_COLUMNS;
     let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
-    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(context, node, detailed))).collect();
+    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
     for (home, is_home) in HOMES {
         let here: Vec<&Measurement> = far.iter().copied().filter(|m| is_home(m)).collect();
         if here.is_empty() {

@@ -29,9 +29,6 @@ pub(super) fn list<'n>(page: &mut Page, title: &str, notes: impl Iterator<Item =
             Severity::Warning => ("  ! ", Style::Warning),
             Severity::Info => ("  · ", Style::Plain),
         };
-        page.text(style, sign, "    ", &note.message);
-        if let Some(advice) = &note.advice {
-            page.text(Style::Plain, "    → ", "      ", advice);
-        }
+        page.remark(style, sign, &note.message, note.advice.as_deref());
     }
 }

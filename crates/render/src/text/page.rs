@@ -149,15 +149,15 @@ impl Page {
         }
     }
 
+    /// A remark after its sign, and what to do about it.
+    pub(super) fn remark(&mut self, style: Style, sign: &str, text: &str, advice: Option<&str>) {
+        self.text(style, sign, "    ", text);
+        self.text(Style::Plain, "    → ", "      ", advice.unwrap_or_default());
+    }
+
     fn paint(&mut self, style: Style, text: &str) {
         match style.code().filter(|_| self.colour && !text.is_empty()) {
-            Some(code) => {
-                self.out.push_str("\x1b[");
-                self.out.push_str(code);
-                self.out.push('m');
-                self.out.push_str(text);
-                self.out.push_str("\x1b[0m");
-            }
+            Some(code) => self.out.extend(["\x1b[", code, "m", text, "\x1b[0m"]),
             None => self.out.push_str(text),
         }
     }

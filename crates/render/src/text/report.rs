@@ -66,20 +66,20 @@ fn results(page: &mut Page, report: &Report) {
         let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
         context.directory.clone_from(&directory);
         match section {
-            Section::LatencyMatrix => latency::matrix(page, &mut context, &ms),
-            Section::LatencyByCpu => latency::per_cpu(page, &mut context, &ms),
-            Section::ByMix => bandwidth::by_mix(page, &mut context, &ms),
-            Section::Search => bandwidth::search(page, &mut context, &ms),
-            Section::Ramp => bandwidth::ramp(page, &mut context, &ms),
+            Section::IdleLatency => latency::matrix(page, &mut context, &ms),
+            Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
+            Section::Bandwidth => bandwidth::by_mix(page, &mut context, &ms),
+            Section::BandwidthSearch => bandwidth::search(page, &mut context, &ms),
+            Section::BandwidthRamp => bandwidth::ramp(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
-            Section::CacheDomains => bandwidth::by_mix(page, &mut context, &ms),
-            Section::Curve => curve::curves(page, &mut context, &ms),
+            Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
+            Section::LoadedLatency => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
-            Section::NodePairs => nodes::pairs(page, &mut context, &ms),
-            Section::CpuPairs => c2c::pairs(page, &mut context, &ms),
-            Section::Scan => scan::scans(page, &mut context, &ms),
-            Section::Prefetch => prefetch::compare(page, &mut context, &ms),
-            Section::WorkingSet => sweep::tables(page, &mut context, &ms),
+            Section::CacheToCacheByNode => nodes::pairs(page, &mut context, &ms),
+            Section::CacheToCacheMatrix => c2c::pairs(page, &mut context, &ms),
+            Section::MemoryScan => scan::scans(page, &mut context, &ms),
+            Section::PrefetchComparison => prefetch::compare(page, &mut context, &ms),
+            Section::Sweep => sweep::tables(page, &mut context, &ms),
             Section::Loop => loops::section(page, &ms),
         }
     }

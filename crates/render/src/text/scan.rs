@@ -26,8 +26,7 @@ const MAX_BUCKETS: usize = 24;
 
 /// One histogram and one list for each node.
 pub(super) fn scans(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let about = context.about("GB/s: 10⁹ bytes per second that all CPUs named together read from a region");
-    page.heading(&context.title(ms, "Memory scan"), &about);
+    context.heading(page, ms, "Memory scan", "GB/s: 10⁹ bytes per second that all CPUs named together read from a region");
     let nodes: BTreeSet<Option<u32>> = ms.iter().map(|m| m.at.memory_node()).collect();
     for (i, node) in nodes.into_iter().enumerate() {
         if i > 0 {

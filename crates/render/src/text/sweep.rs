@@ -105,24 +105,21 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
         return;
     }
     let last = summary.levels.len() - 1;
-    let lines = grid(
-        vec![
-            Column::text("level").cells(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
-            Column::numbers(unit).cells(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
-            Column::text("95 %").optional().cells(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
-            Column::text("flat").cells(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
-            Column::text("ends between").cells(summary.levels.iter().enumerate().map(|(i, l)| {
-                Cell::text(match &l.knee {
-                    Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
-                    None if i == last => "not seen".to_owned(),
-                    None => String::new(),
-                })
-            })),
-            Column::text("described as").cells(summary.levels.iter().map(|l| Cell::text(described(l)))),
-        ],
-        page.width,
-    );
-    page.table(&lines);
+    let columns = vec![
+        Column::text("level").cells(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
+        Column::numbers(unit).cells(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
+        Column::text("95 %").optional().cells(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
+        Column::text("flat").cells(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
+        Column::text("ends between").cells(summary.levels.iter().enumerate().map(|(i, l)| {
+            Cell::text(match &l.knee {
+                Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
+                None if i == last => "not seen".to_owned(),
+                None => String::new(),
+            })
+        })),
+        Column::text("described as").cells(summary.levels.iter().map(|l| Cell::text(described(l)))),
+    ];
+    page.table(&grid(columns, page.width));
     if summary.by_fastest {
         let text =
             "other work shared the CPU: levels are taken from the fastest millisecond of each size, when the caches held nothing else";

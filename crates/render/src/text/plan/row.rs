@@ -10,7 +10,7 @@ use memgauge_core::wording;
 use crate::number::human;
 
 /// One line of the plan. The states of a transfer share a line; loaders that do different things have a line each.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Default)]
 pub(super) struct Row {
     pub(super) cpu: Option<u32>,
     pub(super) holder: Option<u32>,
@@ -40,24 +40,7 @@ impl Row {
     /// A line with the cell's coordinates and nothing else.
     pub(super) fn new(cell: &PlanCell) -> Self {
         let at = &cell.at;
-        Self {
-            cpu: at.cpu,
-            holder: None,
-            loaders: IdSet::new(),
-            cpu_node: at.cpu_node,
-            memory: BTreeSet::new(),
-            own: false,
-            mix: None,
-            states: BTreeSet::new(),
-            sizes: BTreeSet::new(),
-            buffers: 0,
-            total: Bytes(0),
-            pages: BTreeSet::new(),
-            kernels: Vec::new(),
-            delay: at.delay_cycles,
-            regions: None,
-            detail: String::new(),
-        }
+        Self { cpu: at.cpu, cpu_node: at.cpu_node, delay: at.delay_cycles, ..Self::default() }
     }
 
     /// Counts buffers.

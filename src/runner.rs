@@ -1,4 +1,4 @@
-//! A run: it measures plans, one after the other, into one report.
+//! The runner measures plans, one after the other, into one report.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +18,8 @@ use crate::signals::Stop;
 /// A shorter suspension cannot be told from the jitter of reading two clocks.
 const MIN_SUSPENSION: Duration = Duration::from_millis(10);
 
-/// What all plans of a run share: what the engine needs, and what only the program knows.
-pub(crate) struct Run<'a> {
+/// Measures the plans of a run. It holds what they share: what the engine needs, and what only the program knows.
+pub(crate) struct Runner<'a> {
     /// For the engine.
     pub(crate) context: RunContext<'a>,
     /// Which signal ended the run.
@@ -30,7 +30,7 @@ pub(crate) struct Run<'a> {
     suspended_ns: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Runner<'a> {
     /// Begins a run.
     pub(crate) fn begin(context: RunContext<'a>, stop: &'a Stop, quiet: bool) -> Self {
         Self { context, stop, quiet, suspended_ns: clock::suspended_ns() }
