@@ -123,7 +123,7 @@ fn a_run_sets_verifies_measures_and_restores() {
             m.evidence.buffer > Bytes::mib(16) && m.evidence.prefetch.is_some_and(|p| p.random_over_sequential > PREFETCHING_RATIO)
         });
         let state = report.environment.prefetch.unwrap();
-        assert_eq!(state.asked, PrefetchRequest::Off);
+        assert_eq!(state.requested, PrefetchRequest::Off);
         assert_eq!(state.status, if at_work { PrefetchStatus::Unknown } else { PrefetchStatus::Off });
         assert_eq!(report.notes.iter().any(|n| n.code == NOT_EFFECTIVE), at_work, "{:?}", report.notes);
         assert!(state.groups.iter().all(|g| g.on.is_empty() && g.value.is_some()), "{state:?}");
@@ -233,7 +233,7 @@ fn a_sweep_takes_the_option_too() {
     let before = registers.values();
     let report = report(&registers, "sweep --prefetch off --min 4K --max 16K --points-per-octave 1 --latency --time 60ms");
     assert!(report.complete && !report.results.is_empty());
-    assert_eq!(report.environment.prefetch.unwrap().asked, PrefetchRequest::Off);
+    assert_eq!(report.environment.prefetch.unwrap().requested, PrefetchRequest::Off);
     assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF));
     assert_eq!(registers.values(), before);
 }
@@ -383,7 +383,7 @@ fn off_and_on_last_until_restore() {
     let on = report(&registers, "prefetch on").environment.prefetch.unwrap();
     assert_eq!(on.status, PrefetchStatus::On);
     assert_eq!(
-        report(&registers, "latency --prefetch off --size 1M --time 100ms").environment.prefetch.unwrap().asked,
+        report(&registers, "latency --prefetch off --size 1M --time 100ms").environment.prefetch.unwrap().requested,
         PrefetchRequest::Off
     );
     assert_eq!(registers.values(), before.keys().map(|cpu| (*cpu, 0)).collect::<BTreeMap<_, _>>(), "a run puts back what it found");

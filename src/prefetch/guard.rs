@@ -119,7 +119,7 @@ impl PrefetchGuard {
                     .advise(error.advice()),
                 );
                 let (reason, advice) = (Some(error.to_string()), Some(error.advice().to_owned()));
-                PrefetchState { asked: requested, reason, advice, ..PrefetchState::default() }
+                PrefetchState { requested, reason, advice, ..PrefetchState::default() }
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
@@ -174,7 +174,7 @@ fn unmeasured(experiment: Experiment, cell: &Cell, why: &NotMeasured) -> Measure
 fn part_of(plan: &Plan, steps: &[Step]) -> Plan {
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let share = if plan.estimated_s > 0.0 { estimated_s / plan.estimated_s } else { 1.0 };
-    Plan { steps: steps.to_vec(), estimated_s, most_s: plan.most_s * share, ..plan.clone() }
+    Plan { steps: steps.to_vec(), estimated_s, max_s: plan.max_s * share, ..plan.clone() }
 }
 
 /// Reports the progress of a part as progress of the whole.
@@ -231,9 +231,9 @@ mod tests {
         let step = |estimated_s| Step { title: String::new(), experiment: Experiment::Bandwidth, cells: Vec::new(), estimated_s };
         let machine = topology::read_machine(Path::new("/")).unwrap();
         let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
-        let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, most_s: 16.0, ..plan };
+        let plan = Plan { steps: vec![step(2.0), step(1.0), step(5.0)], estimated_s: 8.0, max_s: 16.0, ..plan };
         let part = part_of(&plan, &plan.steps[..2]);
-        assert_eq!((part.steps.len(), part.estimated_s, part.most_s, part.seed), (2, 3.0, 6.0, plan.seed));
+        assert_eq!((part.steps.len(), part.estimated_s, part.max_s, part.seed), (2, 3.0, 6.0, plan.seed));
         // Real plans are the sum of their steps, of which both states have the same.
         let plan = memgauge_core::planner::plan(&Spec::new(Task::Prefetch), &machine, &memgauge_kernels::rows()).unwrap();
         let (on, off) = plan.steps.split_at(plan.steps.len() / 2);

@@ -197,7 +197,7 @@ pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Cont
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrefetchState {
     /// What was asked for.
-    pub asked: PrefetchRequest,
+    pub requested: PrefetchRequest,
     /// The state, as far as it is known.
     pub status: PrefetchStatus,
     /// Why the state is not known.
@@ -252,7 +252,7 @@ pub struct PrefetchGroup {
 pub type Read = Result<(Control, u64), String>;
 
 /// Sums up what was read from each CPU: the register and its value, or why there is none.
-pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchState {
+pub fn state(requested: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchState {
     let mut groups: Vec<(Read, IdSet)> = Vec::new();
     for (&cpu, found) in read {
         match groups.iter_mut().find(|(same, _)| same == found) {
@@ -275,7 +275,7 @@ pub fn state(asked: PrefetchRequest, read: &BTreeMap<u32, Read>) -> PrefetchStat
     };
     let register = known.first().map(|(c, _)| format!("{:#x} {} ({})", c.register, c.name, c.source));
     PrefetchState {
-        asked,
+        requested,
         status,
         reason: if known.is_empty() { refused.cloned() } else { None },
         advice: None,

@@ -72,7 +72,7 @@ impl<'a> Limits<'a> {
             return Some(Limit {
                 gbs: gbs * share.0 as f64 / share.1 as f64,
                 source,
-                share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, of: share.1 as u32 }),
+                share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, total: share.1 as u32 }),
                 doubtful,
                 has_band,
             });

@@ -35,7 +35,7 @@ pub struct Plan {
     /// The time if every cell spends its whole budget, as on a machine that is never quiet. For a health check, the time after which it
     /// ends. 0 in files of versions that did not state it.
     #[serde(default)]
-    pub most_s: f64,
+    pub max_s: f64,
     /// Seconds after which the run ends, whatever has been measured by then; absent if there is no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_s: Option<f64>,

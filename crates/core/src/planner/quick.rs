@@ -36,12 +36,12 @@ const TOUCH_BYTES_S: f64 = 8e9;
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
         let mut siblings = MAX_SIBLINGS;
-        let most_s = FIRST_ROUND_SHARE * self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64());
+        let max_s = FIRST_ROUND_SHARE * self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64());
         loop {
             let notes = self.notes.clone();
             let steps = self.quick_steps(siblings)?;
             let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
-            if seconds <= most_s || siblings <= 2 {
+            if seconds <= max_s || siblings <= 2 {
                 return Ok(steps);
             }
             self.notes = notes;

@@ -34,7 +34,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, most_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
+    let (stop, max_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
     let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
@@ -53,7 +53,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         keep_awake_named: spec.keep_awake.is_some(),
         directories,
         estimated_s,
-        most_s,
+        max_s,
         within_s: spec.within.map(|t| t.as_secs_f64()),
         contents: spec.traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
@@ -125,16 +125,16 @@ impl Planner<'_> {
         for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
             transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
         }
-        let most_s = cost::fill(steps, &stop, counters);
-        if let Some(within_s) = within.filter(|within_s| most_s > *within_s) {
+        let max_s = cost::fill(steps, &stop, counters);
+        if let Some(within_s) = within.filter(|within_s| max_s > *within_s) {
             self.notes.push(
                 Note::warning(
                     "within-too-short",
-                    format!("this may take {most_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
+                    format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
                 )
                 .advise("name fewer CPUs, nodes, mixes or sizes, or give it more time with --within"),
             );
         }
-        (stop, most_s)
+        (stop, max_s)
     }
 }

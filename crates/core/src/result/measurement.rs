@@ -231,5 +231,5 @@ pub struct LimitShare {
     /// Nodes that the limit is for.
     pub nodes: u32,
     /// Nodes in all.
-    pub of: u32,
+    pub total: u32,
 }

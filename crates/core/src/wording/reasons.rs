@@ -64,7 +64,7 @@ pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
         LimitSource::Hmat => "hmat",
         LimitSource::RegionsOfNode => "regions-of-node",
     };
-    share.map_or_else(|| word.to_owned(), |s| format!("{word}, {} of {} nodes", s.nodes, s.of))
+    share.map_or_else(|| word.to_owned(), |s| format!("{word}, {} of {} nodes", s.nodes, s.total))
 }
 
 /// Why the calibration came to its conclusion about plain stores, or to none.

@@ -44,8 +44,8 @@ pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
 
 /// How long the run takes: `about 19 s`, or `about 40 s, at most 63 s` where that depends on how quiet the machine is.
 pub(super) fn duration(plan: &Plan) -> String {
-    let (about, longest) = (seconds(plan.estimated_s), seconds(plan.most_s));
-    if plan.most_s > NOTABLE_RATIO * plan.estimated_s { format!("about {about}, at most {longest}") } else { format!("about {about}") }
+    let (about, longest) = (seconds(plan.estimated_s), seconds(plan.max_s));
+    if plan.max_s > NOTABLE_RATIO * plan.estimated_s { format!("about {about}, at most {longest}") } else { format!("about {about}") }
 }
 
 /// A budget below this is shorter than a burst.

@@ -63,9 +63,9 @@ fn claim(state: &PrefetchState) -> String {
 
 /// One line below the header of a run that switched prefetchers.
 pub(super) fn line(page: &mut Page, report: &Report) {
-    if let Some(state) = report.environment.prefetch.as_ref().filter(|state| state.asked != PrefetchRequest::Leave) {
+    if let Some(state) = report.environment.prefetch.as_ref().filter(|state| state.requested != PrefetchRequest::Leave) {
         let style = if state.status == PrefetchStatus::Unknown { Style::Warning } else { Style::Plain };
-        page.text(style, "", "  ", &format!("Prefetchers were to be {}: {}", state.asked.name(), claim(state)));
+        page.text(style, "", "  ", &format!("Prefetchers were to be {}: {}", state.requested.name(), claim(state)));
     }
 }
 

@@ -387,7 +387,7 @@ impl Lab {
             keep_awake_named: false,
             directories,
             estimated_s,
-            most_s: estimated_s * 1.1,
+            max_s: estimated_s * 1.1,
             within_s: None,
             contents: vec![],
             start_signal: None,

@@ -75,7 +75,7 @@ fn plan(results: &[Measurement]) -> Plan {
         keep_awake_named: false,
         directories: vec![],
         estimated_s: 2.0,
-        most_s: 2.0,
+        max_s: 2.0,
         within_s: None,
         contents: vec![],
         start_signal: None,

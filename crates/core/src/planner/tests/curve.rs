@@ -58,7 +58,7 @@ fn shares_of_the_peak_are_planned_with_their_time() {
     let with = planned(Task::Loaded, |s| s.at_percent = vec![50, 90]).unwrap();
     let Work::Curve { at_percent, .. } = &with.steps[0].cells[0].work else { panic!() };
     assert_eq!(*at_percent, [50, 90]);
-    assert!(with.most_s > plain.most_s + 2.0 * plain.stop.budget_s);
+    assert!(with.max_s > plain.max_s + 2.0 * plain.stop.budget_s);
 }
 
 #[test]

@@ -75,5 +75,5 @@ fn counted_points_take_the_time_of_their_longer_bursts() {
     let points = latency(&counted)[0].sizes.len() as f64;
     assert!(counted.steps[0].estimated_s > points * 8.0 * 0.041, "{}", counted.steps[0].estimated_s);
     assert!(counted.estimated_s > 1.5 * plain.estimated_s);
-    assert!(counted.most_s >= counted.estimated_s && plain.most_s > plain.estimated_s);
+    assert!(counted.max_s >= counted.estimated_s && plain.max_s > plain.estimated_s);
 }
