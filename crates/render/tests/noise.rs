@@ -85,7 +85,7 @@ fn shares_of_the_peak_have_a_table_with_intervals() {
         &[
             "of the peak reached delay GB/s ns",
             "75 % 75.1 % 137 234.0 ±2.4 123.0 ±1.3",
-            "2 % of the peak was not reached: no delay brought it closer",
+            "2 % of the peak was not reached: no delay came closer",
         ],
     );
     has(&shown, &["memory of nodes 1,3"]);

@@ -114,8 +114,7 @@ pub const fn placement_method(method: PlacementMethod) -> &'static str {
 pub fn placement_problems(problems: &[PlacementProblem]) -> String {
     let one = |problem: &PlacementProblem| match problem {
         PlacementProblem::Elsewhere { pages, of, node } => format!("{pages} of {of} pages are not on node {node}"),
-        PlacementProblem::NotReadBack { detail } => format!("the placement of pages cannot be read back ({detail})"),
-        PlacementProblem::PolicyRefused { detail } => detail.clone(),
+        PlacementProblem::NotReadBack { detail } | PlacementProblem::PolicyRefused { detail } => detail.clone(),
         PlacementProblem::DeviceElsewhere { device, planned } => format!("the device is at node {device}, and node {planned} was planned"),
         PlacementProblem::DeviceNodeUnknown => "the kernel does not state the node of the device".into(),
     };
