@@ -110,15 +110,24 @@ impl RunCounters {
         certain: ExpectedEvents,
     ) -> (Counters, Option<Note>) {
         let counters = totals.counters(self, clock, unit, certain);
-        let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters) };
+        let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters, self.no_pmu()) };
         (counters, note)
+    }
+
+    /// Whether the machine has no PMU, or none that counts these events.
+    fn no_pmu(&self) -> bool {
+        let absent = |error: &CounterError| matches!(error, CounterError::NoPmu(_) | CounterError::NotHere(_));
+        match &self.set {
+            Err(error) => absent(error),
+            Ok(_) => self.workers.values().any(|w| w.first_error().is_some_and(absent)),
+        }
     }
 }
 
 /// What cannot be counted, and why.
-fn missing(counters: &Counters) -> Option<Note> {
+fn missing(counters: &Counters, no_pmu: bool) -> Option<Note> {
     if let Some(reason) = &counters.reason {
-        let advice = if reason.contains("hypervisor") {
+        let advice = if no_pmu {
             "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
         } else {
             "see kernel.perf_event_paranoid, CAP_PERFMON and the container's filter of system calls; latency and bandwidth do not need it"
