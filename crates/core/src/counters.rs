@@ -309,14 +309,14 @@ pub fn judge(counted: &[EventOutcome], expected: ExpectedEvents) -> Vec<EventCou
 
 /// Every metric that applies, with its value or the reason why there is none.
 pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricValue> {
-    let of = |role: Role| -> Result<f64, String> {
+    let count = |role: Role| -> Result<f64, String> {
         let Some(event) = events.iter().find(|e| e.event.roles.contains(&role)) else {
             return Err(format!("no event for {} is known for this CPU", role.name()));
         };
         event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
     };
     let inputs =
-        metrics::Inputs { count: &of, thread_s: context.thread_s, wall_s: context.wall_s, work: context.work.map(|w| w.count as f64) };
+        metrics::Inputs { count: &count, thread_s: context.thread_s, wall_s: context.wall_s, work: context.work.map(|w| w.count as f64) };
     CounterMetric::ALL
         .iter()
         .filter(|m| context.work.is_some() || !m.definition().per_work)

@@ -35,8 +35,8 @@ fn one_cpu_sweeps_both_quantities_over_the_same_sizes() {
 fn every_domain_or_all_cpus_have_a_curve() {
     let domains = planned(Task::Sweep(SweepShape::PerDomain), |_| ()).unwrap();
     assert_eq!(latency(&domains).iter().map(|s| (s.probe.cpu, s.probe.buffer.node)).collect::<Vec<_>>(), [(0, 0), (4, 1)]);
-    let crews: Vec<Vec<u32>> = bandwidth(&domains).iter().map(|s| s.loaders.iter().map(|l| l.cpu).collect()).collect();
-    assert_eq!(crews.iter().map(|c| c.iter().copied().collect::<IdSet>().to_string()).collect::<Vec<_>>(), ["0-3", "4-7"]);
+    let groups: Vec<Vec<u32>> = bandwidth(&domains).iter().map(|s| s.loaders.iter().map(|l| l.cpu).collect()).collect();
+    assert_eq!(groups.iter().map(|c| c.iter().copied().collect::<IdSet>().to_string()).collect::<Vec<_>>(), ["0-3", "4-7"]);
     let all = planned(Task::Sweep(SweepShape::AllCpus), |_| ()).unwrap();
     let [sweep] = bandwidth(&all)[..] else { panic!() };
     assert_eq!(sweep.loaders.len(), 8);
