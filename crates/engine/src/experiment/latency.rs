@@ -89,6 +89,8 @@ impl Sampler for AllocationSampler<'_> {
         }
         // After the chase: pages that were moved meanwhile are found where they are now.
         self.placements.push(buffer.placement_now());
+        // A chase keeps its buffer: dropped here, so that the next allocation finds the memory, or the pages of a small pool, free.
+        self.series.iter_mut().for_each(|(_, series)| series.chase = None);
         self.made = round + 1;
         // The budget is the cell's: a fixed time is each order's.
         let orders = if session.budget.stop.fixed_time { 1 } else { self.series.len() as u32 };
