@@ -77,7 +77,7 @@ fn sampling(ms: &[&Measurement]) -> Vec<String> {
     }
     let repeated: u32 = ms.iter().filter_map(|m| m.evidence.noise.bursts_repeated).sum();
     if repeated > 0 {
-        items.push(format!("{repeated} disturbed bursts repeated"));
+        items.push(format!("{repeated} disturbed burst{} repeated", if repeated == 1 { "" } else { "s" }));
     }
     items
 }
