@@ -10,6 +10,8 @@ use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
 
+use crate::error::CellError;
+
 /// The machine, the clock, and when to stop.
 pub struct RunContext<'a> {
     /// The machine that the plan was made for.
@@ -61,6 +63,11 @@ impl TimeBudget<'_> {
 
     pub(crate) fn interrupted(&self) -> bool {
         self.context.interrupted()
+    }
+
+    /// Why a cell that the end of the run hit has no value.
+    pub(crate) fn interruption(&self) -> CellError {
+        if self.stopped() { CellError::Interrupted } else { CellError::OutOfTime }
     }
 
     pub(crate) fn over(&self) -> bool {

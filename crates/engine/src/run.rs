@@ -73,9 +73,7 @@ impl StartGate {
     fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
             Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
-            Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => {
-                Err(if session.budget.stopped() { CellError::Interrupted } else { CellError::OutOfTime })
-            }
+            Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => Err(session.budget.interruption()),
             _ => Ok(()),
         }
     }
@@ -169,13 +167,15 @@ mod tests {
 
     use super::*;
 
+    struct Silent;
+
+    impl Observer for Silent {
+        fn cell(&mut self, _: &Step, _: &Cell) {}
+        fn progress(&mut self, _: f64) {}
+    }
+
     #[test]
     fn a_start_signal_that_does_not_come_is_waited_for_until_the_deadline() {
-        struct Silent;
-        impl Observer for Silent {
-            fn cell(&mut self, _: &Step, _: &Cell) {}
-            fn progress(&mut self, _: f64) {}
-        }
         let root = std::path::Path::new("/");
         let Ok(machine) = memgauge_os::topology::read_machine(root) else {
             eprintln!("skipped: no sysfs");
@@ -196,5 +196,26 @@ mod tests {
         let context = RunContext { deadline: None, ..context };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(outcome.results.iter().all(|m| m.estimate.not_measured == Some(NotMeasured::Interrupted)));
+    }
+
+    #[test]
+    fn what_was_measured_before_the_end_is_kept() {
+        let root = std::path::Path::new("/");
+        let Ok(machine) = memgauge_os::topology::read_machine(root) else {
+            eprintln!("skipped: no sysfs");
+            return;
+        };
+        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        spec.size = Some(memgauge_core::units::Bytes::mib(16));
+        // Twelve bursts of three seconds in each of two orders: the run ends within the first of them.
+        spec.time = Some(Duration::from_secs(36));
+        let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
+        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_secs(2)));
+        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let outcome = run(&plan, &context, &mut Silent);
+        let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };
+        assert!(first.estimate.value.is_some(), "{:?}", first.estimate);
+        assert_eq!((second.estimate.value, &second.estimate.not_measured), (None, &Some(NotMeasured::OutOfTime)));
+        assert!(!outcome.complete);
     }
 }

@@ -68,8 +68,15 @@ impl Sampler for AllocationSampler<'_> {
             self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
         }
         let mut repeating = Duration::ZERO;
+        let mut sampled = round > 0;
         for (order, series) in &mut self.series {
-            series.chase = Some(Chase::new(session.ring(probe, *order, &buffer, u64::from(round))?));
+            let ring = match session.ring(probe, *order, &buffer, u64::from(round)) {
+                // What was measured before is kept.
+                Err(CellError::Interrupted) if sampled => break,
+                ring => ring?,
+            };
+            sampled = true;
+            series.chase = Some(Chase::new(ring));
             if let Some(hops) = self.hops {
                 series.sample_hops(session, hops, round)?;
             } else {
@@ -167,7 +174,10 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
     let certain = certain(session.context.machine, probe.cpu, probe.buffer.bytes);
     let mut local: Option<Estimate> = None;
     for (order, series) in series {
-        let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+        let mut estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
+        if estimate.value.is_none() && session.interrupted() {
+            estimate.not_measured = Some((&session.budget.interruption()).into());
+        }
         let full_random = order == ChaseOrder::FullRandom;
         let translation_ns = local.as_ref().filter(|_| full_random).and_then(|local| advise::translation_ns(local, &estimate));
         if order == ChaseOrder::WindowLocal {

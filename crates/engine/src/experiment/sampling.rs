@@ -53,7 +53,11 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
-        spent += sampler.sample_round(session, rounds)?;
+        spent += match sampler.sample_round(session, rounds) {
+            // What was measured before is kept.
+            Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
+            time => time?,
+        };
         rounds += 1;
         let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);

@@ -113,7 +113,14 @@ fn measure_sizes(
             break;
         }
         session.progress.within_cell(i as f64 / sizes.len() as f64);
-        points.push(measure(session, size)?);
+        match measure(session, size) {
+            // What was measured before is kept.
+            Err(CellError::Interrupted) if !points.is_empty() => {
+                session.recorder.cut_short = true;
+                break;
+            }
+            point => points.push(point?),
+        }
     }
     Ok(points)
 }
