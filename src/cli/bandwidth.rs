@@ -3,8 +3,8 @@
 use clap::Args;
 use memgauge_core::spec::{BandwidthShape, Spec, Task};
 
-use super::options::{AccessPattern, Counting, Delays, Files, Load, Prefetch, StartSignal};
-use super::request::{Common, Request};
+use super::options::Loaders;
+use super::request::{Measuring, Request};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,21 +31,9 @@ pub(super) struct BandwidthArgs {
     #[arg(long, group = "shape", conflicts_with = "delays")]
     search: bool,
     #[command(flatten)]
-    delays: Delays,
+    loaders: Loaders,
     #[command(flatten)]
-    load: Load,
-    #[command(flatten)]
-    pattern: AccessPattern,
-    #[command(flatten)]
-    signal: StartSignal,
-    #[command(flatten)]
-    counting: Counting,
-    #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
-    prefetch: Prefetch,
-    #[command(flatten)]
-    files: Files,
+    measuring: Measuring,
 }
 
 impl BandwidthArgs {
@@ -58,12 +46,7 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
-        spec.counters = self.counting.counters;
-        self.prefetch.apply(&mut spec);
-        self.load.apply(&mut spec);
-        self.pattern.apply(&mut spec.traffic)?;
-        self.signal.apply(&mut spec);
-        spec.delays = self.delays.delays;
-        Ok(self.common.request(spec)?.with_files(self.files))
+        self.loaders.apply(&mut spec)?;
+        Ok(self.measuring.request(spec)?)
     }
 }

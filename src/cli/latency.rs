@@ -5,8 +5,8 @@ use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::spec::{LatencyShape, Spec, Task};
 use memgauge_core::units::IdSet;
 
-use super::options::{ChaseLines, ChaseTiming, Counting, Files, FirstTouch, Prefetch};
-use super::request::{Common, Request};
+use super::options::{ChaseLines, ChaseTiming, FirstTouch};
+use super::request::{Measuring, Request};
 use super::values::{ORDERS, one_of};
 use crate::exit::UsageError;
 
@@ -38,13 +38,7 @@ pub(super) struct LatencyArgs {
     #[arg(long, value_name = "LIST", help_heading = "Chase", hide = true)]
     keep_awake: Option<IdSet>,
     #[command(flatten)]
-    counting: Counting,
-    #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
-    prefetch: Prefetch,
-    #[command(flatten)]
-    files: Files,
+    measuring: Measuring,
 }
 
 impl LatencyArgs {
@@ -55,14 +49,12 @@ impl LatencyArgs {
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
-        spec.counters = self.counting.counters;
-        self.prefetch.apply(&mut spec);
         self.lines.apply(&mut spec);
         self.timing.apply(&mut spec);
         self.first_touch.apply(&mut spec);
         spec.chase.orders = self.orders;
         spec.keep_awake = self.keep_awake;
-        Ok(self.common.request(spec)?.with_files(self.files))
+        self.measuring.request(spec)
     }
 }
 

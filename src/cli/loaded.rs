@@ -4,8 +4,8 @@ use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::units::{IdSet, ParseError};
 
-use super::options::{AccessPattern, ChaseLines, ChaseTiming, Counting, Delays, Files, FirstTouch, Load, Order, Prefetch, StartSignal};
-use super::request::{Common, Request};
+use super::options::{ChaseLines, ChaseTiming, FirstTouch, Loaders, Order};
+use super::request::{Measuring, Request};
 
 #[derive(Debug, Args)]
 #[command(
@@ -42,27 +42,14 @@ pub(super) struct LoadedArgs {
     #[command(flatten)]
     first_touch: FirstTouch,
     #[command(flatten)]
-    delays: Delays,
+    loaders: Loaders,
     #[command(flatten)]
-    load: Load,
-    #[command(flatten)]
-    pattern: AccessPattern,
-    #[command(flatten)]
-    signal: StartSignal,
-    #[command(flatten)]
-    counting: Counting,
-    #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
-    prefetch: Prefetch,
-    #[command(flatten)]
-    files: Files,
+    measuring: Measuring,
 }
 
 impl LoadedArgs {
     pub(super) fn request(self) -> anyhow::Result<Request> {
         let mut spec = Spec::new(Task::Loaded);
-        spec.counters = self.counting.counters;
         spec.load_nodes = self.load_nodes;
         spec.at_percent = self.at_percent;
         spec.at_percent.sort_unstable();
@@ -73,12 +60,8 @@ impl LoadedArgs {
         self.lines.apply(&mut spec);
         self.timing.apply(&mut spec);
         self.first_touch.apply(&mut spec);
-        spec.delays = self.delays.delays;
-        self.load.apply(&mut spec);
-        self.pattern.apply(&mut spec.traffic)?;
-        self.signal.apply(&mut spec);
-        self.prefetch.apply(&mut spec);
-        Ok(self.common.request(spec)?.with_files(self.files))
+        self.loaders.apply(&mut spec)?;
+        Ok(self.measuring.request(spec)?)
     }
 }
 

@@ -351,3 +351,25 @@ pub(crate) struct Planning {
     #[arg(long, value_name = "DIR", requires = "plan")]
     pub(crate) machine: Option<PathBuf>,
 }
+
+/// What loaders do.
+#[derive(Debug, Args)]
+pub(super) struct Loaders {
+    #[command(flatten)]
+    delays: Delays,
+    #[command(flatten)]
+    load: Load,
+    #[command(flatten)]
+    pattern: AccessPattern,
+    #[command(flatten)]
+    signal: StartSignal,
+}
+
+impl Loaders {
+    pub(super) fn apply(self, spec: &mut Spec) -> anyhow::Result<()> {
+        spec.delays = self.delays.delays;
+        self.load.apply(spec);
+        self.signal.apply(spec);
+        self.pattern.apply(&mut spec.traffic)
+    }
+}

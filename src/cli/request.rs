@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use memgauge_core::spec::Spec;
 
-use super::options::{Files, Pages, Placement, Planning, Precision, Size};
+use super::options::{Counting, Files, Pages, Placement, Planning, Precision, Prefetch, Size};
 use super::output::{Output, ReportOptions};
 use crate::exit::UsageError;
 use crate::host::HostIdentity;
@@ -82,5 +82,26 @@ impl Common {
         self.pages.apply(&mut spec);
         self.precision.apply(&mut spec);
         Request::new(spec, self.run)
+    }
+}
+
+/// What latency, bandwidth and both together take besides.
+#[derive(Debug, Args)]
+pub(super) struct Measuring {
+    #[command(flatten)]
+    counting: Counting,
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    prefetch: Prefetch,
+    #[command(flatten)]
+    files: Files,
+}
+
+impl Measuring {
+    pub(super) fn request(self, mut spec: Spec) -> Result<Request, UsageError> {
+        spec.counters = self.counting.counters;
+        self.prefetch.apply(&mut spec);
+        Ok(self.common.request(spec)?.with_files(self.files))
     }
 }
