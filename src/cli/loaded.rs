@@ -4,7 +4,7 @@ use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::units::{IdSet, ParseError};
 
-use super::options::{ChaseLines, ChaseTiming, FirstTouch, Loaders, Order};
+use super::options::{ChaseBuffer, ChaseTiming, Loaders, Order};
 use super::request::{Measuring, Request};
 
 #[derive(Debug, Args)]
@@ -36,11 +36,9 @@ pub(super) struct LoadedArgs {
     #[command(flatten)]
     order: Order,
     #[command(flatten)]
-    lines: ChaseLines,
+    buffer: ChaseBuffer,
     #[command(flatten)]
     timing: ChaseTiming,
-    #[command(flatten)]
-    first_touch: FirstTouch,
     #[command(flatten)]
     loaders: Loaders,
     #[command(flatten)]
@@ -57,11 +55,10 @@ impl LoadedArgs {
         spec.chase.cpu = self.probe_cpu;
         spec.chase.node = self.probe_node;
         spec.chase.orders = self.order.not_default().into_iter().collect();
-        self.lines.apply(&mut spec);
+        self.buffer.apply(&mut spec);
         self.timing.apply(&mut spec);
-        self.first_touch.apply(&mut spec);
         self.loaders.apply(&mut spec)?;
-        Ok(self.measuring.request(spec)?)
+        Ok(self.measuring.request(spec))
     }
 }
 

@@ -1,15 +1,25 @@
 //! `memgauge info`: shows the machine, and measures nothing but the clock.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology;
 
-use crate::cli::info::InfoArgs;
+use crate::cli::output::ReportOptions;
 use crate::console::Stream;
 use crate::exit::ExitStatus;
 use crate::report;
 use crate::sinks::Sinks;
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// Show a recorded machine: a directory that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR")]
+    machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
+}
 
 /// Describes this machine, or a recorded one.
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {

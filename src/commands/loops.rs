@@ -10,6 +10,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
 
 use crate::cli::loops::LoopRequest;
+use crate::cli::output::ReportOptions;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::report;
@@ -18,7 +19,8 @@ use crate::sinks::Sinks;
 /// Runs the loop. A signal ends it as it ends any program, because there is nothing to clean up.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
-    let LoopRequest { spec, output, identity } = request;
+    let LoopRequest { spec, report: ReportOptions { output, host } } = request;
+    let identity = host.request()?;
     let sinks = Sinks::open(&output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine.clone(), root, &identity);

@@ -11,7 +11,8 @@ use memgauge_os::clock::Clock;
 use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
-use crate::cli::request::Request;
+use crate::cli::output::ReportOptions;
+use crate::cli::request::{Request, RunOptions};
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::prefetch::guard::PrefetchGuard;
@@ -23,7 +24,9 @@ use crate::sinks::{self, Sinks};
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let begin = Instant::now();
-    let Request { mut spec, memory_dir, output, identity, planning, verbose, quick } = request;
+    let Request { mut spec, memory_dir, run, quick } = request;
+    let RunOptions { report: ReportOptions { output, host }, verbose, planning } = run;
+    let identity = host.request()?;
     let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;

@@ -31,7 +31,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
         PrefetchAction::Off(options) => switch(&place, &target(options)?, PrefetchRequest::Off),
         PrefetchAction::On(options) => switch(&place, &target(options)?, PrefetchRequest::On),
         PrefetchAction::Restore(options) => restore(&place, &target(options)?),
-        PrefetchAction::Guard(id) => {
+        PrefetchAction::Guard { id } => {
             run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
             Ok(ExitStatus::Success)
         }
