@@ -52,7 +52,7 @@ pub fn mlc_main() -> ExitCode {
 fn exit(program: Program, result: anyhow::Result<ExitStatus>) -> ExitCode {
     let status = result.unwrap_or_else(|error| {
         if console::is_broken_pipe(&error) {
-            return ExitStatus::Success;
+            return ExitStatus::SUCCESS;
         }
         program.error(&error);
         ExitStatus::from(&error)

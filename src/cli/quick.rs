@@ -1,7 +1,5 @@
 //! `memgauge quick`: its command line.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 
@@ -50,12 +48,8 @@ Exit status:
     after_help = AFTER_HELP
 )]
 pub(super) struct QuickArgs {
-    /// Compare with a result that memgauge quick wrote as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
-    against: Option<PathBuf>,
-    /// Judge by the rules in FILE (TOML, see below)
-    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    references: ReferenceFiles,
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
@@ -69,8 +63,7 @@ impl QuickArgs {
         let mut spec = Spec::new(Task::Quick);
         spec.prefetch = self.prefetch.prefetch;
         spec.peak_gbs = self.limit.peak_gbs;
-        let files = ReferenceFiles { baseline: self.against, rules: self.rules };
-        Request { quick: Some(files), ..self.common.request(spec) }
+        Request { quick: Some(self.references), ..self.common.request(spec) }
     }
 }
 

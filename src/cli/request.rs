@@ -21,11 +21,14 @@ pub(crate) struct Request {
 }
 
 /// Files that a health check compares with.
-#[derive(Debug, Default)]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Verdict")]
 pub(crate) struct ReferenceFiles {
-    /// A saved result.
-    pub(crate) baseline: Option<PathBuf>,
-    /// Rules.
+    /// Compare with a result that memgauge quick wrote as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Judge by the rules in FILE (TOML, see below)
+    #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
 }
 

@@ -61,13 +61,13 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {
-        return Ok(ExitStatus::Program(runs.status));
+        return Ok(ExitStatus(runs.status));
     }
     report::end(&mut report);
     let status = runs.status;
     describe(&mut report, &args.command, &events, runs);
     sinks.write(&report)?;
-    Ok(ExitStatus::Program(status))
+    Ok(ExitStatus(status))
 }
 
 impl CountedRuns {

@@ -32,5 +32,5 @@ pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     }
     report::end(&mut report);
     sinks.write(&report)?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }

@@ -42,11 +42,11 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     }
     let written = sinks.write(&report);
     if !corrupted {
-        return written.map(|()| ExitStatus::Success);
+        return written.map(|()| ExitStatus::SUCCESS);
     }
     Program::Memgauge.corrupted(&report.notes);
     if let Err(error) = written {
         Program::Memgauge.error(&error);
     }
-    Ok(ExitStatus::Incident)
+    Ok(ExitStatus::INCIDENT)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use memgauge_core::conclusions::scan;
+use memgauge_core::conclusions::{findings::References, scan};
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
@@ -36,10 +36,10 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
     if planning.plan {
         sinks::show_plan(&plan, &machine, &output)?;
-        return Ok(ExitStatus::Success);
+        return Ok(ExitStatus::SUCCESS);
     }
     let sinks = Sinks::open(&output, Stream::Output)?;
-    let references = quick.map(quick::ReferenceData::read).transpose()?;
+    let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
@@ -53,7 +53,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
     runner.conclude(&mut report);
-    if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
+    if let Some(((baseline, rules), deadlines)) = references.as_ref().zip(deadlines) {
+        let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
     if !verbose {
@@ -74,13 +75,13 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatu
     }
     if report.measurements().any(scan::corrupted) {
         Program::Memgauge.corrupted(&report.notes);
-        return ExitStatus::Incident;
+        return ExitStatus::INCIDENT;
     }
     let health = report.health.as_ref().map(|health| health.status);
     match health {
-        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::Incident,
-        _ if !failures.is_empty() => ExitStatus::CouldNotMeasure,
-        _ if interrupted => ExitStatus::Interrupted,
+        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::INCIDENT,
+        _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,
+        _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
         None => ExitStatus::measured(report.results.iter().any(|m| m.estimate.value.is_some()), report.complete),
     }

@@ -33,7 +33,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
         PrefetchAction::Restore(options) => restore(&place, &target(options)?),
         PrefetchAction::Guard { id } => {
             run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
-            Ok(ExitStatus::Success)
+            Ok(ExitStatus::SUCCESS)
         }
     }
 }
@@ -64,7 +64,7 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
     }
     report::end(&mut report);
     target.sinks.write(&report)?;
-    Ok(if unknown { ExitStatus::CouldNotMeasure } else { ExitStatus::Success })
+    Ok(if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
 }
 
 /// Switches prefetchers until `restore` or the next boot.
@@ -105,5 +105,5 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
     }
     // The registers are back, or there was nothing to do. A machine whose registers cannot be read does not change that.
     status(place, target, notes, PrefetchRequest::Leave)?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }

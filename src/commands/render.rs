@@ -30,5 +30,5 @@ pub(crate) fn render(args: RenderArgs) -> anyhow::Result<ExitStatus> {
     let names = unique_names(&args.files);
     let named: Vec<Named<'_>> = names.iter().zip(&reports).map(|(name, report)| Named { name, report }).collect();
     Sinks::open(&args.output, Stream::Output)?.write_all(&named)?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }

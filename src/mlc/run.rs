@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let (mode, letters) = match letters::parse(args) {
         Ok(Invocation::Usage) => {
             print(letters::usage())?;
-            return Ok(ExitStatus::Success);
+            return Ok(ExitStatus::SUCCESS);
         }
         Ok(Invocation::Measure { mode, letters, ignored }) => {
             ignored.iter().for_each(|what| message(format_args!("ignored: {what}")));
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
         Err(error) => {
             message(&error);
             print(letters::usage())?;
-            return Ok(ExitStatus::Usage);
+            return Ok(ExitStatus::USAGE);
         }
     };
     if mode != Mode::Full {
@@ -109,7 +109,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             Program::Mlc.corrupted(&report.notes);
             // A reader that went away changes neither the message above nor the status.
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
-            return Ok(ExitStatus::Incident);
+            return Ok(ExitStatus::INCIDENT);
         }
         measured.missing |= !report.complete;
         if has_values(&report) {
@@ -120,7 +120,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
     }
     if let Some(interruption) = stop.interruption() {
         message(reasons::incomplete(&interruption));
-        return Ok(ExitStatus::Interrupted);
+        return Ok(ExitStatus::INTERRUPTED);
     }
     Ok(ExitStatus::measured(measured.anything, measured.anything && !measured.missing))
 }
