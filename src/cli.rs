@@ -1,11 +1,10 @@
 //! The native command line → [`memgauge_core::spec::Spec`]. Each option is defined once: name, help and effect side by side.
 
-mod bandwidth;
 mod c2c;
 pub(crate) mod command;
 pub(crate) mod count;
 mod latency;
-mod loaded;
+mod loaders;
 pub(crate) mod loops;
 mod options;
 pub(crate) mod output;

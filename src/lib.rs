@@ -8,7 +8,6 @@ mod exit;
 mod host;
 mod mlc;
 mod prefetch;
-mod progress;
 mod report;
 mod runner;
 mod signals;

@@ -5,11 +5,10 @@ use std::ffi::OsString;
 use clap::{Args, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
-use super::bandwidth::BandwidthArgs;
 use super::c2c::C2cArgs;
 use super::count::CountArgs;
 use super::latency::LatencyArgs;
-use super::loaded::LoadedArgs;
+use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
 use super::options::{Load, Prefetch, with_default};
 use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchCommand};

@@ -1,19 +1,17 @@
 //! Options that several commands share.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use clap::{Arg, Args};
 use memgauge_core::distribution::DEFAULT_BATCH;
 use memgauge_core::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
-use memgauge_core::spec::{Spec, TrafficSpec, WidthRequest};
-use memgauge_core::traffic::{Access, LineContent, LineUse, Mix};
+use memgauge_core::spec::{Spec, WidthRequest};
+use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
-use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
-use crate::contents;
+use super::values::{ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
 
 /// Where to measure.
 #[derive(Debug, Args)]
@@ -221,11 +219,6 @@ pub(super) struct Limit {
     pub(super) peak_gbs: Option<f64>,
 }
 
-fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
-}
-
 /// Plan instead of measuring.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Plan")]
@@ -236,60 +229,6 @@ pub(crate) struct Planning {
     /// Plan for a recorded machine: a directory that holds its sys/ and proc/
     #[arg(long, value_name = "DIR", requires = "plan")]
     pub(crate) machine: Option<PathBuf>,
-}
-
-/// What loaders do.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Traffic")]
-pub(super) struct Loaders {
-    /// Injection delays in core cycles between bursts of four lines; each has its own result [default: none]
-    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DELAY_CYCLES)))]
-    delays: Vec<u32>,
-    #[command(flatten)]
-    load: Load,
-    /// Order in which lines are visited
-    #[arg(long, value_name = "ORDER", default_value = "sequential", value_parser = one_of(&ACCESSES))]
-    access: Access,
-    /// With random access: finish a window of this size before the next begins [default: the whole buffer]
-    #[arg(long, value_name = "SIZE", requires = "access")]
-    random_window: Option<Bytes>,
-    /// Visit one line in every SIZE bytes
-    #[arg(long, value_name = "SIZE")]
-    line_stride: Option<Bytes>,
-    /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
-    /// after each pass that what was read is what was written
-    #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
-    line_use: LineUse,
-    /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
-    #[arg(long)]
-    shared_buffer: bool,
-    /// Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line
-    #[arg(long, value_name = "FILE", hide = true)]
-    contents: Option<PathBuf>,
-    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
-    #[arg(long, value_name = "NAME", hide = true)]
-    start_signal: Option<String>,
-}
-
-impl Loaders {
-    /// # Errors
-    /// When the file of contents cannot be read or is not one.
-    pub(super) fn apply(self, spec: &mut Spec) -> anyhow::Result<()> {
-        spec.delays = self.delays;
-        self.load.apply(spec);
-        spec.traffic = TrafficSpec {
-            access: self.access,
-            stride: self.line_stride,
-            window: self.random_window,
-            line: self.line_use,
-            shared: self.shared_buffer,
-            contents: self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default(),
-            threads: Vec::new(),
-        };
-        spec.start_signal = self.start_signal;
-        Ok(())
-    }
 }
 
 /// Puts a command's own default into the help of an option that several commands share.

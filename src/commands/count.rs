@@ -11,7 +11,7 @@ use memgauge_core::counters::{
 };
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::note::Note;
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::Incomplete;
 use memgauge_core::stats;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{program, topology};
@@ -65,7 +65,10 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     }
     report::end(&mut report);
     let status = runs.status;
-    describe(&mut report, &args.command, &events, runs);
+    report.complete = runs.incomplete.is_none();
+    report.incomplete.clone_from(&runs.incomplete);
+    report.notes.extend(missing_note(&events, &runs.counts));
+    report.program = Some(Box::new(summarise(&args.command, runs)));
     sinks.write(&report)?;
     Ok(ExitStatus(status))
 }
@@ -101,13 +104,6 @@ impl CountedRuns {
             self.status = status;
         }
     }
-}
-
-fn describe(report: &mut Report, command: &[OsString], events: &Events, runs: CountedRuns) {
-    report.complete = runs.incomplete.is_none();
-    report.incomplete.clone_from(&runs.incomplete);
-    report.notes.extend(missing_note(events, &runs.counts));
-    report.program = Some(Box::new(summarise(command, runs)));
 }
 
 fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, UsageError> {

@@ -74,13 +74,6 @@ fn message(text: impl Display) {
     Program::Mlc.message(text);
 }
 
-/// What the sections have measured so far.
-#[derive(Default)]
-struct Measured {
-    anything: bool,
-    missing: bool,
-}
-
 fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let stop = signals::watch().context("cannot install signal handlers")?;
@@ -89,7 +82,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
     if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
     }
-    let mut measured = Measured::default();
+    let (mut anything, mut missing) = (false, false);
     for section in &translation.sections {
         if stop.interruption().is_some() {
             break;
@@ -100,7 +93,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
                 message(format_args!("not measured: {error:#}"));
-                measured.missing = true;
+                missing = true;
                 continue;
             }
             Err(error) => return Err(error),
@@ -111,9 +104,9 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
             return Ok(ExitStatus::INCIDENT);
         }
-        measured.missing |= !report.complete;
+        missing |= !report.complete;
         if has_values(&report) {
-            measured.anything = true;
+            anything = true;
             print(format!("{}\n", body(section, &report)))?;
         }
         runner.explain(&report);
@@ -122,7 +115,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
         message(reasons::incomplete(&interruption));
         return Ok(ExitStatus::INTERRUPTED);
     }
-    Ok(ExitStatus::measured(measured.anything, measured.anything && !measured.missing))
+    Ok(ExitStatus::measured(anything, anything && !missing))
 }
 
 fn has_values(report: &Report) -> bool {
