@@ -108,17 +108,11 @@ struct MlcArgs {
 
 /// What a command line asks for.
 pub(crate) enum Invocation {
-    /// Measure, or plan to.
     Measure(Box<Request>),
-    /// Show the machine.
     Info(InfoArgs),
-    /// Count a program's events.
     Count(Box<CountArgs>),
-    /// Run one loop.
     Loop(Box<LoopRequest>),
-    /// Show saved results.
     Render(RenderArgs),
-    /// Show or switch prefetchers.
     Prefetch(PrefetchAction),
     /// Do what mlc would do with these arguments.
     Mlc(Vec<OsString>),

@@ -1,7 +1,6 @@
 //! Options that several commands share.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, Args};
@@ -217,18 +216,6 @@ pub(super) struct Limit {
     /// states about the memory devices, which only root may read]
     #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
     pub(super) peak_gbs: Option<f64>,
-}
-
-/// Plan instead of measuring.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Plan")]
-pub(crate) struct Planning {
-    /// Show what would be done and how long it would take, and measure nothing
-    #[arg(long)]
-    pub(crate) plan: bool,
-    /// Plan for a recorded machine: a directory that holds its sys/ and proc/
-    #[arg(long, value_name = "DIR", requires = "plan")]
-    pub(crate) machine: Option<PathBuf>,
 }
 
 /// Puts a command's own default into the help of an option that several commands share.

@@ -6,7 +6,7 @@ use clap::Args;
 use memgauge_core::spec::Spec;
 use memgauge_core::units::Bytes;
 
-use super::options::{Counting, Pages, Placement, Planning, Precision, Prefetch};
+use super::options::{Counting, Pages, Placement, Precision, Prefetch};
 use super::output::ReportOptions;
 
 /// A measurement, or a plan for one.
@@ -46,8 +46,12 @@ pub(crate) struct RunOptions {
     /// Also write to JSON which kernels were tried, and how fast each was
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
-    #[command(flatten)]
-    pub(crate) planning: Planning,
+    /// Show what would be done and how long it would take, and measure nothing
+    #[arg(long, help_heading = "Plan")]
+    pub(crate) plan: bool,
+    /// Plan for a recorded machine: a directory that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR", requires = "plan", help_heading = "Plan")]
+    pub(crate) machine: Option<PathBuf>,
 }
 
 /// What most measuring commands take.

@@ -153,10 +153,10 @@ fn prefetchers_are_left_alone_unless_asked() {
 fn labels_are_for_every_command_that_makes_a_result() {
     use crate::host::HostIdentity;
     let identity = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
-        Invocation::Measure(request) => request.run.report.host.request(),
-        Invocation::Loop(request) => request.report.host.request(),
-        Invocation::Info(args) => args.report.host.request(),
-        Invocation::Count(args) => args.report.host.request(),
+        Invocation::Measure(request) => request.run.report.identity(),
+        Invocation::Loop(request) => request.report.identity(),
+        Invocation::Info(args) => args.report.identity(),
+        Invocation::Count(args) => args.report.identity(),
         _ => panic!("{line} makes a result"),
     };
     let requested = HostIdentity::new(true, vec!["rack=12".parse().unwrap(), "site=b".parse().unwrap()]).unwrap();

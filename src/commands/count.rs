@@ -56,7 +56,7 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let machine = topology::read_machine(root)?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
-    let identity = args.report.host.request()?;
+    let identity = args.report.identity()?;
     let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
@@ -177,7 +177,7 @@ fn exit_code(ended: &ProgramRun) -> u8 {
 /// Reports why the program did not start, and returns the exit status that says so.
 fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     let program = command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Program::Memgauge.message(format_args!("cannot run {program}: {error}"));
+    Program::MEMGAUGE.message(format_args!("cannot run {program}: {error}"));
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }
 

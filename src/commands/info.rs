@@ -26,7 +26,7 @@ pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
-    let mut report = report::blank(machine, root, &args.report.host.request()?);
+    let mut report = report::blank(machine, root, &args.report.identity()?);
     if args.machine.is_none() {
         report.environment.clock = Some(Clock::calibrate(root).report());
     }

@@ -10,7 +10,6 @@ use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
 
 use crate::cli::loops::LoopRequest;
-use crate::cli::output::ReportOptions;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::report;
@@ -19,9 +18,9 @@ use crate::sinks::Sinks;
 /// Runs the loop. A signal ends it as it ends any program, because there is nothing to clean up.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
-    let LoopRequest { spec, report: ReportOptions { output, host } } = request;
-    let identity = host.request()?;
-    let sinks = Sinks::open(&output, Stream::Output)?;
+    let LoopRequest { spec, report: options } = request;
+    let identity = options.identity()?;
+    let sinks = Sinks::open(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine.clone(), root, &identity);
     memory::prefer_out_of_memory_kill();
@@ -44,9 +43,9 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     if !corrupted {
         return written.map(|()| ExitStatus::SUCCESS);
     }
-    Program::Memgauge.corrupted(&report.notes);
+    Program::MEMGAUGE.corrupted(&report.notes);
     if let Err(error) = written {
-        Program::Memgauge.error(&error);
+        Program::MEMGAUGE.error(&error);
     }
     Ok(ExitStatus::INCIDENT)
 }

@@ -11,8 +11,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
-use crate::cli::output::ReportOptions;
-use crate::cli::request::{Request, RunOptions};
+use crate::cli::request::Request;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::prefetch::guard::PrefetchGuard;
@@ -25,20 +24,20 @@ use crate::sinks::{self, Sinks};
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let begin = Instant::now();
     let Request { mut spec, memory_dir, run, quick } = request;
-    let RunOptions { report: ReportOptions { output, host }, verbose, planning } = run;
-    let identity = host.request()?;
+    let identity = run.report.identity()?;
+    let output = &run.report.output;
     let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
-    let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
+    let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
-    let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
+    let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
-    if planning.plan {
-        sinks::show_plan(&plan, &machine, &output)?;
+    if run.plan {
+        sinks::show_plan(&plan, &machine, output)?;
         return Ok(ExitStatus::SUCCESS);
     }
-    let sinks = Sinks::open(&output, Stream::Output)?;
+    let sinks = Sinks::open(output, Stream::Output)?;
     let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
@@ -57,7 +56,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
-    if !verbose {
+    if !run.verbose {
         report.remove_trials();
     }
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
@@ -68,13 +67,13 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
 
 /// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
 fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatus {
-    failures.iter().for_each(|error| Program::Memgauge.error(error));
+    failures.iter().for_each(|error| Program::MEMGAUGE.error(error));
     let interrupted = stop.interruption().is_some();
     if !interrupted && !report.complete {
-        Program::Memgauge.not_measured(&report.notes);
+        Program::MEMGAUGE.not_measured(&report.notes);
     }
     if report.measurements().any(scan::corrupted) {
-        Program::Memgauge.corrupted(&report.notes);
+        Program::MEMGAUGE.corrupted(&report.notes);
         return ExitStatus::INCIDENT;
     }
     let health = report.health.as_ref().map(|health| health.status);

@@ -24,7 +24,7 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
     let place = place();
     // Files are checked before a register is written.
     let target = |options: ReportOptions| -> anyhow::Result<Target> {
-        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.host.request()? })
+        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.identity()? })
     };
     match action {
         PrefetchAction::Status(options) => status(&place, &target(options)?, Vec::new(), PrefetchRequest::Leave),
@@ -74,7 +74,7 @@ fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest
     if controls.by_cpu.is_empty() {
         controls.check(&machine.topology.online())?;
     }
-    Program::Memgauge.message(&prefetchers::taint_note().message);
+    Program::MEMGAUGE.message(&prefetchers::taint_note().message);
     let mut change = PrefetchChange::begin(place.clone(), &controls.by_cpu, ChangeKind::Kept).map_err(|e| with_advice(&e))?;
     let notes = found_note(change.leftover()).into_iter().collect();
     if let Err(error) = change.set(requested == PrefetchRequest::Off) {

@@ -195,13 +195,9 @@ pub(crate) const LETTERS: [Letter; 45] = [
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Invocation {
-    /// Print the usage.
     Usage,
-    /// Measure.
     Measure {
-        /// What to measure.
         mode: Mode,
-        /// With which letters.
         letters: Box<Letters>,
         /// Options that were given and have no effect.
         ignored: Vec<String>,

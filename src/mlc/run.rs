@@ -71,7 +71,7 @@ fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 }
 
 fn message(text: impl Display) {
-    Program::Mlc.message(text);
+    Program::MLC.message(text);
 }
 
 fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
@@ -99,7 +99,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             Err(error) => return Err(error),
         };
         if report.measurements().any(scan::corrupted) {
-            Program::Mlc.corrupted(&report.notes);
+            Program::MLC.corrupted(&report.notes);
             // A reader that went away changes neither the message above nor the status.
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
             return Ok(ExitStatus::INCIDENT);
@@ -186,7 +186,7 @@ impl SectionRunner<'_> {
     /// Reports what could not be measured, and with `-v` how the rest was measured.
     fn explain(&self, report: &Report) {
         if self.stop.interruption().is_none() && !report.complete {
-            Program::Mlc.not_measured(&report.notes);
+            Program::MLC.not_measured(&report.notes);
         }
         if self.verbose {
             let notes = report.notes.iter().filter(|n| n.severity != Severity::Error || report.complete);
