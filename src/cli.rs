@@ -2,7 +2,6 @@
 
 mod c2c;
 pub(crate) mod command;
-pub(crate) mod count;
 mod latency;
 mod loaders;
 pub(crate) mod loops;

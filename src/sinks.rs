@@ -28,7 +28,12 @@ impl Sinks {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
-        let standard = (!output.quiet).then(|| standard_format(output.format, stream));
+        let standard = (!output.quiet).then(|| -> Box<dyn Format> {
+            match output.format {
+                FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
+                FormatArg::Json => Box::new(Json),
+            }
+        });
         let files = open_files(&output.output, "no format has this ending; use .txt, .json, .svg, .png or .pdf", |path| {
             memgauge_render::for_path(&path.to_string_lossy())
         })?;
@@ -121,13 +126,6 @@ fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     path.with_file_name(name)
-}
-
-fn standard_format(format: FormatArg, stream: Stream) -> Box<dyn Format> {
-    match format {
-        FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
-        FormatArg::Json => Box::new(Json),
-    }
 }
 
 /// Prints a plan and writes it to files.

@@ -6,7 +6,6 @@ use clap::{Args, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
 use super::c2c::C2cArgs;
-use super::count::CountArgs;
 use super::latency::LatencyArgs;
 use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
@@ -17,6 +16,7 @@ use super::request::{Common, Request};
 use super::run::RunArgs;
 use super::scan::ScanArgs;
 use super::sweep::SweepArgs;
+use crate::commands::count::CountArgs;
 use crate::commands::info::InfoArgs;
 use crate::commands::render::RenderArgs;
 use crate::exit::UsageError;
