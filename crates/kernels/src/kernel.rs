@@ -248,31 +248,3 @@ pub(crate) const fn burst_lines(streams: &[Stream], touched: u32) -> u32 {
     }
     bytes / touched / BURSTS_PER_STEP
 }
-
-/// How many kernels these lists have together.
-pub(crate) const fn total(lists: &[&[Kernel]]) -> usize {
-    let (mut n, mut list) = (0, 0);
-    while list < lists.len() {
-        n += lists[list].len();
-        list += 1;
-    }
-    n
-}
-
-/// Several lists of kernels as one; `N` is their [`total`].
-pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
-    let mut out = [lists[0][0]; N];
-    let (mut list, mut at, mut n) = (0, 0, 0);
-    while n < N {
-        if at == lists[list].len() {
-            list += 1;
-            at = 0;
-        } else {
-            out[n] = lists[list][at];
-            at += 1;
-            n += 1;
-        }
-    }
-    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is not the total of the lists");
-    out
-}

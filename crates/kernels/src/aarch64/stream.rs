@@ -7,9 +7,7 @@
 
 use std::arch::asm;
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 /// NEON is part of every aarch64 Linux.

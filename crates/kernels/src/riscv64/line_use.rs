@@ -3,11 +3,7 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 use super::stream::always;

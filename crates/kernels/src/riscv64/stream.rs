@@ -3,11 +3,7 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 /// These instructions are part of every riscv64 Linux.

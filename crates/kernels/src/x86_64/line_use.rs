@@ -2,9 +2,7 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines, joined, total};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 use super::cpu;
@@ -54,14 +52,14 @@ macro_rules! checked {
     };
 }
 
-/// Every kernel of one width.
-macro_rules! line_use {
-    ($w:ident) => {{
-        const LISTS: &[&[Kernel]] = &[&each_mix!($w, "clwb", has_clwb), &each_mix!($w, "clflushopt", has_clflushopt), &checked!($w)];
-        joined::<{ total(LISTS) }>(LISTS)
-    }};
-}
-
-pub(super) const SSE2: &[Kernel] = &line_use!(sse2);
-pub(super) const AVX2: &[Kernel] = &line_use!(avx2);
-pub(super) const AVX512: &[Kernel] = &line_use!(avx512);
+pub(super) const KERNELS: &[&[Kernel]] = &[
+    &each_mix!(sse2, "clwb", has_clwb),
+    &each_mix!(sse2, "clflushopt", has_clflushopt),
+    &checked!(sse2),
+    &each_mix!(avx2, "clwb", has_clwb),
+    &each_mix!(avx2, "clflushopt", has_clflushopt),
+    &checked!(avx2),
+    &each_mix!(avx512, "clwb", has_clwb),
+    &each_mix!(avx512, "clflushopt", has_clflushopt),
+    &checked!(avx512),
+];
