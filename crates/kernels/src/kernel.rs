@@ -190,17 +190,6 @@ impl Kernel {
         unsafe { self.walk(&mut Walk::new(*streams), steps, None) }
     }
 
-    /// Runs `steps` steps from these stream pointers, over every line, with a delay after every burst.
-    ///
-    /// # Safety
-    ///
-    /// As [`walk`](Self::walk).
-    #[inline]
-    pub unsafe fn run_paced(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: u32) {
-        // SAFETY: the caller's promise is the function's requirement.
-        unsafe { self.walk(&mut Walk::new(*streams), steps, Some(delay)) }
-    }
-
     /// Runs `steps` steps of a walk; of what the caller sees in it, changes only the [sum](Walk::sum) of kernels that keep one.
     ///
     /// With a delay, there is one of so many core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.

@@ -116,12 +116,6 @@ pub fn invariant_counter() -> Result<&'static str, &'static str> {
     arch::invariant_counter()
 }
 
-/// Tells the core that this is a spin-wait loop.
-#[inline(always)]
-pub fn spin_hint() {
-    core::hint::spin_loop();
-}
-
 /// The exclusive or of the 8-byte words from `start` on, read as fast as the widest loads of this CPU can: a checksum that changes with any
 /// bit. Rounds down to whole words.
 ///

@@ -32,7 +32,7 @@ impl Schedule<'_> {
 
     pub(crate) fn wait_for_start(&self) {
         while self.clock.now() < self.start {
-            kernels::spin_hint();
+            std::hint::spin_loop();
         }
     }
 }

@@ -23,9 +23,12 @@ macro_rules! advance {
 /// Loads go to `q0` and `q1`, a second stream's to `q2` and `q3`; `q4` to `q7` hold the line at the operand `{line}`, which is stored;
 /// `x9` is free for addresses. `finish` comes after the loop.
 macro_rules! kernel {
-    // Whole lines, one after the other.
-    ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, $width, $supported, streams $streams, advance fixed, burst $burst)
+    // Whole lines, one after the other. NEON is part of every aarch64 Linux.
+    ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
+        kernel!($name, $mix, Neon, || true, streams $streams, advance fixed, burst $burst)
+    };
+    ($name:literal, $mix:ident, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
+        kernel!($name, $mix, Neon, || true, streams $streams, advance $advance, burst $burst)
     };
     ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
         kernel!($name, $mix, $width, $supported, form Sequential Whole of LINE, streams $streams, advance $advance,

@@ -33,7 +33,7 @@ macro_rules! advance {
 macro_rules! kernel {
     // Whole lines, one after the other.
     ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Scalar, always, form Sequential Whole of LINE, streams $streams, advance fixed,
+        kernel!($name, $mix, Scalar, || true, form Sequential Whole of LINE, streams $streams, advance fixed,
             burst $burst, finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
     };
     ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
