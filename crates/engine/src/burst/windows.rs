@@ -1,7 +1,6 @@
 //! How a thread measures: it runs blocks of work until a deadline and picks windows by reading the clock at block boundaries.
 
 use memgauge_core::protocol::SETTLE_WINDOWS;
-use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 
 use super::counters::{BurstCount, CounterSwitches};

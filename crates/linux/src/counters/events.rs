@@ -5,19 +5,82 @@
 //! compares every code with the values in its source.
 
 mod amd;
-mod arm;
 mod intel;
 mod kernel;
-mod row;
 
 pub use kernel::counts_nanoseconds;
 pub(crate) use kernel::{GENERIC, NAMED, RAW, SOFTWARE_EVENTS};
-pub(crate) use row::{Code, Row, Table};
 
+use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-/// The architected events of Arm, for cores without a table. Only those that sysfs shows are used, because the core has only those.
-pub(crate) const ARM_COMMON: &Table = &arm::NEOVERSE;
+/// An event and its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The vendor's name, in lower case as in `perf list`. If sysfs has an event of this name, its code is used instead.
+    pub(crate) name: &'static str,
+    /// Other names of the event in sysfs.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) roles: &'static [Role],
+    pub(crate) code: Code,
+}
+
+/// The code of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Terms, encoded by the unit's `format/`.
+    Terms(&'static str),
+    /// An event of the kernel itself: `perf_event_attr.type` and `config`.
+    Kernel(u32, u64),
+}
+
+/// The events of a core design.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Where the codes come from.
+    pub(crate) source: &'static str,
+    /// Rows counted together.
+    pub(crate) groups: &'static [&'static [Row]],
+}
+
+impl Table {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Row> + use<> {
+        self.groups.iter().flat_map(|group| group.iter())
+    }
+}
+
+const fn row(name: &'static str, roles: &'static [Role], terms: &'static str) -> Row {
+    Row { name, aliases: &[], roles, code: Code::Terms(terms) }
+}
+
+const fn alias(name: &'static str, aliases: &'static [&'static str], roles: &'static [Role], terms: &'static str) -> Row {
+    Row { name, aliases, roles, code: Code::Terms(terms) }
+}
+
+/// Arm's architected events, as Neoverse N1, V1, N2 and V2 have them, and for cores without a table. Only those that sysfs shows are used
+/// there, because such a core has only those.
+///
+/// None of the four counts requests in flight; cores that do (`mem_access_rd_percyc`) name it in sysfs.
+pub(crate) const ARM_COMMON: &Table = &Table {
+    source: "github.com/ARM-software/data 6aeb4c8, pmu/neoverse-{n1,v1,n2,v2}.json; Arm Architecture Reference Manual D13",
+    groups: &[
+        &[
+            row("cpu_cycles", &[Role::Cycles], "event=0x11"),
+            row("inst_retired", &[Role::Instructions], "event=0x08"),
+            row("l1d_cache", &[Role::L1Accesses], "event=0x04"),
+            row("l1d_cache_refill", &[Role::L1Misses], "event=0x03"),
+            row("l2d_cache", &[Role::L2Accesses], "event=0x16"),
+            row("l2d_cache_refill", &[Role::L2Misses], "event=0x17"),
+        ],
+        &[
+            row("ll_cache_rd", &[Role::LlcAccesses], "event=0x36"),
+            row("ll_cache_miss_rd", &[Role::LlcMisses, Role::LoadLlcMisses], "event=0x37"),
+            row("dtlb_walk", &[Role::TlbWalks], "event=0x34"),
+            // Speculative: includes loads on paths that were not taken.
+            row("ld_spec", &[Role::Loads], "event=0x70"),
+        ],
+    ],
+};
 
 /// The memory controllers of AMD's Zen 4 and later.
 pub(crate) const AMD_MEMORY: &Table = &amd::MEMORY;
@@ -58,7 +121,7 @@ fn amd_table(family: u32, model: u32) -> Option<&'static Table> {
 
 /// Part numbers of Neoverse N1, V1, N2 and V2, from Linux `arch/arm64/include/asm/cputype.h`.
 fn arm_table(part: &str) -> Option<&'static Table> {
-    ["0xd0c", "0xd40", "0xd49", "0xd4f"].contains(&part).then_some(&arm::NEOVERSE)
+    ["0xd0c", "0xd40", "0xd49", "0xd4f"].contains(&part).then_some(ARM_COMMON)
 }
 
 #[cfg(test)]
