@@ -7,55 +7,16 @@
 mod amd;
 mod intel;
 mod kernel;
+mod row;
 
 pub use kernel::counts_nanoseconds;
 pub(crate) use kernel::{GENERIC, NAMED, RAW, SOFTWARE_EVENTS};
+pub(crate) use row::{Code, Row, Table};
 
 use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-/// An event and its code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// The vendor's name, in lower case as in `perf list`. If sysfs has an event of this name, its code is used instead.
-    pub(crate) name: &'static str,
-    /// Other names of the event in sysfs.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) roles: &'static [Role],
-    pub(crate) code: Code,
-}
-
-/// The code of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// Terms, encoded by the unit's `format/`.
-    Terms(&'static str),
-    /// An event of the kernel itself: `perf_event_attr.type` and `config`.
-    Kernel(u32, u64),
-}
-
-/// The events of a core design.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Table {
-    /// Where the codes come from.
-    pub(crate) source: &'static str,
-    /// Rows counted together.
-    pub(crate) groups: &'static [&'static [Row]],
-}
-
-impl Table {
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &'static Row> + use<> {
-        self.groups.iter().flat_map(|group| group.iter())
-    }
-}
-
-const fn row(name: &'static str, roles: &'static [Role], terms: &'static str) -> Row {
-    Row { name, aliases: &[], roles, code: Code::Terms(terms) }
-}
-
-const fn alias(name: &'static str, aliases: &'static [&'static str], roles: &'static [Role], terms: &'static str) -> Row {
-    Row { name, aliases, roles, code: Code::Terms(terms) }
-}
+use row::row;
 
 /// Arm's architected events, as Neoverse N1, V1, N2 and V2 have them, and for cores without a table. Only those that sysfs shows are used
 /// there, because such a core has only those.

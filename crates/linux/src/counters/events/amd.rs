@@ -5,7 +5,7 @@
 
 use memgauge_core::metrics::Role as R;
 
-use super::{Row, Table, alias, row};
+use super::row::{Row, Table, alias, row};
 
 const SOURCE: &str = "AMD PPRs for families 17h, 19h, 1Ah, as in libpfm4 91970fe and Linux tools/perf/pmu-events/arch/x86/amdzen*";
 

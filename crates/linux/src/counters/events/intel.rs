@@ -2,7 +2,7 @@
 
 use memgauge_core::metrics::Role as R;
 
-use super::{Row, Table, alias, row};
+use super::row::{Row, Table, alias, row};
 
 const SOURCE: &str = "github.com/intel/perfmon 6dadedf: SKX 1.37, CLX 1.25, ICX 1.30, SPR 1.39, EMR 1.24, GNR 1.20";
 

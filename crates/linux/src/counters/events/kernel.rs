@@ -2,7 +2,7 @@
 
 use memgauge_core::metrics::Role;
 
-use super::{Code, Row, Table};
+use super::row::{Code, Row, Table};
 
 /// `PERF_TYPE_HARDWARE`, and below `PERF_TYPE_SOFTWARE`, `PERF_TYPE_HW_CACHE` and `PERF_TYPE_RAW`.
 pub(crate) const HARDWARE: u32 = 0;
