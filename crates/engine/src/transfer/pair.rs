@@ -231,7 +231,7 @@ impl Baton {
     fn await_turn(&self, turn: u64, clock: &Clock) -> bool {
         let (started, mut polls) = (clock.now(), 0u64);
         while self.turn.load(Ordering::Acquire) != turn {
-            kernels::spin_hint();
+            std::hint::spin_loop();
             polls += 1;
             if self.dropped.load(Ordering::Relaxed) {
                 return false;
