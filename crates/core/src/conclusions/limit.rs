@@ -2,28 +2,18 @@
 
 use crate::conclusions::verdict::{self, Band, Limit, VerdictInput};
 use crate::experiment::{Method, Metric};
-use crate::installed::InstalledPeak;
 use crate::note::Note;
 use crate::result::{Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, VerdictReason};
 use crate::topology::{Machine, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
-/// The limit of a whole machine, as the user or firmware states it.
-#[derive(Debug, Clone, Copy)]
-struct MachineLimit {
-    gbs: f64,
-    source: LimitSource,
-    doubtful: bool,
-    has_band: bool,
-}
-
 /// What is known about a machine's limits.
 #[derive(Debug, Clone)]
 pub struct Limits<'a> {
     topology: &'a Topology,
     /// The limit of the whole machine, or why it is not known.
-    machine: Result<MachineLimit, String>,
+    machine: Result<Limit, String>,
     /// The nodes with CPUs and memory, among which the limit is divided.
     nodes: IdSet,
 }
@@ -33,26 +23,16 @@ impl<'a> Limits<'a> {
     pub fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
         let topology = &machine.topology;
         let stated = match peak_gbs {
-            Some(gbs) => Ok(MachineLimit { gbs, source: LimitSource::User, doubtful: false, has_band: true }),
-            // The firmware of a virtual machine says what the hypervisor made up.
-            None => {
-                let doubtful = |known: bool| !known || machine.identity.hypervisor.is_some();
-                let from_peak = |p: InstalledPeak| MachineLimit {
-                    gbs: p.gbs,
-                    source: if doubtful(p.channels_known) { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios },
-                    doubtful: doubtful(p.channels_known),
-                    has_band: p.dimms,
-                };
-                machine.identity.installed.peak().map(from_peak)
-            }
+            Some(gbs) => Ok(Limit { gbs, source: LimitSource::User, share: None, doubtful: false, has_band: true }),
+            None => machine.identity.installed.peak().map(|peak| {
+                // The firmware of a virtual machine says what the hypervisor made up.
+                let doubtful = !peak.channels_known || machine.identity.hypervisor.is_some();
+                let source = if doubtful { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios };
+                Limit { gbs: peak.gbs, source, share: None, doubtful, has_band: peak.dimms }
+            }),
         };
         let nodes = topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).map(|n| n.id).collect();
         Self { topology, machine: stated, nodes }
-    }
-
-    /// The limit of all nodes with CPUs and memory.
-    pub fn for_machine(&self) -> Option<Limit> {
-        self.for_nodes(&self.nodes, None)
     }
 
     /// The limit of these nodes' memory, used by CPUs of node `from`, or by each node's own CPUs if `from` is `None`.
@@ -64,18 +44,13 @@ impl<'a> Limits<'a> {
             return None;
         }
         let own = from.is_none_or(|node| *nodes == IdSet::one(node));
-        if let Ok(MachineLimit { gbs, source, doubtful, has_band }) = self.machine
+        if let Ok(limit) = &self.machine
             && own
             && nodes.difference(&self.nodes).is_empty()
         {
-            let share = (nodes.len(), self.nodes.len());
-            return Some(Limit {
-                gbs: gbs * share.0 as f64 / share.1 as f64,
-                source,
-                share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, total: share.1 as u32 }),
-                doubtful,
-                has_band,
-            });
+            let (part, total) = (nodes.len(), self.nodes.len());
+            let share = (part < total).then_some(LimitShare { nodes: part as u32, total: total as u32 });
+            return Some(Limit { gbs: limit.gbs * part as f64 / total as f64, share, ..*limit });
         }
         let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
