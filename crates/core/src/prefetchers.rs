@@ -16,7 +16,9 @@ use crate::units::IdSet;
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;
 /// AMD's Prefetch Control (AMD PPR of families 19h and 1Ah). 1 in a bit switches off.
-pub const AMD_REGISTER: u32 = 0xC000_0108;
+const AMD_REGISTER: u32 = 0xC000_0108;
+/// The document that describes most of its bits.
+const INTEL_SDM: &str = "Intel SDM volume 4";
 /// The document that describes bits 4 to 7 of servers and of Meteor Lake.
 const INTEL_ZONE: &str = "Intel, optimization-zone: hardware prefetch controls";
 
@@ -137,30 +139,17 @@ pub fn control(cpu: &Processor<'_>) -> Result<Control, NoControl> {
     let (family, model) = (cpu.family.unwrap_or(0), cpu.model.unwrap_or(0));
     match cpu.vendor {
         "GenuineIntel" => {
-            let mut source = "Intel SDM volume 4";
-            let prefetchers: &'static [Prefetcher] = match (family, model) {
+            let (prefetchers, source): (&'static [Prefetcher], _) = match (family, model) {
                 (6, _) if cpu.kind == Some("efficiency") => return Err(NoControl::Efficiency),
                 // Sierra Forest, Clearwater Forest, Grand Ridge, Alder Lake-N: efficiency cores only.
                 (6, 0xAF | 0xDD | 0xB6 | 0xBE) => return Err(NoControl::Efficiency),
-                (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => &GOLDEN_COVE,
-                (6, 0xAA) => {
-                    source = INTEL_ZONE;
-                    &METEOR_LAKE
-                }
-                (6, 0x8F | 0xCF) => {
-                    source = INTEL_ZONE;
-                    &SAPPHIRE_RAPIDS
-                }
-                (6, 0xAD | 0xAE) => {
-                    source = INTEL_ZONE;
-                    &GRANITE_RAPIDS
-                }
-                (6, 0x5C | 0x5F) => {
-                    source = "Linux, resctrl's pseudo_lock.c";
-                    &GOLDMONT
-                }
-                (6, 0x57 | 0x85) => &KNIGHTS,
-                (6, model) if CORE_MODELS.contains(&model) => &CORE,
+                (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => (&GOLDEN_COVE, INTEL_SDM),
+                (6, 0xAA) => (&METEOR_LAKE, INTEL_ZONE),
+                (6, 0x8F | 0xCF) => (&SAPPHIRE_RAPIDS, INTEL_ZONE),
+                (6, 0xAD | 0xAE) => (&GRANITE_RAPIDS, INTEL_ZONE),
+                (6, 0x5C | 0x5F) => (&GOLDMONT, "Linux, resctrl's pseudo_lock.c"),
+                (6, 0x57 | 0x85) => (&KNIGHTS, INTEL_SDM),
+                (6, model) if CORE_MODELS.contains(&model) => (&CORE, INTEL_SDM),
                 _ => return Err(NoControl::Model(family, model)),
             };
             Ok(Control { register: INTEL_REGISTER, name: "MISC_FEATURE_CONTROL", prefetchers, source })

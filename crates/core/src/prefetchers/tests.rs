@@ -1,5 +1,5 @@
 use super::*;
-use crate::conclusions::prefetchers::{NOT_EFFECTIVE, contradicted};
+use crate::conclusions::advise::{NOT_EFFECTIVE, contradicted};
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric, Unit};
 use crate::result::{Evidence, Measurement, PrefetchEvidence, Quality, Verdict};

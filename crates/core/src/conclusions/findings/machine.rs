@@ -6,7 +6,7 @@ use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
 use crate::wording::reasons;
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
-pub(super) const MEMORY_DIFFERENCE: f64 = 0.10;
+const MEMORY_DIFFERENCE: f64 = 0.10;
 
 /// All findings that are not about single numbers.
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
@@ -57,7 +57,7 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
 }
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
-pub(super) fn uneven(report: &Report) -> Vec<Finding> {
+fn uneven(report: &Report) -> Vec<Finding> {
     if report.machine.identity.hypervisor.is_some() {
         return Vec::new();
     }
@@ -68,7 +68,7 @@ pub(super) fn uneven(report: &Report) -> Vec<Finding> {
 }
 
 /// Other programs on the machine: if they use much of it, the numbers do not describe the memory.
-pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
+fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
     let shared = |m: &&&Measurement| {
         // Disturbed bursts that still count show in these reasons. A changing frequency also disturbs bursts, but is not caused by other
@@ -87,7 +87,7 @@ pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
 }
 
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot.
-pub(super) fn small_nodes(report: &Report) -> Vec<Finding> {
+fn small_nodes(report: &Report) -> Vec<Finding> {
     let nodes: Vec<_> = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).collect();
     let largest = nodes.iter().map(|n| n.memory.0).max().unwrap_or(0);
     let small = nodes.iter().filter(|n| (n.memory.0 as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));

@@ -5,7 +5,7 @@ use crate::conclusions::findings::rules::References;
 use crate::conclusions::findings::suspicion::{Suspicion, name};
 use crate::conclusions::findings::{compare, rules};
 use crate::experiment::{Coordinates, Experiment};
-use crate::plan::{Plan, Step};
+use crate::plan::{Cell, Plan, Step};
 use crate::planner::quick::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::wording::reasons;
@@ -41,9 +41,8 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     for title in ["Suspicious cells again", "Suspicious cells once more"] {
         for (experiment, cell) in &cells {
             let estimated_s = cell_seconds(cell, plan.stop.budget_s);
-            let mut cell = cell.clone();
-            cell.repeat = true;
-            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![cell], estimated_s });
+            let again = Cell { repeat: true, ..cell.clone() };
+            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![again], estimated_s });
         }
     }
     Some(Plan { estimated_s: steps.iter().map(|s| s.estimated_s).sum(), steps, ..plan.clone() })
