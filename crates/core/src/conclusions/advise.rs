@@ -24,13 +24,8 @@ pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
 /// Notes on `results` as a whole.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
-    let mut notes = Vec::new();
-    notes.extend(small_pages(results, machine));
-    notes.extend(prefetchers(results));
-    notes.extend(plateau(results));
-    notes.extend(lowest_load(results));
-    notes.extend(scan::notes(results));
-    notes
+    let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
+    single.into_iter().flatten().chain(scan::notes(results)).collect()
 }
 
 /// The part of a full-random latency that is address translation: its excess over the window-local one. 0 if their intervals overlap,
