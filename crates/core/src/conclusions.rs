@@ -9,4 +9,3 @@ pub mod limit;
 pub mod scan;
 pub mod summary;
 pub mod trend;
-pub mod verdict;

@@ -96,7 +96,6 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
     plateaus(&stairs, &octave, 0, stairs.len(), &mut runs);
     runs.sort_unstable();
     let runs = merged(&runs, &stairs, if rising { SAME_LATENCY } else { SAME_BANDWIDTH });
-    let height = |run: &(usize, usize)| height(&stairs, *run);
     let mut levels = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         let values: Vec<f64> = points[run.0..run.1].iter().map(|p| p.1).collect();
@@ -104,7 +103,7 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
         let (Some(first), Some(last)) = (sorted.first().copied(), sorted.last().copied()) else { continue };
         let (low, high) = stats::median_interval(&sorted).unwrap_or((first, last));
         let knee = runs.get(i + 1).map(|next| {
-            let edge = height(run) + departure(height(next) - height(run));
+            let edge = height(&stairs, *run) + departure(height(&stairs, *next) - height(&stairs, *run));
             let spills = (run.0..points.len()).find(|&p| stairs[p] > edge).unwrap_or(next.0).max(run.0 + 1);
             Knee { fits: points[spills - 1].0, spills: points[spills].0, cache: None, agrees: None }
         });
@@ -178,14 +177,13 @@ fn height(stairs: &[f64], run: (usize, usize)) -> f64 {
 /// Merges neighbouring plateaus that are one level.
 fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
-    let middle = |run| height(stairs, run);
     // Later parts are compared with the height of the first part, so that a long slope is not one level.
     let mut first = 0.0;
     for &run in runs {
         match out.last_mut() {
-            Some(last) if middle(run) - first < same.ln() => last.1 = run.1,
+            Some(last) if height(stairs, run) - first < same.ln() => last.1 = run.1,
             _ => {
-                first = middle(run);
+                first = height(stairs, run);
                 out.push(run);
             }
         }

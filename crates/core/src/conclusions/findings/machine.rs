@@ -1,6 +1,7 @@
 //! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
 
 use crate::conclusions::findings::suspicion::name;
+use crate::conclusions::scan;
 use crate::estimate::NotMeasured;
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
 use crate::wording::reasons;
@@ -12,33 +13,23 @@ const MEMORY_DIFFERENCE: f64 = 0.10;
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(errors) = report.measurements().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
-        found.push(Finding::new(
-            "memory-errors",
-            HealthStatus::Incident,
-            format!("the kernel reported memory errors during the check ({errors})"),
-            "look at /sys/devices/system/edac and the kernel's log for the DIMM",
-        ));
+        let message = format!("the kernel reported memory errors during the check ({errors})");
+        let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
+        found.push(Finding::new("memory-errors", HealthStatus::Incident, message, advice));
     }
-    let wrong = report.measurements().filter(|m| crate::conclusions::scan::corrupted(m)).count();
+    let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
     if wrong > 0 {
-        found.push(Finding::new(
-            crate::conclusions::scan::CORRUPTED,
-            HealthStatus::Incident,
-            format!("{wrong} measurements read data that differs from what was written"),
-            "take the machine out of service and test its memory",
-        ));
+        let message = format!("{wrong} measurements read data that differs from what was written");
+        let advice = "take the machine out of service and test its memory";
+        found.push(Finding::new(scan::CORRUPTED, HealthStatus::Incident, message, advice));
     }
     let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
         results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
     if let Some(first) = late.first() {
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
-        let message = format!(
-            "the time was over before {} of {} numbers were measured; the first of them: {}",
-            late.len(),
-            results.len(),
-            name(first)
-        );
+        let (left, all, first) = (late.len(), results.len(), name(first));
+        let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
         found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
     }
     if let Some(first) = missing.first() {

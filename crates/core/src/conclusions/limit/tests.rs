@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
 use crate::installed::{InstalledMemory, MemoryDevice};
-use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates, Verdict, VerdictStatus};
+use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates};
 use crate::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use crate::traffic::Rfo;
+
+mod verdict;
 
 /// Two nodes of two CPUs with an L3 of 16 MiB each, four channels of DDR5-4800 (153.6 GB/s), and node 2 without CPUs.
 pub(crate) fn machine() -> Machine {
