@@ -12,13 +12,11 @@ use crate::units::Bytes;
 const PREFETCH_VISIBLE: f64 = 1.3;
 /// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
 const IDLE_AGREEMENT: f64 = 0.05;
-
 /// Buffers below this may be in a cache, where order matters little.
 const LARGE: Bytes = Bytes::mib(16);
 /// Above this ratio of random to sequential latency a prefetcher is active, whatever the registers say. Without prefetchers, open DRAM
 /// pages and adjacent lines make ascending order at most this much faster.
 pub const PREFETCHING_RATIO: f64 = 1.5;
-
 /// Code of [`contradicted`]'s note.
 pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 

@@ -1,7 +1,7 @@
 //! Why something is as it is, in words.
 
 use crate::estimate::NotMeasured;
-use crate::result::{Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementProblem, RfoReason, ShareMissed};
+use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, RfoReason, ShareMissed};
 use crate::wording::spelled;
 
 /// Why a number was not measured.
@@ -36,23 +36,6 @@ pub fn incomplete(why: &Incomplete) -> String {
     }
 }
 
-/// What disturbed a burst.
-pub const fn disturbance(cause: DisturbanceCause) -> &'static str {
-    match cause {
-        DisturbanceCause::Migrated => "a thread ran on another CPU",
-        DisturbanceCause::Stolen => "the hypervisor gave a CPU to other guests",
-        DisturbanceCause::TakenOff => "a thread was taken off its CPU",
-        DisturbanceCause::Frequency => "the core's frequency changed",
-    }
-}
-
-/// What disturbed how many bursts, such as `1 burst: a thread was taken off its CPU`; `None` where nothing did.
-pub fn disturbances(noise: &Noise) -> Option<String> {
-    let one = |(cause, n): (&DisturbanceCause, &u32)| format!("{n} burst{}: {}", if *n == 1 { "" } else { "s" }, disturbance(*cause));
-    let all: Vec<String> = noise.disturbed_by.iter().map(one).collect();
-    (!all.is_empty()).then(|| all.join(", "))
-}
-
 /// Who states a limit, with the share of it, as in `smbios, 1 of 4 nodes`.
 pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
     let part = share.map_or_else(String::new, |s| format!(", {} of {} nodes", s.nodes, s.total));
@@ -80,15 +63,6 @@ pub const fn share_missed(why: ShareMissed) -> &'static str {
         ShareMissed::NothingMeasured => "no point of the curve was measured",
         ShareMissed::NoLessBandwidth => "no delay gave less bandwidth: the chase alone uses as much, or bandwidth jumps past that share",
         ShareMissed::NotCloser => "no delay came closer: bandwidth jumps past that share, or was not steady",
-    }
-}
-
-/// Why the summary lacks a number.
-pub const fn absent(why: Absent) -> &'static str {
-    match why {
-        Absent::NotPlanned => "not part of this run",
-        Absent::OneNode => "the machine has one node",
-        Absent::NotMeasured => "could not be measured",
     }
 }
 
