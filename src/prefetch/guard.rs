@@ -123,7 +123,7 @@ impl PrefetchGuard {
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
-        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.measurements().filter(off)) {
+        if let Some(note) = memgauge_core::conclusions::advise::contradicted(report.measurements().filter(off)) {
             if requested == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
                 state.reason = Some(note.message.clone());

@@ -272,7 +272,7 @@ impl fmt::Display for Width {
 }
 
 /// Whether plain stores of whole lines read the line first (read for ownership).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rfo {
     /// They do.
@@ -280,6 +280,7 @@ pub enum Rfo {
     /// They do not, or the traffic has no plain stores.
     No,
     /// Not known on this machine.
+    #[default]
     Unknown,
 }
 
