@@ -271,11 +271,3 @@ impl PrefetchRequest {
         }
     }
 }
-
-impl ChaseOrder {
-    /// Whether it is the default order, which plans leave out.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) const fn is_window_local(&self) -> bool {
-        matches!(self, Self::WindowLocal)
-    }
-}

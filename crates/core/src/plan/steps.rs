@@ -134,7 +134,7 @@ pub enum Work {
         /// Their traffic.
         traffic: Traffic,
         /// Injection delay, in core cycles after every four lines.
-        #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::units::is_default")]
         delay: u32,
     },
     /// A probe and loaders at several injection delays.
@@ -151,7 +151,7 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         at_percent: Vec<u32>,
         /// Order of the chase.
-        #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+        #[serde(default, skip_serializing_if = "crate::units::is_default")]
         order: ChaseOrder,
         /// Length of the chase at each delay, if it was given instead of a time.
         #[serde(default, skip_serializing_if = "Option::is_none")]

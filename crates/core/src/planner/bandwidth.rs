@@ -2,8 +2,8 @@
 
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
+use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::loaders::{SEARCH_DELAYS, with_delay};
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
@@ -12,9 +12,7 @@ use crate::units::IdSet;
 impl Planner<'_> {
     pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
-            return Err(PlanError::Request(
-                "--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search".into(),
-            ));
+            return invalid("--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search");
         }
         let order = self.machine.topology.spread(&self.cpus);
         let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
@@ -85,9 +83,9 @@ impl Planner<'_> {
         match &self.spec.nodes {
             // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
-            Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
+            Some(nodes) if nodes.len() > 1 => invalid(format!(
                 "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"
-            ))),
+            )),
             nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
         }
     }

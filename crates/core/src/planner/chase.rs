@@ -3,8 +3,8 @@
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
+use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::planner::error::PlanError;
 use crate::spec::{LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
@@ -82,7 +82,7 @@ impl Planner<'_> {
             buffer.touch = IdSet::one(touch);
         }
         if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
-            return Err(PlanError::Request(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes))));
+            return invalid(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes)));
         }
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })

@@ -7,8 +7,7 @@ use crate::directory::FileBacking;
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, Step, StopRule};
-use crate::planner::check::{check_chase, check_cpus, check_directory, check_nodes};
-use crate::planner::error::PlanError;
+use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
@@ -55,7 +54,7 @@ impl<'a> Planner<'a> {
             None => machine.allowed.cpus.clone(),
         };
         if cpus.is_empty() {
-            return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
+            return unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset");
         }
         check_directory(spec)?;
         check_chase(spec, machine)?;
@@ -64,7 +63,7 @@ impl<'a> Planner<'a> {
             None => machine.allowed.nodes.clone(),
         };
         if nodes.is_empty() {
-            return Err(PlanError::Unavailable("this process may use memory of no node; check cpuset.mems of its control group".into()));
+            return unavailable("this process may use memory of no node; check cpuset.mems of its control group");
         }
         if spec.one_thread_per_core {
             cpus = machine.topology.one_per_core(&cpus);
@@ -75,9 +74,9 @@ impl<'a> Planner<'a> {
             let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
             nodes = nodes.iter().filter(touchable).collect();
             if nodes.is_empty() {
-                return Err(PlanError::Unavailable(
-                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs".into(),
-                ));
+                return unavailable(
+                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs",
+                );
             }
         }
         // A node that is not online has no CPUs to touch from, and nothing to compare with.

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Loader, Step, Work};
-use crate::planner::check::check_nodes;
+use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::spec::ChaseSpec;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -22,9 +21,9 @@ impl Planner<'_> {
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
-            return Err(PlanError::Unavailable(format!(
+            return unavailable(format!(
                 "latency under load needs a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
-            )));
+            ));
         }
         let loading = self.machine.topology.spread(&others);
         let fixed_node = self.one_node()?;
@@ -76,12 +75,10 @@ impl Planner<'_> {
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
-            return Err(PlanError::Request(
-                "loaders that share one buffer cannot load several nodes; leave out --shared or --load-node".into(),
-            ));
+            return invalid("loaders that share one buffer cannot load several nodes; leave out --shared or --load-node");
         }
         if self.spec.memory_dir.is_some() {
-            return Err(PlanError::Request("files are on their own node; leave out --memory-dir or --load-node".into()));
+            return invalid("files are on their own node; leave out --memory-dir or --load-node");
         }
         let near: BTreeMap<u32, IdSet> = nodes.iter().map(|node| (node, self.nearest(cpus, node))).collect();
         let mut loads: BTreeMap<u32, usize> = nodes.iter().map(|node| (node, 0)).collect();
@@ -94,9 +91,9 @@ impl Planner<'_> {
             }
         }
         if let Some((node, _)) = loads.iter().find(|(_, count)| **count == 0) {
-            return Err(PlanError::Unavailable(format!(
+            return unavailable(format!(
                 "no CPU is left to load the memory of node {node}; name fewer nodes with --load-node, or more CPUs with --cpu"
-            )));
+            ));
         }
         self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }

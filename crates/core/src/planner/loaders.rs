@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};
+use crate::planner::check::{LINE, PlanError, invalid};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
-use crate::planner::sizes::LINE;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 
@@ -28,9 +27,7 @@ impl Planner<'_> {
         let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m, self.spec.traffic.access).is_empty();
         let mixes: Vec<Mix> = requested.iter().copied().filter(runnable).collect();
         match requested.iter().find(|m| !runnable(m)) {
-            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => {
-                Err(PlanError::Request(self.no_kernel(*missing, self.spec.traffic.access)))
-            }
+            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => invalid(self.no_kernel(*missing, self.spec.traffic.access)),
             _ => Ok(mixes),
         }
     }
@@ -81,7 +78,7 @@ impl Planner<'_> {
     pub(super) fn traffic_with_access(&self, mix: Mix, access: Access) -> Result<Traffic, PlanError> {
         let kernels = self.candidates(mix, access);
         if kernels.is_empty() && !self.kernels.is_empty() {
-            return Err(PlanError::Request(self.no_kernel(mix, access)));
+            return invalid(self.no_kernel(mix, access));
         }
         let (form, mix) = self.form(mix, access);
         let requested = &self.spec.traffic;

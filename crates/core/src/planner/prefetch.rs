@@ -2,8 +2,8 @@
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest};
 use crate::plan::{Cell, Step, Work};
+use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 

@@ -2,8 +2,8 @@
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, StopRule, Work};
+use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 

@@ -3,8 +3,8 @@
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
+use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
@@ -41,17 +41,17 @@ impl Planner<'_> {
     pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
         let scan = &self.spec.scan;
         if scan.passes == Some(0) {
-            return Err(PlanError::Request("--passes 0 measures nothing; give 1 or more".into()));
+            return invalid("--passes 0 measures nothing; give 1 or more");
         }
         if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
-            return Err(PlanError::Request("the width of a histogram's bucket must be more than 0 GB/s".into()));
+            return invalid("the width of a histogram's bucket must be more than 0 GB/s");
         }
         let mix = self.mixes(&[Mix::AllReads])?;
         let [mix] = mix[..] else {
-            return Err(PlanError::Request("a scan has one mix of traffic at a time".into()));
+            return invalid("a scan has one mix of traffic at a time");
         };
         if mix != Mix::AllReads {
-            return Err(PlanError::Request(format!("a scan only reads memory (all-reads), but {mix} was asked for")));
+            return invalid(format!("a scan only reads memory (all-reads), but {mix} was asked for"));
         }
         let mut cells = Vec::new();
         let mut scanned = Vec::new();
@@ -93,12 +93,12 @@ impl Planner<'_> {
     fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(requested)) if requested > room.bytes => {
-                return Err(PlanError::Unavailable(format!(
+                return unavailable(format!(
                     "{} of node {node} are more than the {} that may be taken there (limited by {}); give a smaller --size",
                     Bytes(requested),
                     approximately(room.bytes),
                     room.limited_by
-                )));
+                ));
             }
             Some(Bytes(requested)) => requested,
             None => room.bytes,
@@ -168,7 +168,7 @@ impl Planner<'_> {
         };
         if let Some(requested) = self.spec.scan.region {
             if requested < page || !requested.0.is_multiple_of(page.0) {
-                return Err(PlanError::Request(format!("a region of {requested} is not a multiple of {page}")));
+                return invalid(format!("a region of {requested} is not a multiple of {page}"));
             }
             return if requested.0 > bytes { Err(too_little(requested)) } else { Ok(requested.0) };
         }

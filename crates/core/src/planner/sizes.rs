@@ -6,7 +6,7 @@ use crate::directory::MemoryDir;
 use crate::experiment::PageRequest;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
-use crate::planner::error::PlanError;
+use crate::planner::check::{LINE, PlanError, invalid};
 use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -20,8 +20,6 @@ const MIN_DERIVED: u64 = 64 << 20;
 const MIN_LOADER: u64 = 32 << 20;
 /// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
-/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
-pub(super) const LINE: u64 = 64;
 /// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
 const MAX_TOUCHERS: usize = 16;
 /// The transfer window, in bytes, if the size of the holder's L2 is not known.
@@ -73,7 +71,7 @@ impl<'a> Sizes<'a> {
         match self.spec.stride {
             None => Ok(Bytes(2 * line)),
             Some(Bytes(s)) if s >= line && s.is_multiple_of(line) => Ok(Bytes(s)),
-            Some(s) => Err(PlanError::Request(format!("a stride of {s} is not a multiple of the {line} B cache line"))),
+            Some(s) => invalid(format!("a stride of {s} is not a multiple of the {line} B cache line")),
         }
     }
 
@@ -82,14 +80,12 @@ impl<'a> Sizes<'a> {
         let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
         let window = self.spec.window.unwrap_or_else(derived);
         if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
-            return Err(PlanError::Request(format!(
-                "a window of {window} must be a multiple of the stride ({stride}) and at least twice it"
-            )));
+            return invalid(format!("a window of {window} must be a multiple of the stride ({stride}) and at least twice it"));
         }
         if self.spec.window.is_some() && window > buffer {
-            return Err(PlanError::Request(format!(
+            return invalid(format!(
                 "the window of {window} is larger than the buffer of {buffer}; give a smaller --window or a larger --size"
-            )));
+            ));
         }
         Ok(window.min(buffer))
     }
@@ -100,9 +96,9 @@ impl<'a> Sizes<'a> {
         if self.spec.window.is_some() {
             let window = self.window(Bytes(u64::MAX), stride)?;
             if window.0 > buffer.0 / 2 {
-                return Err(PlanError::Request(format!(
+                return invalid(format!(
                     "a window of {window} is too large for a buffer of {buffer}, which must hold two of them; give a larger --size or a smaller --window"
-                )));
+                ));
             }
             return Ok(window);
         }
@@ -110,9 +106,7 @@ impl<'a> Sizes<'a> {
         let window = half.max(64 * stride.0).next_multiple_of(stride.0);
         let largest = buffer.0 / 2 / stride.0 * stride.0;
         if largest < 2 * stride.0 {
-            return Err(PlanError::Request(format!(
-                "a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"
-            )));
+            return invalid(format!("a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"));
         }
         Ok(Bytes(window.min(largest)))
     }
@@ -197,7 +191,7 @@ impl<'a> Sizes<'a> {
         if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
             if requested.0 < 2 * stride.0 {
-                return Err(PlanError::Request(format!("a buffer of {requested} does not hold two lines {stride} apart")));
+                return invalid(format!("a buffer of {requested} does not hold two lines {stride} apart"));
             }
             if requested.0 > room.bytes {
                 return Err(self.too_much(requested.0, "a buffer", &room));
@@ -270,10 +264,7 @@ impl<'a> Sizes<'a> {
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
                 if let Some(requested) = self.spec.size {
                     if requested.0 < self.min_loader_bytes() {
-                        return Err(PlanError::Request(format!(
-                            "a loader's buffer of {requested} is less than {}",
-                            Bytes(self.min_loader_bytes())
-                        )));
+                        return invalid(format!("a loader's buffer of {requested} is less than {}", Bytes(self.min_loader_bytes())));
                     }
                     if requested.0 > room.bytes {
                         return Err(self.too_much(requested.0, "a buffer for each CPU", &room));
@@ -312,11 +303,7 @@ impl<'a> Sizes<'a> {
             return Err(self.too_much(bytes, "a thread's buffer", &room));
         }
         if bytes < self.min_loader_bytes() {
-            return Err(PlanError::Request(format!(
-                "a thread's buffer of {} is less than {}",
-                Bytes(bytes),
-                Bytes(self.min_loader_bytes())
-            )));
+            return invalid(format!("a thread's buffer of {} is less than {}", Bytes(bytes), Bytes(self.min_loader_bytes())));
         }
         let directory = directory.map(|dir| dir.file.path.clone());
         Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
 use crate::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
+use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::spec::SweepShape;
 use crate::traffic::Mix;
@@ -42,7 +42,7 @@ impl Planner<'_> {
         let wants = |metric: Metric| self.spec.sweep.metrics.is_empty() || self.spec.sweep.metrics.contains(&metric);
         let (latency, bandwidth) = (wants(Metric::Latency), wants(Metric::Bandwidth));
         if self.spec.chase.orders.len() > 1 {
-            return Err(PlanError::Request("a sweep chases in one order; name one --order".into()));
+            return invalid("a sweep chases in one order; name one --order");
         }
         let groups = self.sweep_groups(shape);
         let mut steps = Vec::new();
@@ -134,10 +134,10 @@ impl Planner<'_> {
         let requested = &self.spec.sweep;
         let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
         if points == 0 || points > MAX_POINTS {
-            return Err(PlanError::Request(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}")));
+            return invalid(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}"));
         }
         if min < MIN {
-            return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));
+            return invalid(format!("a working set of {min} is too small to measure; the smallest is {MIN}"));
         }
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         for (_, node) in homes {
@@ -148,11 +148,11 @@ impl Planner<'_> {
         let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
             if requested.max.is_some() || most < MIN.0.max(min.0) {
-                return Err(PlanError::Unavailable(format!(
+                return unavailable(format!(
                     "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
                     if homes.len() == 1 { "a working set" } else { "working sets" },
                     approximately(most),
-                )));
+                ));
             }
             let cut = Bytes(floor_power_of_two(most).max(min.0));
             self.notes.push(
@@ -165,14 +165,11 @@ impl Planner<'_> {
             max = cut;
         }
         if max < min {
-            return Err(PlanError::Request(format!("a sweep from {min} to {max} has no size; --min is at most --max")));
+            return invalid(format!("a sweep from {min} to {max} has no size; --min is at most --max"));
         }
         let all = sizes(min, max, points, granule);
         if all.is_empty() {
-            return Err(PlanError::Request(format!(
-                "no working set up to {max} holds a stride of {}; give a larger --max",
-                Bytes(granule)
-            )));
+            return invalid(format!("no working set up to {max} holds a stride of {}; give a larger --max", Bytes(granule)));
         }
         Ok(all)
     }

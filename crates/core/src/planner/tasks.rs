@@ -3,10 +3,9 @@
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
-use crate::planner::check::{check_cpus, check_traffic, named};
+use crate::planner::check::{PlanError, check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
-use crate::planner::error::PlanError;
 use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;

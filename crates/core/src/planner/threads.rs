@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::experiment::Coordinates;
 use crate::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
-use crate::planner::check::{check_cpus, check_nodes};
+use crate::planner::check::{PlanError, check_cpus, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::sizes::approximately;
 use crate::spec::{BufferPlace, ThreadSpec};
 use crate::units::{Bytes, IdSet};
@@ -27,7 +26,7 @@ impl Planner<'_> {
             check_cpus(&thread.cpus, self.machine)?;
             let twice: IdSet = loaders.iter().map(|l| l.cpu).chain(chaser.iter()).collect::<IdSet>().intersection(&thread.cpus);
             if !twice.is_empty() {
-                return Err(PlanError::Request(format!("CPU {twice} is given two things to do; name each CPU once")));
+                return invalid(format!("CPU {twice} is given two things to do; name each CPU once"));
             }
             for cpu in thread.cpus.iter() {
                 loaders.push(self.thread(thread, cpu, reserved)?);
@@ -55,7 +54,7 @@ impl Planner<'_> {
         let first = buffer(self, &thread.place)?;
         let second = thread.second.as_ref().map(|second| Ok((buffer(self, &second.place)?, second.percent))).transpose()?;
         if let Some((_, percent)) = second.as_ref().filter(|(_, percent)| !(1..=99).contains(percent)) {
-            return Err(PlanError::Request(format!("{percent} % of the accesses cannot go to a second buffer; give 1 to 99")));
+            return invalid(format!("{percent} % of the accesses cannot go to a second buffer; give 1 to 99"));
         }
         let (second, second_percent) = second.map_or((None, 0), |(buffer, percent)| (Some(buffer), percent));
         let traffic = self.traffic_with_access(thread.mix, thread.access)?;
@@ -78,11 +77,11 @@ impl Planner<'_> {
             if needed <= room {
                 return Ok(());
             }
-            Err(PlanError::Unavailable(format!(
+            unavailable(format!(
                 "the threads' buffers take {}{place} together, more than the {} that may be taken (limited by {limited_by}); give smaller sizes",
                 Bytes(needed),
                 approximately(room),
-            )))
+            ))
         };
         for (node, needed) in &on_node {
             // Pages of a pool are not part of the free memory.

@@ -6,9 +6,8 @@ use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPl
 use crate::note::Note;
 use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
-use crate::planner::check::{check_cpus, named};
+use crate::planner::check::{PlanError, check_cpus, invalid, named, unavailable};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::planner::error::PlanError;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
@@ -33,9 +32,7 @@ impl Planner<'_> {
     pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
         let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
         if pair.is_none() && self.cpus.len() < 2 {
-            return Err(PlanError::Unavailable(
-                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
-            ));
+            return unavailable("cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu");
         }
         let transfers = match (pair, shape) {
             (Some(pair), _) => self.in_states(&[pair]),
@@ -44,16 +41,16 @@ impl Planner<'_> {
             (None, TransferShape::NodeMatrix) => self.between_nodes()?,
         };
         if transfers.is_empty() {
-            return Err(PlanError::Unavailable("no CPU that may be used is left to hold the lines; name more with --cpu".into()));
+            return unavailable("no CPU that may be used is left to hold the lines; name more with --cpu");
         }
         let mut cells = Vec::new();
         for transfer in transfers {
             if sharer.is_some_and(|s| s == transfer.reader || s == transfer.holder) {
-                return Err(PlanError::Request(format!(
+                return invalid(format!(
                     "--sharer names CPU {}, which {}; name a third CPU",
                     sharer.unwrap_or_default(),
                     if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
-                )));
+                ));
             }
             cells.push(self.transfer(&transfer, sharer)?);
         }
@@ -62,18 +59,17 @@ impl Planner<'_> {
 
     /// The pair that the user names.
     fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
-        let request = |text: String| Err(PlanError::Request(text));
         if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
-            return request(
-                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix".into(),
+            return invalid(
+                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix",
             );
         }
         let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
         check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
         match self.spec.chase.cpu {
-            None => request(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
+            None => invalid(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
             Some(reader) if reader == holder => {
-                request(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
+                invalid(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
             }
             Some(reader) => Ok(Some((reader, holder))),
         }
@@ -83,7 +79,7 @@ impl Planner<'_> {
         let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
         check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named("--sharer", e))?;
         if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
-            return Err(PlanError::Request(format!("--sharer {sharer} joins one pair; name that with --reader and --holder")));
+            return invalid(format!("--sharer {sharer} joins one pair; name that with --reader and --holder"));
         }
         Ok(Some(sharer))
     }
@@ -184,7 +180,7 @@ impl Planner<'_> {
     /// reader.
     fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
-            return Err(PlanError::Request("--node-matrix measures lines with their home at each CPU of a pair; leave --node out".into()));
+            return invalid("--node-matrix measures lines with their home at each CPU of a pair; leave --node out");
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
