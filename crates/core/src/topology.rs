@@ -182,6 +182,10 @@ impl Topology {
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|n| n.id == id)
     }
+    /// SLIT distance from one node to another; the largest number if the machine does not state it.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        self.node(from).and_then(|n| n.distances.get(&to)).copied().unwrap_or(u32::MAX)
+    }
     /// Online CPUs.
     pub fn online(&self) -> IdSet {
         self.cpus.iter().map(|c| c.id).collect()

@@ -5,7 +5,7 @@ use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
 use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::spec::{LatencyShape, Task};
+use crate::spec::{ChaseSpec, LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
 /// The assumed time of a hop: a load from DRAM. For estimates of time only.
@@ -32,7 +32,7 @@ pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
 
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let (orders, hops, histogram) = (self.spec.chase.distinct_orders(), self.spec.chase.hops, self.spec.chase.histogram);
+        let orders = self.spec.chase.distinct_orders();
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
         let cpus: Vec<u32> = match shape {
             LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
@@ -62,17 +62,26 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            let allocations = hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
-            let at = Coordinates {
-                cpu_node: Some(self.cpu_node(cpu)),
-                memory: Some(self.memory_place(Some(node))),
-                cpu: Some(cpu),
-                ..Default::default()
-            };
-            cells.push(Cell::new(at, Work::Latency { probe, allocations, orders, hops, histogram }));
+            let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
+            cells.push(self.latency_cell(probe, allocations, orders));
         }
-        let title = "Idle latency";
-        Ok(self.step(title, experiment, cells))
+        Ok(self.step("Idle latency", experiment, cells))
+    }
+
+    /// The coordinates of a chase.
+    pub(super) fn chase_at(&self, probe: &Probe) -> Coordinates {
+        Coordinates {
+            cpu_node: Some(self.cpu_node(probe.cpu)),
+            memory: Some(self.memory_place(Some(probe.buffer.node))),
+            cpu: Some(probe.cpu),
+            ..Coordinates::default()
+        }
+    }
+
+    /// A chase alone.
+    pub(super) fn latency_cell(&self, probe: Probe, allocations: u32, orders: Vec<ChaseOrder>) -> Cell {
+        let ChaseSpec { hops, histogram, .. } = self.spec.chase;
+        Cell::new(self.chase_at(&probe), Work::Latency { probe, allocations, orders, hops, histogram })
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {

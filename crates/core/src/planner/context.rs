@@ -1,13 +1,11 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
 
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use crate::directory::FileBacking;
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, Step, StopRule};
+use crate::plan::{Cell, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
+use crate::planner::quick;
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
@@ -87,20 +85,18 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
-        let suite = self.spec.task == Task::Suite;
-        let default = match () {
-            () if matches!(self.spec.task, Task::Sweep(_)) => SWEEP_BUDGET_S,
-            () if suite => SUITE_BUDGET_S,
-            () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
-            () => COMMAND_BUDGET_S,
+        let large = steps.iter().any(|s| s.cells.len() > LARGE_MATRIX);
+        let command_s = if large { LARGE_MATRIX_BUDGET_S } else { COMMAND_BUDGET_S };
+        let (half_width, budget_s) = match self.spec.task {
+            Task::Quick => (quick::HALF_WIDTH, quick::BUDGET_S),
+            Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
+            Task::Suite => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
+            Task::Scan => (SCAN_HALF_WIDTH, command_s),
+            _ => (DEFAULT_HALF_WIDTH, command_s),
         };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
-                Task::Scan => SCAN_HALF_WIDTH,
-                Task::Sweep(_) => SWEEP_HALF_WIDTH,
-                _ => DEFAULT_HALF_WIDTH,
-            }),
-            budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
+            relative_half_width: self.spec.confidence.unwrap_or(half_width),
+            budget_s: self.spec.time.or(self.spec.budget).map_or(budget_s, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
     }
@@ -127,8 +123,7 @@ impl<'a> Planner<'a> {
         if self.nodes.contains(own) {
             return own;
         }
-        let distances = self.machine.topology.node(own).map(|n| n.distances.clone()).unwrap_or_default();
-        let near = self.nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX)).unwrap_or(own);
+        let near = self.nodes.iter().min_by_key(|&node| self.machine.topology.distance(own, node)).unwrap_or(own);
         if self.spec.nodes.is_none() {
             self.notes.push(
                 Note::warning("no-local-memory", format!("CPUs of node {own} may not use its memory; node {near} is used instead"))
@@ -176,14 +171,5 @@ impl<'a> Planner<'a> {
         }
         // The time is filled in once all steps are known.
         Step { title, experiment, cells, estimated_s: 0.0 }
-    }
-}
-
-/// The Fisher-Yates shuffle, with a generator whose values are the same in every version of the library.
-fn shuffle(cells: &mut [Cell], seed: u64) {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    for i in (1..cells.len()).rev() {
-        // The remainder's bias is one in 2^60 here.
-        cells.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
 }

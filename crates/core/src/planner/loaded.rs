@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
-use crate::plan::{Cell, Delays, Loader, Step, Work};
+use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
 use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
 use crate::spec::ChaseSpec;
@@ -32,7 +32,10 @@ impl Planner<'_> {
             (None, None, Some(node)) => node,
             _ => self.chase_home(chaser),
         };
-        let order = self.spec.chase.distinct_orders().first().copied();
+        let delays = match self.spec.delays.as_slice() {
+            [] => Delays::Adaptive { points: CURVE_POINTS },
+            given => Delays::Cycles(given.to_vec()),
+        };
         let mut cells = Vec::new();
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
@@ -45,29 +48,23 @@ impl Planner<'_> {
                 Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
                 None => self.loaders(&loading, fixed_node, reserved)?,
             };
-            let at = Coordinates {
-                cpu: Some(chaser),
-                cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
-                cpu_node: Some(self.cpu_node(chaser)),
-                memory: Some(self.memory_place(Some(home))),
-                load_nodes,
-                order,
-                mix: (!threads).then_some(mix),
-                ..Default::default()
-            };
-            let delays = if self.spec.delays.is_empty() {
-                Delays::Adaptive { points: CURVE_POINTS }
-            } else {
-                Delays::Cycles(self.spec.delays.clone())
-            };
-            let traffic = self.traffic(mix)?;
-            let ChaseSpec { hops, histogram, .. } = self.spec.chase;
-            let order = order.unwrap_or(ChaseOrder::WindowLocal);
-            let at_percent = self.spec.at_percent.clone();
-            cells.push(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }));
+            let mut cell = self.curve_cell(probe, loaders, mix, delays.clone())?;
+            cell.at.load_nodes = load_nodes;
+            cell.at.mix = (!threads).then_some(mix);
+            cells.push(cell);
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
         Ok(vec![step])
+    }
+
+    /// The curve of this chase alongside these loaders.
+    pub(super) fn curve_cell(&self, probe: Probe, loaders: Vec<Loader>, mix: Mix, delays: Delays) -> Result<Cell, PlanError> {
+        let ChaseSpec { hops, histogram, ref orders, .. } = self.spec.chase;
+        let order = orders.first().copied();
+        let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), order, mix: Some(mix), ..self.chase_at(&probe) };
+        let (traffic, at_percent) = (self.traffic(mix)?, self.spec.at_percent.clone());
+        let order = order.unwrap_or(ChaseOrder::WindowLocal);
+        Ok(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }))
     }
 
     /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that
@@ -100,8 +97,7 @@ impl Planner<'_> {
 
     /// Those of `cpus` that are on `node`, or on the nearest node that has some of them.
     fn nearest(&self, cpus: &[u32], node: u32) -> IdSet {
-        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
-        let far = |home: u32| if home == node { 0 } else { distances.get(&home).copied().unwrap_or(u32::MAX) };
+        let far = |home: u32| if home == node { 0 } else { self.machine.topology.distance(node, home) };
         let best = cpus.iter().map(|cpu| far(self.cpu_node(*cpu))).min();
         let nearest = best.and_then(|best| cpus.iter().map(|cpu| self.cpu_node(*cpu)).find(|home| far(*home) == best));
         cpus.iter().copied().filter(|cpu| Some(self.cpu_node(*cpu)) == nearest).collect()

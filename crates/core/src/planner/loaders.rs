@@ -36,18 +36,16 @@ impl Planner<'_> {
         let widths: BTreeSet<&str> = self.matching_kernels(mix, access).map(|k| k.width.name()).collect();
         match self.spec.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
-                let widths: Vec<&str> = widths.into_iter().collect();
-                format!("this CPU has no {width} kernel for the mix {mix}; it has {}: use one of these or --width best", widths.join(", "))
+                let widths = Vec::from_iter(widths).join(", ");
+                format!("this CPU has no {width} kernel for the mix {mix}; it has {widths}: use one of these or --width best")
             }
             _ => {
                 let (form, mix) = self.form(mix, access);
-                let others: BTreeSet<&str> = self.kernels.iter().filter(|k| k.form == form).map(|k| k.mix.name()).collect();
                 let kind = form_name(form);
-                if others.is_empty() {
-                    format!("this CPU has no kernel for {kind}")
-                } else {
-                    let others: Vec<&str> = others.into_iter().collect();
-                    format!("this CPU has no kernel for {kind} with the mix {mix}; it has {}", others.join(", "))
+                let others: BTreeSet<&str> = self.kernels.iter().filter(|k| k.form == form).map(|k| k.mix.name()).collect();
+                match Vec::from_iter(others).join(", ").as_str() {
+                    "" => format!("this CPU has no kernel for {kind}"),
+                    others => format!("this CPU has no kernel for {kind} with the mix {mix}; it has {others}"),
                 }
             }
         }
@@ -120,14 +118,6 @@ impl Planner<'_> {
         self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }
 
-    /// A bandwidth cell at each delay that was asked for.
-    pub(super) fn delayed(&self, cell: Cell) -> Vec<Cell> {
-        if self.spec.delays.is_empty() {
-            return vec![cell];
-        }
-        self.spec.delays.iter().map(|&delay| with_delay(cell.clone(), delay)).collect()
-    }
-
     /// The CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.
     pub(super) fn search_cpu_sets(&self, order: &[u32]) -> Vec<Vec<u32>> {
         let cores = self.machine.topology.one_per_core(&self.cpus).len();
@@ -137,13 +127,17 @@ impl Planner<'_> {
     }
 }
 
-/// The cell with an injection delay.
-pub(super) fn with_delay(mut cell: Cell, cycles: u32) -> Cell {
-    if let Work::Bandwidth { delay, .. } = &mut cell.work {
-        *delay = cycles;
-    }
-    cell.at.delay_cycles = Some(cycles);
-    cell
+/// A bandwidth cell at each of these delays; the cell itself if there are none.
+pub(super) fn with_delays(cell: Cell, delays: &[u32]) -> Vec<Cell> {
+    let delayed = |cycles: &u32| {
+        let mut cell = cell.clone();
+        if let Work::Bandwidth { delay, .. } = &mut cell.work {
+            *delay = *cycles;
+        }
+        cell.at.delay_cycles = Some(*cycles);
+        cell
+    };
+    if delays.is_empty() { vec![cell] } else { delays.iter().map(delayed).collect() }
 }
 
 /// The form in words.

@@ -1,6 +1,6 @@
 //! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
-use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
+use crate::experiment::{Coordinates, Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
 use crate::planner::check::{PlanError, invalid, unavailable};
@@ -84,9 +84,7 @@ impl Planner<'_> {
         if !own.is_empty() {
             return own;
         }
-        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
-        let nodes: IdSet = self.cpus.iter().map(|c| self.cpu_node(c)).collect();
-        let near = nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX));
+        let near = self.cpu_nodes().iter().min_by_key(|&home| self.machine.topology.distance(node, home));
         near.map_or_else(|| self.cpus.clone(), |near| self.cpus_on(near))
     }
 
@@ -125,7 +123,7 @@ impl Planner<'_> {
 
     /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
     fn node_room(&mut self, node: u32) -> NodeRoom {
-        if matches!(self.spec.pages, PageRequest::Huge2M | PageRequest::Huge1G) {
+        if self.spec.pages.pool_page().is_some() {
             // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
             let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
             return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
@@ -150,19 +148,16 @@ impl Planner<'_> {
 
     /// Bytes of a region when `bytes` are scanned.
     fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
-        let page = match self.spec.pages {
-            PageRequest::Huge2M => Bytes::mib(2),
-            PageRequest::Huge1G => Bytes::gib(1),
-            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => MIN_REGION,
-        };
+        let pool_page = self.spec.pages.pool_page();
+        let page = pool_page.unwrap_or(MIN_REGION);
         let too_little = |region: Bytes| {
             PlanError::Unavailable(format!(
                 "node {node} has no room for a region of {region}: {} are to be taken (limited by {}); {}",
                 approximately(bytes),
                 if self.spec.size.is_some() { "--size" } else { &room.limited_by },
-                match self.spec.pages {
-                    PageRequest::Huge2M | PageRequest::Huge1G => "make its pool larger, or leave --pages out",
-                    _ => "free some there, raise the limit, or give a smaller --region",
+                match pool_page {
+                    Some(_) => "make its pool larger, or leave --pages out",
+                    None => "free some there, raise the limit, or give a smaller --region",
                 }
             ))
         };

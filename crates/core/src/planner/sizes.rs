@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;
-use crate::experiment::PageRequest;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{LINE, PlanError, invalid};
@@ -166,11 +165,7 @@ impl<'a> Sizes<'a> {
 
     /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
-        let page = match self.spec.pages {
-            PageRequest::Huge2M => Bytes::mib(2),
-            PageRequest::Huge1G => Bytes::gib(1),
-            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => return 0,
-        };
+        let Some(page) = self.spec.pages.pool_page() else { return 0 };
         let pools = self.machine.topology.node(node).map(|n| n.pools.as_slice()).unwrap_or_default();
         pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
     }

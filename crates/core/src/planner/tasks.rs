@@ -2,7 +2,7 @@
 
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
+use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
 use crate::planner::check::{PlanError, check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
@@ -33,7 +33,10 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, max_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
+    let (stop, max_s) = match spec.task {
+        Task::Quick => (planner.stop_rule(&steps), planner.quick_within()),
+        _ => planner.set_times(&mut steps),
+    };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
     let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
@@ -121,8 +124,10 @@ impl Planner<'_> {
         if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
             stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
         }
-        for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
-            transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
+        for cell in steps.iter_mut().flat_map(|s| &mut s.cells) {
+            if let Work::Transfers(transfers) = &mut cell.work {
+                transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
+            }
         }
         let max_s = cost::fill(steps, &stop, counters);
         if let Some(within_s) = within.filter(|within_s| max_s > *within_s) {

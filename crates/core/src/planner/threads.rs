@@ -6,6 +6,7 @@ use crate::experiment::Coordinates;
 use crate::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
 use crate::planner::check::{PlanError, check_cpus, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
+use crate::planner::loaders::with_delays;
 use crate::planner::sizes::approximately;
 use crate::spec::{BufferPlace, ThreadSpec};
 use crate::units::{Bytes, IdSet};
@@ -16,7 +17,7 @@ impl Planner<'_> {
         let loaders = self.threads(0, &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
-        Ok(self.delayed(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 })))
+        Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), &self.spec.delays))
     }
 
     /// The threads that the user describes, alongside a chase on `chaser` whose buffer takes `reserved` bytes.
