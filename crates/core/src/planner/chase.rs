@@ -86,10 +86,7 @@ impl Planner<'_> {
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let mut buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
-        if let Some(touch) = self.spec.chase.touch {
-            buffer.touch = IdSet::one(touch);
-        }
+        let buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
         if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
             return invalid(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes)));
         }

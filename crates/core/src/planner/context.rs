@@ -125,10 +125,9 @@ impl<'a> Planner<'a> {
         }
         let near = self.nodes.iter().min_by_key(|&node| self.machine.topology.distance(own, node)).unwrap_or(own);
         if self.spec.nodes.is_none() {
-            self.notes.push(
-                Note::warning("no-local-memory", format!("CPUs of node {own} may not use its memory; node {near} is used instead"))
-                    .advise("allow the node in cpuset.mems, or name CPUs of another node with --cpu"),
-            );
+            let message = format!("CPUs of node {own} may not use its memory; node {near} is used instead");
+            let advice = "allow the node in cpuset.mems, or name CPUs of another node with --cpu";
+            self.notes.push(Note::warning("no-local-memory", message).advise(advice));
         }
         near
     }

@@ -131,10 +131,9 @@ impl Planner<'_> {
         let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
         let (margin, reduced) = margin(found.memory.0);
         if reduced {
-            self.notes.push(Note::info(
-                "scan-margin",
-                format!("node {node} has {}: {} of it stay free instead of 2 GiB", approximately(found.memory.0), approximately(margin)),
-            ));
+            let (memory, margin) = (approximately(found.memory.0), approximately(margin));
+            let message = format!("node {node} has {memory}: {margin} of it stay free instead of 2 GiB");
+            self.notes.push(Note::info("scan-margin", message));
         }
         let allowed = &self.machine.allowed;
         let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
@@ -174,14 +173,11 @@ impl Planner<'_> {
         if region < page.0 {
             return Err(too_little(page));
         }
-        self.notes.push(Note::info(
-            "scan-region",
-            format!(
-                "{} are to be scanned on node {node}: regions have {} instead of {REGION}, so that there are several to compare",
-                approximately(bytes),
-                Bytes(region)
-            ),
-        ));
+        let (all, each) = (approximately(bytes), Bytes(region));
+        let message = format!(
+            "{all} are to be scanned on node {node}: regions have {each} instead of {REGION}, so that there are several to compare"
+        );
+        self.notes.push(Note::info("scan-region", message));
         Ok(region)
     }
 
@@ -189,17 +185,10 @@ impl Planner<'_> {
         // Between two passes over a region all other regions are read. What the caches can hold of them is read from the caches.
         let caches = self.sizes.cache_bytes(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
-            self.notes.push(
-                Note::warning(
-                    "scan-in-cache",
-                    format!(
-                        "{} are scanned on node {node}, and caches can hold {}: part of what is measured is cache",
-                        approximately(scan.bytes().0),
-                        approximately(caches)
-                    ),
-                )
-                .advise("scan four times the caches at least, with a larger --size"),
-            );
+            let (scanned, caches) = (approximately(scan.bytes().0), approximately(caches));
+            let message = format!("{scanned} are scanned on node {node}, and caches can hold {caches}: part of what is measured is cache");
+            let advice = "scan four times the caches at least, with a larger --size";
+            self.notes.push(Note::warning("scan-in-cache", message).advise(advice));
         }
     }
 }

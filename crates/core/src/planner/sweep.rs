@@ -47,12 +47,7 @@ impl Planner<'_> {
         let groups = self.sweep_groups(shape);
         let mut steps = Vec::new();
         if latency {
-            let mut cells = Vec::new();
-            for group in &groups {
-                if let Some(cpu) = group.first().copied() {
-                    cells.push(self.latency_sweep(cpu)?);
-                }
-            }
+            let cells = groups.iter().filter_map(|group| group.first()).map(|&cpu| self.latency_sweep(cpu)).collect::<Result<_, _>>()?;
             steps.push(self.step("Latency by working set", Experiment::Sweep, cells));
         }
         if bandwidth {
@@ -92,21 +87,12 @@ impl Planner<'_> {
         let largest = Bytes(sizes.last().copied().unwrap_or(MIN).0 * spread);
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
-        let at = Coordinates {
-            cpu_node: Some(self.cpu_node(cpu)),
-            memory: Some(self.memory_place(Some(node))),
-            cpu: Some(cpu),
-            order: Some(order),
-            ..Default::default()
-        };
+        let at = Coordinates { order: Some(order), ..self.chase_at(&probe) };
         Ok(Cell::new(at, Work::LatencySweep(LatencySweep { probe, order, sizes })))
     }
 
     fn bandwidth_sweep(&mut self, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
-        let mut homes = Vec::new();
-        for &cpu in cpus {
-            homes.push((cpu, self.sweep_home(cpu)?));
-        }
+        let homes = cpus.iter().map(|&cpu| Ok((cpu, self.sweep_home(cpu)?))).collect::<Result<Vec<_>, _>>()?;
         // The same sizes as for latency, so that both curves have the same points.
         let stride = self.sizes.stride()?;
         let sizes = self.working_sets(&homes, stride.0, 1)?;
@@ -139,11 +125,9 @@ impl Planner<'_> {
         if min < MIN {
             return invalid(format!("a working set of {min} is too small to measure; the smallest is {MIN}"));
         }
-        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
-        for (_, node) in homes {
-            *on_node.entry(*node).or_default() += 1;
-        }
-        let least = on_node.iter().map(|(node, count)| self.sizes.max_bytes(*node, *count, homes.len() as u64)).min();
+        let nodes: IdSet = homes.iter().map(|home| home.1).collect();
+        let on_node = |node: u32| homes.iter().filter(|home| home.1 == node).count() as u64;
+        let least = nodes.iter().map(|node| self.sizes.max_bytes(node, on_node(node), homes.len() as u64)).min();
         let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
         let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
@@ -155,13 +139,10 @@ impl Planner<'_> {
                 ));
             }
             let cut = Bytes(floor_power_of_two(most).max(min.0));
-            self.notes.push(
-                Note::warning(
-                    "sweep-cut",
-                    format!("working sets up to {cut} instead of {max}: each CPU may take {} ({limited_by})", approximately(most)),
-                )
-                .advise("free memory or raise the limit, or name fewer CPUs with --cpu"),
-            );
+            let most = approximately(most);
+            let message = format!("working sets up to {cut} instead of {max}: each CPU may take {most} ({limited_by})");
+            let advice = "free memory or raise the limit, or name fewer CPUs with --cpu";
+            self.notes.push(Note::warning("sweep-cut", message).advise(advice));
             max = cut;
         }
         if max < min {

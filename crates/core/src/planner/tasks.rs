@@ -82,10 +82,8 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
     let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
-    Some(
-        Note::warning("cpu-quota", message)
-            .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
-    )
+    let advice = "raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle";
+    Some(Note::warning("cpu-quota", message).advise(advice))
 }
 
 impl Planner<'_> {
@@ -98,20 +96,13 @@ impl Planner<'_> {
             steps.extend(self.loaded()?);
             steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
-            self.notes.push(
-                Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two")
-                    .advise("allow another CPU (taskset, cpuset) to measure them"),
-            );
+            let note = Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two");
+            self.notes.push(note.advise("allow another CPU (taskset, cpuset) to measure them"));
         }
         // The first cell runs again at the end, so that slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
-            let cell = Cell { repeat: true, ..first };
-            steps.push(Step {
-                title: "Idle latency again, as a control of drift".into(),
-                experiment: Experiment::IdleLatency,
-                cells: vec![cell],
-                estimated_s: 0.0,
-            });
+            let (title, cells) = ("Idle latency again, as a control of drift".into(), vec![Cell { repeat: true, ..first }]);
+            steps.push(Step { title, experiment: Experiment::IdleLatency, cells, estimated_s: 0.0 });
         }
         Ok(steps)
     }
@@ -131,13 +122,9 @@ impl Planner<'_> {
         }
         let max_s = cost::fill(steps, &stop, counters);
         if let Some(within_s) = within.filter(|within_s| max_s > *within_s) {
-            self.notes.push(
-                Note::warning(
-                    "within-too-short",
-                    format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
-                )
-                .advise("name fewer CPUs, nodes, mixes or sizes, or give it more time with --within"),
-            );
+            let message = format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out");
+            let advice = "name fewer CPUs, nodes, mixes or sizes, or give it more time with --within";
+            self.notes.push(Note::warning("within-too-short", message).advise(advice));
         }
         (stop, max_s)
     }
