@@ -33,21 +33,20 @@ pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
         let orders = self.spec.chase.distinct_orders();
+        let matrix = shape == LatencyShape::Matrix;
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
-        let cpus: Vec<u32> = match shape {
-            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
-            LatencyShape::PerCpu => self.cpus.iter().collect(),
-            LatencyShape::One if several => self.cpus.iter().collect(),
-            LatencyShape::One => self.cpus.first().into_iter().collect(),
+        let per_cpu = shape == LatencyShape::PerCpu || (!matrix && several);
+        let cpus: Vec<u32> = match () {
+            () if matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
+            () if per_cpu => self.cpus.iter().collect(),
+            () => self.cpus.first().into_iter().collect(),
         };
+        let all = self.device.is_none() && self.spec.chase.touch.is_none() && (matrix || self.spec.nodes.is_some());
         let mut pairs = Vec::new();
         for cpu in cpus {
-            let all =
-                self.device.is_none() && self.spec.chase.touch.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
             let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
             pairs.extend(nodes.iter().map(|node| (cpu, node)));
         }
-        let per_cpu = shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several);
         let experiment = if per_cpu { Experiment::IdleLatencyPerCpu } else { Experiment::IdleLatency };
         let allocations = match pairs.len() {
             n if n > LARGE_MATRIX => FEW_ALLOCATIONS,

@@ -91,11 +91,9 @@ impl Planner<'_> {
     fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(requested)) if requested > room.bytes => {
+                let (requested, most, limited_by) = (Bytes(requested), approximately(room.bytes), &room.limited_by);
                 return unavailable(format!(
-                    "{} of node {node} are more than the {} that may be taken there (limited by {}); give a smaller --size",
-                    Bytes(requested),
-                    approximately(room.bytes),
-                    room.limited_by
+                    "{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by}); give a smaller --size"
                 ));
             }
             Some(Bytes(requested)) => requested,
@@ -149,30 +147,31 @@ impl Planner<'_> {
     fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
         let pool_page = self.spec.pages.pool_page();
         let page = pool_page.unwrap_or(MIN_REGION);
-        let too_little = |region: Bytes| {
-            PlanError::Unavailable(format!(
-                "node {node} has no room for a region of {region}: {} are to be taken (limited by {}); {}",
-                approximately(bytes),
-                if self.spec.size.is_some() { "--size" } else { &room.limited_by },
-                match pool_page {
-                    Some(_) => "make its pool larger, or leave --pages out",
-                    None => "free some there, raise the limit, or give a smaller --region",
-                }
+        let limited_by = if self.spec.size.is_some() { "--size" } else { &room.limited_by };
+        let advice = match pool_page {
+            Some(_) => "make its pool larger, or leave --pages out",
+            None => "free some there, raise the limit, or give a smaller --region",
+        };
+        let fitting = |region: Bytes, room: u64| {
+            if region.0 <= room {
+                return Ok(region.0);
+            }
+            let all = approximately(bytes);
+            unavailable(format!(
+                "node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by}); {advice}"
             ))
         };
         if let Some(requested) = self.spec.scan.region {
             if requested < page || !requested.0.is_multiple_of(page.0) {
                 return invalid(format!("a region of {requested} is not a multiple of {page}"));
             }
-            return if requested.0 > bytes { Err(too_little(requested)) } else { Ok(requested.0) };
+            return fitting(requested, bytes);
         }
         if bytes / REGION.0 >= FEW_REGIONS || page == REGION {
-            return if bytes < REGION.0 { Err(too_little(REGION)) } else { Ok(REGION.0) };
+            return fitting(REGION, bytes);
         }
         let region = floor_power_of_two(bytes / WANTED_REGIONS);
-        if region < page.0 {
-            return Err(too_little(page));
-        }
+        fitting(page, region)?;
         let (all, each) = (approximately(bytes), Bytes(region));
         let message = format!(
             "{all} are to be scanned on node {node}: regions have {each} instead of {REGION}, so that there are several to compare"

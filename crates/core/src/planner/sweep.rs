@@ -71,8 +71,7 @@ impl Planner<'_> {
             SweepShape::PerDomain => {
                 let mut domains: BTreeMap<u32, IdSet> = BTreeMap::new();
                 for cpu in self.cpus.iter() {
-                    let domain = topology.last_level_cache(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
-                    domains.entry(domain).or_default().insert(cpu);
+                    domains.entry(topology.cache_domain(cpu)).or_default().insert(cpu);
                 }
                 domains.values().map(|cpus| topology.spread(cpus)).collect()
             }

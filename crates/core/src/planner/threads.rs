@@ -39,16 +39,10 @@ impl Planner<'_> {
 
     fn thread(&mut self, thread: &ThreadSpec, cpu: u32, reserved: u64) -> Result<Loader, PlanError> {
         let buffer = |planner: &mut Self, place: &BufferPlace| -> Result<BufferPlan, PlanError> {
-            let node = match place {
-                BufferPlace::Node(node) => {
-                    check_nodes(&IdSet::one(*node), planner.machine)?;
-                    *node
-                }
-                BufferPlace::Local | BufferPlace::Directory(_) => planner.local_node(cpu),
-            };
-            let directory = match place {
-                BufferPlace::Directory(dir) => Some(dir.as_ref()),
-                _ => None,
+            let (node, directory) = match place {
+                BufferPlace::Node(node) => (check_nodes(&IdSet::one(*node), planner.machine).map(|_| *node)?, None),
+                BufferPlace::Local => (planner.local_node(cpu), None),
+                BufferPlace::Directory(dir) => (planner.local_node(cpu), Some(dir.as_ref())),
             };
             planner.sizes.thread_buffer(cpu, node, thread.size, directory, reserved)
         };

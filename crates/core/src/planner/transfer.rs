@@ -43,12 +43,9 @@ impl Planner<'_> {
         }
         let mut cells = Vec::new();
         for transfer in transfers {
-            if sharer.is_some_and(|s| s == transfer.reader || s == transfer.holder) {
-                return invalid(format!(
-                    "--sharer names CPU {}, which {}; name a third CPU",
-                    sharer.unwrap_or_default(),
-                    if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
-                ));
+            if let Some(cpu) = sharer.filter(|s| [transfer.reader, transfer.holder].contains(s)) {
+                let does = if cpu == transfer.reader { "reads" } else { "holds" };
+                return invalid(format!("--sharer names CPU {cpu}, which {does} the lines; name a third CPU"));
             }
             let mut cell = self.transfer(&transfer, sharer)?;
             cell.at.holder_node = (shape == TransferShape::NodeMatrix).then(|| self.cpu_node(transfer.holder));
@@ -203,15 +200,13 @@ impl Planner<'_> {
     fn near_pair(&self) -> Option<(u32, u32)> {
         let topology = &self.machine.topology;
         let reader = topology.cpu(self.cpus.first()?)?;
-        let distance = |holder: u32| {
-            topology.cpu(holder).map(|h| match () {
-                () if reader.siblings.contains(h.id) => 2,
-                () if reader.node == h.node && reader.package == h.package => 0,
-                () if reader.package == h.package => 1,
-                () => 3,
-            })
+        let distance = |holder: &u32| match topology.cpu(*holder)? {
+            h if reader.siblings.contains(h.id) => Some(2),
+            h if reader.package != h.package => Some(3),
+            h if reader.node != h.node => Some(1),
+            _ => Some(0),
         };
-        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(|&c| distance(c))?;
+        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(distance)?;
         Some((reader.id, holder))
     }
 
