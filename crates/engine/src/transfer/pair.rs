@@ -174,7 +174,7 @@ fn party_jobs(clock: Clock, plan: &Handoff, ring: Ring, pushed: (PushedBuffer, P
 /// The buffers that the reader and the holder push, like the transfer's.
 fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer)> {
     let mut allocate = |bytes: Bytes| {
-        if bytes.is_zero() {
+        if bytes == Bytes(0) {
             return Ok(None);
         }
         let buffer = session.allocate(&BufferPlan { bytes, ..plan.buffer.clone() })?;
