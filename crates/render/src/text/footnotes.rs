@@ -91,8 +91,7 @@ impl<'a> Footnotes<'a> {
             page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
         }
         if self.notes.len() > MAX_FOOTNOTES {
-            let text = format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES);
-            page.text(Style::Warning, INDENT, INDENT, &text);
+            page.paragraph(Style::Warning, format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::page::{INDENT, clean, width};
+use super::page::{INDENT, Page, clean, width};
 use crate::number::DASH;
 
 /// What stands in a cell.
@@ -22,10 +22,26 @@ pub(super) enum Cell {
     },
 }
 
-impl Cell {
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into())
+/// A text, or nothing where an option is empty.
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Self {
+        cell.map_or(Self::Blank, Into::into)
     }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Cell {
     /// A number without interval.
     pub(super) fn number(number: String) -> Self {
         Self::Value { number, half: String::new(), claim: String::new(), marks: String::new() }
@@ -49,20 +65,20 @@ pub(super) struct Column {
 
 impl Column {
     /// A column of texts, aligned to the left.
-    pub(super) fn text(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: false, optional: false, cells: Vec::new() }
+    pub(super) fn text(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
+        Self { head: head.into(), right: false, optional: false, cells: cells.into_iter().map(Into::into).collect() }
     }
     /// A column of numbers, aligned to the right.
-    pub(super) fn numbers(head: impl Into<String>) -> Self {
-        Self { right: true, ..Self::text(head) }
+    pub(super) fn numbers(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
+        Self { right: true, ..Self::text(head, cells) }
     }
     /// May be left out where the page is narrow.
-    pub(super) fn optional(mut self) -> Self {
-        self.optional = true;
-        self
+    pub(super) fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
-    pub(super) fn cells(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
-        self.cells.extend(cells);
+    /// Left out unless this holds.
+    pub(super) fn only_if(mut self, shown: bool) -> Self {
+        self.cells.retain(|_| shown);
         self
     }
 
@@ -136,8 +152,15 @@ fn clipped(text: &str) -> String {
     clean(text).chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
+impl Page {
+    /// Prints a table, as [`grid`] lays it out.
+    pub(super) fn table(&mut self, columns: impl IntoIterator<Item = Column>) {
+        self.table_lines(&grid(columns, self.width));
+    }
+}
+
 /// The table's lines, head and rule first. Columns without content are left out; so are optional ones, the last first, until it fits.
-pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
+pub(super) fn grid(columns: impl IntoIterator<Item = Column>, page_width: usize) -> Vec<String> {
     let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
     let limit = page_width.saturating_sub(INDENT.len());
     loop {
@@ -210,8 +233,8 @@ mod tests {
 
     #[test]
     fn numbers_align_at_the_point() {
-        let column = Column::numbers("ns").cells([value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
-        let lines = grid(vec![Column::text("n").cells(["a", "b", "c"].map(Cell::text)), column], 80);
+        let column = Column::numbers("ns", [value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
+        let lines = grid(vec![Column::text("n", ["a", "b", "c"]), column], 80);
         assert_eq!(lines[2..], ["a     98.2 ±0.4", "b   1204   ±12", "c      — ¹"]);
     }
 
@@ -219,10 +242,10 @@ mod tests {
     fn optional_columns_go_first_and_empty_ones_always() {
         let make = || {
             vec![
-                Column::text("name").cells([Cell::text("x".repeat(40))]),
-                Column::text("what").optional().cells([Cell::text("y".repeat(40))]),
-                Column::text("empty").cells([Cell::Blank]),
-                Column::numbers("n").cells([Cell::number("1".into())]),
+                Column::text("name", ["x".repeat(40)]),
+                Column::text("what", ["y".repeat(40)]).optional(),
+                Column::text("empty", [Cell::Blank]),
+                Column::numbers("n", [Cell::number("1".into())]),
             ]
         };
         assert!(grid(make(), 100)[0].contains("what"));
@@ -233,9 +256,9 @@ mod tests {
 
     #[test]
     fn a_wide_matrix_splits_into_blocks_that_fit() {
-        let lead = Column::text("from").cells((0..3).map(|i| Cell::text(format!("node {i}"))));
+        let lead = Column::text("from", (0..3).map(|i| format!("node {i}")));
         let columns: Vec<Column> =
-            (0..20).map(|i| Column::numbers(format!("node {i}")).cells((0..3).map(|_| value("98.2", "±0.4", "")))).collect();
+            (0..20).map(|i| Column::numbers(format!("node {i}"), (0..3).map(|_| value("98.2", "±0.4", "")))).collect();
         let blocks = blocks(&lead, &columns, 80);
         assert!(blocks.len() > 2);
         assert!(blocks.iter().flatten().all(|line| width(line) <= 78));

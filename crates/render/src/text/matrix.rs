@@ -15,18 +15,18 @@ pub(super) const CLAIMED: &str = "; in brackets: what firmware claims (HMAT)";
 pub(super) const DETAILED_COLUMNS: usize = 16;
 
 /// Prints a matrix; `corner` is the head of the rows' names. Cells are made column by column, which is the order of their footnotes.
-pub(super) fn matrix<R, C>(
+pub(super) fn matrix<R, C, T: Into<Cell>>(
     page: &mut Page,
     corner: &str,
     rows: &[(R, String)],
     columns: &[(C, String)],
-    mut cell: impl FnMut(&R, &C) -> Cell,
+    mut cell: impl FnMut(&R, &C) -> T,
 ) {
-    let lead = Column::text(corner).cells(rows.iter().map(|(_, name)| Cell::text(name.as_str())));
-    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str()).cells(rows.iter().map(|(row, _)| cell(row, key)));
+    let lead = Column::text(corner, rows.iter().map(|(_, name)| name.as_str()));
+    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str(), rows.iter().map(|(row, _)| cell(row, key)));
     let columns: Vec<Column> = columns.iter().map(&mut column).collect();
     for block in blocks(&lead, &columns, page.width) {
-        page.table(&block);
+        page.table_lines(&block);
     }
 }
 
@@ -62,11 +62,11 @@ pub(super) fn without_half(cell: Cell, detailed: bool) -> Cell {
 
 /// Columns of the fastest, median and slowest of each group of latencies.
 pub(super) fn spread_columns<'g>(groups: impl Iterator<Item = &'g Vec<f64>> + Clone) -> [Column; 3] {
-    let cell = |v: Option<f64>| v.map_or(Cell::Blank, |v| Cell::number(number(v)));
+    let cell = |v: Option<f64>| v.map(|v| Cell::number(number(v)));
     let ends = |group: &Vec<f64>| bounds(group.iter().copied());
     [
-        Column::numbers("fastest").cells(groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
-        Column::numbers("median").cells(groups.clone().map(|g| cell(median(g)))),
-        Column::numbers("slowest").cells(groups.map(|g| cell(ends(g).map(|b| b.1)))),
+        Column::numbers("fastest", groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
+        Column::numbers("median", groups.clone().map(|g| cell(median(g)))),
+        Column::numbers("slowest", groups.map(|g| cell(ends(g).map(|b| b.1)))),
     ]
 }

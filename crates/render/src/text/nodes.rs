@@ -8,7 +8,6 @@ use super::c2c::{explain, list};
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::Cell;
 use super::matrix::{DETAILED_COLUMNS, column_name, matrix, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::transfers::{HOMES, holder_and_reader_nodes, is_near};
@@ -30,10 +29,10 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
         if here.is_empty() {
             continue;
         }
-        page.text(Style::Plain, INDENT, INDENT, &format!("HITM, lines {home}"));
+        page.paragraph(Style::Plain, format!("HITM, lines {home}"));
         matrix(page, "holder ↓  reader →", &rows, &columns, |&holder, &reader| {
             match here.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader) {
-                None if holder == reader => Cell::text("· "),
+                None if holder == reader => "· ".into(),
                 m => without_half(footnotes.cell(m), detailed),
             }
         });

@@ -10,7 +10,7 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence_without_prefetch;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes};
 use crate::groups::prefetch::{PrefetchCell, find};
@@ -24,13 +24,12 @@ pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     let names = |list: &[String]| if list.is_empty() { "–".to_owned() } else { list.join(", ") };
     let read: Vec<&PrefetchGroup> = state.groups.iter().filter(|g| g.value.is_some()).collect();
     if !read.is_empty() {
-        let columns = vec![
-            Column::text("CPUs").cells(read.iter().map(|g| Cell::text(wording::ids(&g.cpus)))),
-            Column::numbers("value").cells(read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
-            Column::text("on").cells(read.iter().map(|g| Cell::text(names(&g.on)))),
-            Column::text("off").cells(read.iter().map(|g| Cell::text(names(&g.off)))),
-        ];
-        page.table(&grid(columns, page.width));
+        page.table([
+            Column::text("CPUs", read.iter().map(|g| wording::ids(&g.cpus))),
+            Column::numbers("value", read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
+            Column::text("on", read.iter().map(|g| names(&g.on))),
+            Column::text("off", read.iter().map(|g| names(&g.off))),
+        ]);
     }
     for group in state.groups.iter().filter(|g| g.value.is_none() && g.reason != state.reason) {
         let text = format!("{}: {}", wording::cpus(&group.cpus), group.reason.as_deref().unwrap_or("not read"));
@@ -78,14 +77,13 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let mut cells = |metric, order| -> Vec<Cell> {
         rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, metric, order }))).collect()
     };
-    let columns = vec![
-        Column::text("memory").cells(rows.iter().map(|r| Cell::text(wording::node(r.0)))),
-        Column::text("prefetchers").cells(rows.iter().map(|r| Cell::text(r.1.map_or("?", PrefetchRequest::name)))),
-        Column::numbers("read GB/s").cells(cells(Metric::Bandwidth, None)),
-        Column::numbers("sequential ns").cells(cells(Metric::Latency, SEQUENTIAL)),
-        Column::numbers("random ns").cells(cells(Metric::Latency, RANDOM)),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("memory", rows.iter().map(|r| wording::node(r.0))),
+        Column::text("prefetchers", rows.iter().map(|r| r.1.map_or("?", PrefetchRequest::name))),
+        Column::numbers("read GB/s", cells(Metric::Bandwidth, None)),
+        Column::numbers("sequential ns", cells(Metric::Latency, SEQUENTIAL)),
+        Column::numbers("random ns", cells(Metric::Latency, RANDOM)),
+    ]);
     footnotes.print(page, &mut context.advised);
     if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";

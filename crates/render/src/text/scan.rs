@@ -11,7 +11,7 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::number::{bar, count, human, maybe, number, range, value_of};
 
@@ -54,19 +54,14 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     let median = stats::median(&values);
     let mut footnotes = Footnotes::new(context.report, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
-    let mut columns = vec![
-        Column::text("region").cells(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
-        Column::text("physical address").cells(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
-        Column::numbers("GB/s").cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
-    ];
-    let against = |m: &Measurement| Some((value_of(&m.estimate)? / median? - 1.0) * 100.0);
-    columns.push(
-        Column::numbers("from median")
-            .optional()
-            .cells(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
-    );
-    columns.push(Column::text("").cells(listed.iter().map(|m| Cell::text(verdict_word(m)))));
-    page.table(&grid(columns, page.width));
+    let against = |m: &Measurement| Some(format!("{:+.1} %", (value_of(&m.estimate)? / median? - 1.0) * 100.0));
+    page.table([
+        Column::text("region", listed.iter().map(|m| m.at.region.map(|r| r.to_string()))),
+        Column::text("physical address", listed.iter().map(|m| address(m))),
+        Column::numbers("GB/s", listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::numbers("from median", listed.iter().map(|m| against(m))).optional(),
+        Column::text("", listed.iter().map(|m| verdict_word(m))),
+    ]);
     // The usual advice against these, more time, is not an option of a scan.
     context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
     footnotes.print(page, &mut context.advised);
@@ -106,12 +101,11 @@ fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
         buckets = scan::histogram(values, bucket);
     }
     let Some(largest) = buckets.iter().map(|b| b.1).max() else { return };
-    let columns = vec![
-        Column::text("GB/s").cells(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
-        Column::numbers("regions").cells(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
-        Column::text("").optional().cells(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / largest as f64, BAR)))),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("GB/s", buckets.iter().map(|(low, _)| format!("{}–{}", end(*low), end(low + bucket)))),
+        Column::numbers("regions", buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
+        Column::text("", buckets.iter().map(|(_, n)| bar(*n as f64 / largest as f64, BAR))).optional(),
+    ]);
 }
 
 /// An end of a bucket, without a fraction where it has none.
