@@ -11,10 +11,9 @@ use memgauge_core::wording::{self, reasons};
 use super::context::{Context, memory_only};
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
+use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::bandwidth::{highest_by_mix, thread_count};
+use crate::groups::{highest_by_mix, thread_count};
 use crate::number::{bar, bounds, maybe, number, percent, value_of};
 
 const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";

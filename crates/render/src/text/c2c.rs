@@ -1,7 +1,8 @@
-//! Cache-to-cache transfers: representatives as a list, all pairs as a matrix or summed up by what the two CPUs share.
+//! Cache-to-cache transfers: representatives as a list, nodes and all pairs as matrices or summed up by what the two CPUs share.
 
 use std::collections::BTreeSet;
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 use memgauge_core::wording;
@@ -9,10 +10,9 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::Column;
-use super::matrix::{matrix, spread_columns, without_half};
+use super::grid::{Column, DETAILED_COLUMNS, column_name, matrix, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::transfers::{self, PairHome, STATES, pair_maps};
+use crate::groups::transfers::{self, HOMES, PairHome, STATES, holder_and_reader_nodes, is_near, pair_maps};
 use crate::number::human;
 
 const ABOUT: &str = "ns per line";
@@ -49,8 +49,38 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
     page.items(Style::Dim, INDENT, &evidence(ms));
 }
 
+/// By node of the holder and node of the reader.
+pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
+    let mut footnotes = Footnotes::new(context.report, ms);
+    let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
+    if !near.is_empty() {
+        list(page, context, &mut footnotes, &near);
+    }
+    let (holders, readers) = holder_and_reader_nodes(&far);
+    let detailed = readers.len() <= DETAILED_COLUMNS;
+    let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
+    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
+    for (home, is_home) in HOMES {
+        let here: Vec<&Measurement> = far.iter().copied().filter(|m| is_home(m)).collect();
+        if here.is_empty() {
+            continue;
+        }
+        page.paragraph(Style::Plain, format!("HITM, lines {home}"));
+        matrix(page, "holder ↓  reader →", &rows, &columns, |&holder, &reader| {
+            match here.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader) {
+                None if holder == reader => "· ".into(),
+                m => without_half(footnotes.cell(m), detailed),
+            }
+        });
+    }
+    footnotes.print(page, &mut context.advised);
+    explain(page, ms);
+    page.items(Style::Dim, INDENT, &evidence(ms));
+}
+
 /// Pairs one line each, or summed up where they are too many.
-pub(super) fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, ms: &[&Measurement]) {
+fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, ms: &[&Measurement]) {
     let topology = &context.report.machine.topology;
     let pairs = transfers::pairs(ms, topology);
     if pairs.len() > LISTED_PAIRS {
@@ -74,7 +104,7 @@ pub(super) fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footn
 }
 
 /// The legend of every table of transfers.
-pub(super) fn explain(page: &mut Page, ms: &[&Measurement]) {
+fn explain(page: &mut Page, ms: &[&Measurement]) {
     page.items(Style::Plain, INDENT, &other_accesses(ms));
     let legend = ["HIT: the holder has loaded the lines", "HITM: it has modified them", "home: the node of the lines' memory"];
     page.items(Style::Dim, INDENT, &legend.map(str::to_owned));

@@ -9,11 +9,10 @@ use memgauge_core::metrics::{CounterMetric, MetricUnit};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
-use super::grid::{Cell, Column};
-use super::matrix::matrix;
+use super::grid::{Cell, Column, matrix};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes, sweep};
-use crate::groups::sweeps::sweeps;
+use crate::groups::sweeps;
 use crate::number::{DASH, count, half_width, number, percent, seconds, size, value_of};
 
 /// With more measurements than this, each is a line with the metrics that fit.

@@ -10,7 +10,7 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
-use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
+use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bar, bounds, half_width, number, value_of};
 
 /// Columns of a full bar.

@@ -11,10 +11,9 @@ use super::context::{Context, memory_only};
 use super::distribution::distributions;
 use super::evidence::{evidence, spread};
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
+use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::latency::order_meaning;
+use crate::groups::order_meaning;
 use crate::number::{bounds, human, number, percent, value_of};
 use crate::pages::pages;
 

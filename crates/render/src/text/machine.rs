@@ -7,8 +7,7 @@ use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
-use super::grid::{Cell, Column};
-use super::matrix::matrix;
+use super::grid::{Cell, Column, matrix};
 use super::notes;
 use super::page::{INDENT, Page, Style};
 use crate::number::{bounds, count, human, number};

@@ -2,7 +2,6 @@
 
 mod row;
 mod rows;
-mod work;
 
 use std::collections::BTreeSet;
 

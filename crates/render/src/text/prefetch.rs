@@ -13,7 +13,7 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes};
-use crate::groups::prefetch::{PrefetchCell, find};
+use crate::groups::{PrefetchCell, find_prefetch};
 use crate::number::value_of;
 
 /// The page of `prefetch status`.
@@ -75,7 +75,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let mut footnotes = Footnotes::new(context.report, ms);
     let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node(), m.at.prefetch)).collect();
     let mut cells = |metric, order| -> Vec<Cell> {
-        rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, metric, order }))).collect()
+        rows.iter().map(|&(node, state)| footnotes.cell(find_prefetch(ms, PrefetchCell { node, state, metric, order }))).collect()
     };
     page.table([
         Column::text("memory", rows.iter().map(|r| wording::node(r.0))),
@@ -102,7 +102,7 @@ const RANDOM: Option<ChaseOrder> = Some(ChaseOrder::WindowLocal);
 
 /// What prefetchers are worth for the memory of a node, and how random order compares with sequential order in each state.
 fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
-    let cell = |state, metric, order| find(ms, PrefetchCell { node, state: Some(state), metric, order });
+    let cell = |state, metric, order| find_prefetch(ms, PrefetchCell { node, state: Some(state), metric, order });
     let value = |state, metric, order| cell(state, metric, order).and_then(|m| value_of(&m.estimate));
     let on_over_off = |metric, order| {
         let (on, off) = (value(PrefetchRequest::On, metric, order)?, value(PrefetchRequest::Off, metric, order)?);

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
 use memgauge_core::stats;
 use memgauge_core::wording;
@@ -13,6 +12,7 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
+use crate::groups::planned_scan;
 use crate::number::{bar, count, human, maybe, number, range, value_of};
 
 /// Regions that are listed. Nobody reads more, and the result has all of them.
@@ -44,7 +44,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     items.extend(regions.first().map(|m| format!("{} of {}", count(regions.len(), "region", "regions"), human(m.evidence.buffer))));
     items.extend(regions.first().and_then(|m| m.at.cpus.as_ref()).map(wording::cpus));
     page.items(Style::Plain, INDENT, &items);
-    histogram(page, &values, planned(context, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
+    histogram(page, &values, planned_scan(context.report, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
     let mut listed = regions.to_vec();
     if regions.len() > LISTED {
         // Those without a value first: nothing is known of them.
@@ -82,15 +82,6 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     }
     items.extend(evidence(regions));
     page.items(Style::Dim, INDENT, &items);
-}
-
-/// What the plan says of the scan of this node.
-fn planned<'r>(context: &Context<'r>, node: Option<u32>) -> Option<&'r Scan> {
-    let steps = context.report.plan.iter().flat_map(|p| &p.steps);
-    steps.flat_map(|s| &s.cells).find_map(|c| match &c.work {
-        Work::Scan(scan) if c.at.memory_node() == node => Some(scan),
-        _ => None,
-    })
 }
 
 fn histogram(page: &mut Page, values: &[f64], bucket: f64) {

@@ -10,7 +10,7 @@ use super::evidence::evidence;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
-use crate::groups::sweeps::{Sweep, sweeps};
+use crate::groups::{Sweep, sweeps};
 use crate::number::{bar, bounds, human, number, range, size, unit, value_of};
 
 /// Columns of a full bar.
