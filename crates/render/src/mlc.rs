@@ -61,12 +61,9 @@ pub struct Wording {
 }
 
 impl Wording {
-    fn threads(self) -> &'static str {
-        if self.one_thread_per_core {
-            "Using only one thread from each core if Hyper-threading is enabled"
-        } else {
-            "Using all the threads from each core if Hyper-threading is enabled"
-        }
+    fn threads(self) -> String {
+        let which = if self.one_thread_per_core { "only one thread" } else { "all the threads" };
+        format!("Using {which} from each core if Hyper-threading is enabled")
     }
 }
 

@@ -44,9 +44,7 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
     context.heading(page, ms, "Cache-to-cache transfers", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     list(page, context, &mut footnotes, ms);
-    footnotes.print(page, &mut context.advised);
-    explain(page, ms);
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    finish(page, context, footnotes, ms);
 }
 
 /// By node of the holder and node of the reader.
@@ -74,9 +72,7 @@ pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
             }
         });
     }
-    footnotes.print(page, &mut context.advised);
-    explain(page, ms);
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    finish(page, context, footnotes, ms);
 }
 
 /// Pairs one line each, or summed up where they are too many.
@@ -103,11 +99,13 @@ fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, m
     page.table(columns);
 }
 
-/// The legend of every table of transfers.
-fn explain(page: &mut Page, ms: &[&Measurement]) {
-    page.items(Style::Plain, INDENT, &other_accesses(ms));
+/// What stands below every table of transfers.
+fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, ms: &[&Measurement]) {
+    footnotes.print(page, &mut context.advised);
+    page.items(Style::Plain, INDENT, other_accesses(ms));
     let legend = ["HIT: the holder has loaded the lines", "HITM: it has modified them", "home: the node of the lines' memory"];
-    page.items(Style::Dim, INDENT, &legend.map(str::to_owned));
+    page.items(Style::Dim, INDENT, legend);
+    page.items(Style::Dim, INDENT, evidence(ms));
 }
 
 /// All pairs.
@@ -137,9 +135,7 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     if cpus.len() > MATRIX_CPUS {
         page.paragraph(Style::Plain, format!("the matrix of {0} × {0} CPUs is in the JSON result", cpus.len()));
     }
-    footnotes.print(page, &mut context.advised);
-    explain(page, ms);
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    finish(page, context, footnotes, ms);
 }
 
 /// Fastest, median and slowest by what the CPUs share and the lines' state.

@@ -1,6 +1,6 @@
 //! Tables and matrices: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::stats::median;
 use memgauge_core::wording;
@@ -93,10 +93,7 @@ impl Column {
         };
         let (mut whole, mut fraction, mut half_width, mut tail_width) = (0, 0, 0, 0);
         let tail = |half: &str, half_width: usize, claim: &str, marks: &str| {
-            let mut t = String::new();
-            if !half.is_empty() {
-                t = format!(" {half}");
-            }
+            let mut t = if half.is_empty() { String::new() } else { format!(" {half}") };
             if !claim.is_empty() {
                 t = format!("{t:half_width$} ({claim})");
             }
@@ -118,7 +115,7 @@ impl Column {
                 tail_width = tail_width.max(width(&tail(half, half_width, claim, marks)));
             }
         }
-        let mut texts: Vec<String> = self
+        let texts: Vec<String> = self
             .cells
             .iter()
             .map(|cell| match cell {
@@ -135,10 +132,8 @@ impl Column {
             .collect();
         let head = clipped(&self.head);
         let full = texts.iter().map(|t| width(t)).max().unwrap_or(0).max(width(&head));
-        for text in &mut texts {
-            *text = if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
-        }
-        (if self.right { format!("{head:>full$}") } else { format!("{head:full$}") }, texts)
+        let padded = |text: &String| if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
+        (padded(&head), texts.iter().map(padded).collect())
     }
 }
 
@@ -175,8 +170,7 @@ pub(super) fn grid(columns: impl IntoIterator<Item = Column>, page_width: usize)
             columns.remove(i);
             continue;
         }
-        let right: Vec<bool> = columns.iter().map(|c| c.right).collect();
-        return draw(&laid, &right, gap.unwrap_or(GAPS[1]));
+        return draw(&laid, gap.unwrap_or(GAPS[1]));
     }
 }
 
@@ -196,8 +190,7 @@ fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<Strin
     let drawn = |block: &[(String, Vec<String>)]| {
         let mut all = vec![lead_laid.clone()];
         all.extend_from_slice(block);
-        let right: Vec<bool> = std::iter::once(lead.right).chain(columns.iter().map(|c| c.right)).collect();
-        draw(&all, &right, gap)
+        draw(&all, gap)
     };
     laid.chunks(each).map(drawn).collect()
 }
@@ -206,7 +199,7 @@ fn total(laid: &[(String, Vec<String>)], gap: usize) -> usize {
     laid.iter().map(|(head, _)| width(head) + gap).sum::<usize>().saturating_sub(gap)
 }
 
-fn draw(laid: &[(String, Vec<String>)], right: &[bool], gap: usize) -> Vec<String> {
+fn draw(laid: &[(String, Vec<String>)], gap: usize) -> Vec<String> {
     if laid.is_empty() {
         return Vec::new();
     }
@@ -221,7 +214,6 @@ fn draw(laid: &[(String, Vec<String>)], right: &[bool], gap: usize) -> Vec<Strin
     let last = laid.len() - 1;
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if i == last { 0 } else { gap as u16 }));
-        column.set_cell_alignment(if right.get(i) == Some(&true) { CellAlignment::Right } else { CellAlignment::Left });
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }

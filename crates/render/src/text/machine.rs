@@ -10,7 +10,7 @@ use memgauge_core::wording;
 use super::grid::{Cell, Column, matrix};
 use super::notes;
 use super::page::{INDENT, Page, Style};
-use crate::number::{bounds, count, human, number};
+use crate::number::{bounds, count, from_to, human, number};
 use crate::pages;
 
 /// With more nodes than this, distances are summed up.
@@ -71,8 +71,8 @@ fn page_kinds(report: &Report) -> Option<String> {
 
 fn frequency(report: &Report) -> Option<String> {
     let (low, high) = bounds(report.environment.core_ghz.values().copied())?;
-    let (low, high) = (format!("{low:.2}"), format!("{high:.2}"));
-    Some(if low == high { format!("core at {low} GHz") } else { format!("cores at {low}–{high} GHz") })
+    let ghz = from_to(format!("{low:.2}"), format!("{high:.2}"));
+    Some(format!("{} at {ghz} GHz", if ghz.contains('–') { "cores" } else { "core" }))
 }
 
 fn clock(c: &ClockReport) -> String {
@@ -125,17 +125,14 @@ fn processors(page: &mut Page, m: &Machine) {
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", wording::ids(cpus))).collect();
     let mhz = bounds(t.cpus.iter().filter_map(|c| c.max_mhz).map(f64::from));
+    let mhz = mhz.map(|(low, high)| format!("{} MHz", from_to(format!("{low:.0}"), format!("{high:.0}"))));
     let offline = if t.offline.is_empty() { String::new() } else { t.offline.to_string() };
     let list = [
         ("CPUs online", t.online().to_string()),
         ("CPUs offline", offline),
         ("threads", smt.to_owned()),
         ("kinds of core", kinds.join(" · ")),
-        (
-            "stated maximum",
-            mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") })
-                .unwrap_or_default(),
-        ),
+        ("stated maximum", mhz.unwrap_or_default()),
         ("vendor", m.identity.vendor.clone().unwrap_or_default()),
         ("model", pairs(&m.identity.model)),
         ("firmware", pairs(&m.identity.firmware)),

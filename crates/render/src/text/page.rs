@@ -63,18 +63,15 @@ impl Page {
     pub(super) fn heading(&mut self, title: &str, about: &str) {
         self.gap();
         let (title, about) = (clean(title), clean(about));
-        let one_line = format!("{title}  {about}");
-        if about.is_empty() || width(&one_line) <= self.width {
-            self.paint(Style::Bold, &title);
-            if !about.is_empty() {
-                self.out.push_str("  ");
-                self.paint(Style::Dim, &about);
-            }
-            self.out.push('\n');
-        } else {
-            self.paint(Style::Bold, &title);
-            self.out.push('\n');
-            self.text(Style::Dim, "  ", "  ", &about);
+        self.paint(Style::Bold, &title);
+        let one_line = width(&title) + 2 + width(&about) <= self.width;
+        if one_line && !about.is_empty() {
+            self.out.push_str("  ");
+            self.paint(Style::Dim, &about);
+        }
+        self.out.push('\n');
+        if !one_line {
+            self.paragraph(Style::Dim, &about);
         }
     }
 

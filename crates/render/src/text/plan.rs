@@ -9,14 +9,14 @@ use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::LineState;
 use memgauge_core::plan::{Cell as PlanCell, Plan, Step, Work};
 use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
-use self::row::{Row, size_range};
+use self::row::Row;
 use super::grid::{Column, LONGEST, grid};
 use super::page::{INDENT, Page, Style};
 use super::{evidence, machine, notes};
-use crate::number::{count, human, percent, seconds};
+use crate::number::{count, human, percent, seconds, sizes};
 
 /// With more lines than this a step is summed up.
 const LISTED_CELLS: usize = 24;
@@ -59,9 +59,7 @@ fn rules(plan: &Plan) -> Vec<String> {
     if !plan.keep_awake.is_empty() {
         items.push(format!("{} kept awake during the run", wording::cpus(&plan.keep_awake)));
     }
-    if let Some(name) = &plan.start_signal {
-        items.push(format!("each cell waits for 1 in the shared memory {name}"));
-    }
+    items.extend(plan.start_signal.as_ref().map(|name| format!("each cell waits for 1 in the shared memory {name}")));
     items
 }
 
@@ -170,13 +168,11 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
 fn summary(rows: &[Row]) -> Vec<String> {
     let pages: BTreeSet<&str> = rows.iter().flat_map(|r| r.pages.iter().copied()).collect();
     let details: BTreeSet<&str> = rows.iter().map(|r| r.detail.as_str()).filter(|d| !d.is_empty()).collect();
-    let buffers: BTreeSet<Bytes> = rows.iter().flat_map(|r| r.sizes.iter().copied()).collect();
+    let buffers = sizes(rows.iter().flat_map(|r| r.sizes.iter().copied())).unwrap_or_default();
     let mut items = places(rows);
     items.extend(load(rows));
-    items.push(format!("buffers {}", size_range(&buffers)));
-    if let Some(largest) = rows.iter().map(|r| r.total).max() {
-        items.push(format!("at most {} at a time", human(largest)));
-    }
+    items.push(format!("buffers {buffers}"));
+    items.extend(rows.iter().map(|r| r.total).max().map(|largest| format!("at most {} at a time", human(largest))));
     items.push(format!("pages {}", pages.into_iter().collect::<Vec<_>>().join(", ")));
     if details.len() <= 3 {
         items.extend(details.into_iter().map(str::to_owned));

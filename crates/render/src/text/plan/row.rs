@@ -7,7 +7,7 @@ use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, 
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
-use crate::number::{count, human};
+use crate::number::{count, human, sizes};
 
 /// One line of the plan. The states of a transfer share a line; loaders that do different things have a line each.
 #[derive(Clone, PartialEq, Default)]
@@ -80,17 +80,8 @@ impl Row {
 
     /// Number and sizes of the buffers.
     pub(super) fn buffers_text(&self) -> String {
-        let sizes = size_range(&self.sizes);
+        let sizes = sizes(self.sizes.iter().copied()).unwrap_or_default();
         if self.buffers > 1 && self.holder.is_none() { format!("{} × {sizes}", self.buffers) } else { sizes }
-    }
-}
-
-/// `512 MiB`, or `256 MiB–1 GiB`.
-pub(super) fn size_range(sizes: &BTreeSet<Bytes>) -> String {
-    match (sizes.first(), sizes.last()) {
-        (Some(low), Some(high)) if low != high => format!("{}–{}", human(*low), human(*high)),
-        (Some(one), _) => human(*one),
-        _ => String::new(),
     }
 }
 
