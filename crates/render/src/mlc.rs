@@ -172,9 +172,7 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
         mix => traffic(mix),
     };
     let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{traffic}\n");
-    if wording.large_pages {
-        text.push_str("Using large pages for buffers\n");
-    }
+    text.push_str(if wording.large_pages { "Using large pages for buffers\n" } else { "" });
     if wording.per_thread {
         text.push_str(&per_thread(&cells));
     }

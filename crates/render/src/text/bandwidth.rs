@@ -187,12 +187,9 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
     if !limits.is_empty() {
         let list: Vec<String> = limits
             .iter()
-            .map(|(limit, mixes)| {
-                if limits.len() == 1 {
-                    limit.clone()
-                } else {
-                    format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", "))
-                }
+            .map(|(limit, mixes)| match limits.len() {
+                1 => limit.clone(),
+                _ => format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")),
             })
             .collect();
         page.paragraph(Style::Dim, format!("limit: {}", list.join("; ")));
@@ -241,7 +238,10 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         for &m in &of_mix {
             cells.entry((row(m), m.at.memory)).or_insert(m);
         }
-        let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
+        let claim = |row: Row<'_>, memory| {
+            let claimed = context.claim(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed)?;
+            claimed.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
+        };
         let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
         let rows = row_names(&rows, wording::cpus);
         let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));

@@ -85,14 +85,13 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
 
 /// The knee and the ends of the curve.
 fn summary_lines(page: &mut Page, s: &CurveSummary) {
-    let mut items = Vec::new();
-    items.extend(s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))));
-    items.extend(
+    let items = [
+        s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))),
         s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
-    );
-    items.extend(s.saturated_ns.map(|v| format!("saturated {} ns", number(v))));
-    items.extend(s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))));
-    page.items(Style::Plain, INDENT, &items);
+        s.saturated_ns.map(|v| format!("saturated {} ns", number(v))),
+        s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))),
+    ];
+    page.items(Style::Plain, INDENT, items.into_iter().flatten());
     if s.knee.is_none() && s.peak_gbs.is_some() {
         page.paragraph(Style::Plain, "no knee: up to this load, latency never grows much faster than bandwidth");
     }

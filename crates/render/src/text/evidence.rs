@@ -14,7 +14,7 @@ use crate::pages::pages;
 /// What the measurements have in common, each item a few words. Only measurements with a value count.
 pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     let ms = measured(measurements);
-    [buffers(&ms), prefetch(&ms).into_iter().collect(), sampling(&ms)].concat()
+    buffers(&ms).into_iter().chain(prefetch(&ms)).chain(sampling(&ms)).collect()
 }
 
 /// The same without what chases show of the prefetchers, for results in several states of these.
@@ -28,7 +28,7 @@ fn buffers(ms: &[&Measurement]) -> Vec<String> {
     if ms.is_empty() {
         return Vec::new();
     }
-    let mut items = Vec::new();
+    let mut items: Vec<String> = Vec::new();
     let kernels: BTreeSet<&str> = ms.iter().map(|m| m.evidence.kernel.as_str()).filter(|k| !k.is_empty()).collect();
     if kernels.len() == 1 {
         items.extend(kernels.iter().map(|k| (*k).to_owned()));
@@ -36,9 +36,8 @@ fn buffers(ms: &[&Measurement]) -> Vec<String> {
     let loaders = ms.iter().any(|m| m.evidence.traffic.is_some());
     // A scan states the size of its regions above the table.
     let buffers = ms.iter().filter(|m| m.experiment != Experiment::MemoryScan);
-    if let Some(size) = sizes(buffers.map(|m| m.evidence.buffer).filter(|b| b.0 > 0)) {
-        items.push(if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") });
-    }
+    let buffers = sizes(buffers.map(|m| m.evidence.buffer).filter(|b| b.0 > 0));
+    items.extend(buffers.map(|size| if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") }));
     items.push(pages(ms));
     items.push(placement(ms));
     items.extend(ms.iter().filter_map(|m| m.evidence.file.as_ref()).map(file).collect::<BTreeSet<_>>());

@@ -107,7 +107,7 @@ fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &m
         Column::numbers("full-random", values(ChaseOrder::FullRandom)),
         Column::numbers("sequential", values(ChaseOrder::Sequential)).optional(),
         Column::numbers("translation", pairs.iter().map(|(row, memory)| translation(*row, *memory))),
-        Column::numbers("firmware", pairs.iter().map(|((node, _), memory)| context.claimed_ns(*node, *memory).map(Cell::number))),
+        Column::numbers("firmware", pairs.iter().map(|((node, _), memory)| claimed_ns(context, *node, *memory).map(Cell::number))),
     ]);
 }
 
@@ -121,7 +121,7 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         if !cells.has(order) || (!detailed && order != cells.primary()) {
             continue;
         }
-        let claim = |row: Row, memory| context.claimed_ns(row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
+        let claim = |row: Row, memory| claimed_ns(context, row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
         let claimed = cells.rows.iter().any(|&row| cells.columns.iter().any(|&memory| claim(row, memory).is_some()));
         let claimed = if claimed { CLAIMED } else { "" };
         page.paragraph(Style::Plain, format!("{}: {}{claimed}", wording::chase_order(order), order_meaning(order)));
@@ -139,6 +139,11 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
             page.paragraph(Style::Dim, &text);
         }
     }
+}
+
+/// Firmware's claim of the read latency.
+fn claimed_ns(context: &Context<'_>, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
+    context.claim(cpu_node, memory)?.read_latency_ns.map(|ns| ns.to_string())
 }
 
 fn signed(value: f64) -> String {

@@ -68,11 +68,10 @@ fn results(page: &mut Page, report: &Report) {
         match section {
             Section::IdleLatency => latency::matrix(page, &mut context, &ms),
             Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
-            Section::Bandwidth => bandwidth::by_mix(page, &mut context, &ms),
+            Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
             Section::BandwidthSearch => bandwidth::search(page, &mut context, &ms),
             Section::BandwidthRamp => bandwidth::ramp(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
-            Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
             Section::LoadedLatency => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
             Section::CacheToCacheByNode => c2c::by_node(page, &mut context, &ms),
