@@ -113,7 +113,7 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
         page.paragraph(Style::Dim, &text);
     }
     if let Some(rfo) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))) {
-        page.paragraph(Style::Dim, &read_for_ownership(rfo));
+        page.paragraph(Style::Dim, read_for_ownership(rfo));
     }
 }
 

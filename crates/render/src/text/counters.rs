@@ -144,7 +144,7 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
             Column::numbers("spread", metrics.iter().map(|m| spread_of_metric(m))),
         ]);
     }
-    page.items(Style::Plain, INDENT, &ends(program));
+    page.items(Style::Plain, INDENT, ends(program));
     scope(page, program.scope, program.running);
     let shown: Vec<CounterMetric> = metrics.iter().map(|m| m.metric).collect();
     legend(page, &shown, counted.iter().map(|e| &e.event));

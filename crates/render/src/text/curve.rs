@@ -57,7 +57,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         let law = "in flight: cache lines on their way to all CPUs together, by Little's law (bandwidth x latency / line size), assuming that loads wait as long as the chase";
         page.paragraph(Style::Dim, law);
     }
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    page.items(Style::Dim, INDENT, evidence(ms));
 }
 
 /// Latency at the shares of the peak that were asked for.
@@ -68,7 +68,7 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
     let value = |e: &Estimate| {
         value_of(e).map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
     };
-    let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(move |s| text(s));
+    let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(text);
     page.table([
         Column::numbers("of the peak", texts(|s| Some(format!("{} %", s.percent)))),
         Column::numbers("reached", texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),

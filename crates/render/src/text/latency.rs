@@ -200,7 +200,7 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     }
     footnotes.print(page, &mut context.advised);
     if pairs.len() == 1 && (cells.has(ChaseOrder::FullRandom) || cells.has(ChaseOrder::Sequential)) {
-        page.items(Style::Dim, INDENT, &legend(cells, ms));
+        page.items(Style::Dim, INDENT, legend(cells, ms));
     }
     let mut items = evidence(ms);
     let probes: IdSet = cells.rows.iter().filter_map(|r| r.1).collect();

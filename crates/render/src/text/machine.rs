@@ -19,7 +19,7 @@ const DISTANCE_NODES: usize = 16;
 /// Who measured and when, and which machine in which state: what it takes to compare the numbers.
 pub(super) fn header(page: &mut Page, report: &Report) {
     title(page, report);
-    page.items(Style::Plain, "", &identity(&report.machine));
+    page.items(Style::Plain, "", identity(&report.machine));
     let mut items = memory(&report.machine);
     items.extend(page_kinds(report));
     items.extend(frequency(report));
@@ -83,7 +83,7 @@ fn clock(c: &ClockReport) -> String {
 pub(super) fn info(page: &mut Page, report: &Report) {
     let m = &report.machine;
     title(page, report);
-    page.items(Style::Plain, "", &identity(m));
+    page.items(Style::Plain, "", identity(m));
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
@@ -183,9 +183,9 @@ fn nodes(page: &mut Page, t: &Topology) {
         Column::text("node", t.nodes.iter().map(|n| n.id.to_string())),
         Column::text("CPUs", t.nodes.iter().map(|n| if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) })),
         Column::numbers("memory", t.nodes.iter().map(|n| if n.memory.0 == 0 { "none".into() } else { human(n.memory) })),
-        Column::numbers("free", t.nodes.iter().map(|n| n.free.map(|f| human(f)))),
-        Column::text("memory-side cache", t.nodes.iter().map(|n| side(n))),
-        Column::text("huge pages free", t.nodes.iter().map(|n| pools(n))),
+        Column::numbers("free", t.nodes.iter().map(|n| n.free.map(human))),
+        Column::text("memory-side cache", t.nodes.iter().map(side)),
+        Column::text("huge pages free", t.nodes.iter().map(pools)),
     ]);
     if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
         page.paragraph(Style::Dim, "no huge pages are reserved in any pool");

@@ -25,8 +25,8 @@ const LISTED_CELLS: usize = 24;
 pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     let mut page = Page::new(width, false);
     page.heading("Plan", &format!("nothing is measured; the run would take {}", duration(plan)));
-    page.items(Style::Plain, "", &machine::identity(machine));
-    page.items(Style::Plain, "", &rules(plan));
+    page.items(Style::Plain, "", machine::identity(machine));
+    page.items(Style::Plain, "", rules(plan));
     for dir in &plan.directories {
         page.items(Style::Plain, "", &[evidence::file(&dir.file)]);
     }
@@ -104,7 +104,7 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
             [common(|r| format!("pages {}", r.pages_text())), common(|r| r.detail.clone()), delay].into_iter().flatten().collect();
         page.items(Style::Dim, INDENT, &items);
     } else {
-        page.items(Style::Plain, INDENT, &summary(&rows));
+        page.items(Style::Plain, INDENT, summary(&rows));
     }
     let kernels: BTreeSet<&str> = rows.iter().filter(|r| r.kernels.is_empty()).filter_map(|r| r.mix.as_deref()).collect();
     if !kernels.is_empty() {

@@ -19,7 +19,7 @@ use crate::number::value_of;
 /// The page of `prefetch status`.
 pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     machine::title(page, report);
-    page.items(Style::Plain, "", &machine::identity(&report.machine));
+    page.items(Style::Plain, "", machine::identity(&report.machine));
     page.heading("Prefetchers", state.register.as_deref().unwrap_or("no register"));
     let names = |list: &[String]| if list.is_empty() { "–".to_owned() } else { list.join(", ") };
     let read: Vec<&PrefetchGroup> = state.groups.iter().filter(|g| g.value.is_some()).collect();
