@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 macro_rules! roles {
     ($($(#[$doc:meta])+ $role:ident = $name:literal,)+) => {
         /// What an event stands for in a formula.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         pub enum Role {
             $($(#[$doc])+ $role,)+
@@ -93,7 +94,8 @@ impl Role {
 }
 
 /// The unit of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MetricUnit {
     /// A share of one.
     #[serde(rename = "share")]
@@ -186,7 +188,8 @@ macro_rules! formula {
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident: $title:literal = $operation:ident($($role:ident),+), $unit:ident, $source:ident, $meaning:literal;)+) => {
         /// A metric derived from counters.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         pub enum CounterMetric {
             $($(#[$doc])+ $metric,)+

@@ -13,7 +13,8 @@ use crate::traffic::LineContent;
 use crate::units::IdSet;
 
 /// Everything that will be done, in order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
@@ -65,7 +66,8 @@ impl Plan {
 }
 
 /// When a cell's measuring ends.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopRule {
     /// A cell is finished when half of the 95 % interval of its median is at most this share of the median.
     pub relative_half_width: f64,
@@ -76,7 +78,8 @@ pub struct StopRule {
 }
 
 /// Cells that make up one table or one curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// Title for people, such as `Idle latency`.
     pub title: String,
@@ -89,7 +92,8 @@ pub struct Step {
 }
 
 /// One experiment: coordinates and the work to do there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Its coordinates.
     pub at: Coordinates,
@@ -108,7 +112,8 @@ impl Cell {
 }
 
 /// The work of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// A probe alone: window-local, full-random and sequential chase over the same buffers.

@@ -7,7 +7,8 @@ use crate::plan::loaders::{Loader, Probe, Traffic};
 use crate::units::Bytes;
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySweep {
     /// The probe; its buffer holds the largest working set.
     pub probe: Probe,
@@ -25,7 +26,8 @@ impl LatencySweep {
 }
 
 /// Loaders alone over working sets that all begin where their buffers begin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BandwidthSweep {
     /// The loaders; each one's buffer holds the largest working set.
     pub loaders: Vec<Loader>,

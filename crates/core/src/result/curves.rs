@@ -6,7 +6,8 @@ use crate::estimate::Estimate;
 use crate::experiment::Coordinates;
 
 /// Summary of a loaded-latency curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurveSummary {
     /// The coordinates that all its points share.
     pub at: Coordinates,
@@ -26,7 +27,8 @@ pub struct CurveSummary {
 }
 
 /// The point of a curve that is closest to a share of its peak. The results contain it, with its evidence, at its delay.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurveShare {
     /// The share that was asked for, in percent of the peak.
     pub percent: u32,
@@ -44,7 +46,8 @@ pub struct CurveShare {
 }
 
 /// Why no point of a curve is close to a share of its peak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareMissed {
     /// No point of the curve was measured.
@@ -56,7 +59,8 @@ pub enum ShareMissed {
 }
 
 /// A point of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Injection delay, in core cycles after every four lines.
     pub delay_cycles: u32,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// The verdict of a health check.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
     /// The worst of the findings.
     pub status: HealthStatus,
@@ -16,7 +17,8 @@ pub struct Health {
 }
 
 /// How healthy a machine's memory is, from good to bad. The worst finding decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthStatus {
     /// No problem was found.
@@ -35,7 +37,8 @@ pub enum HealthStatus {
 }
 
 /// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
     pub code: String,

@@ -6,7 +6,8 @@ use crate::experiment::{Coordinates, Metric};
 use crate::units::Bytes;
 
 /// The levels that one curve over the working set shows.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelSummary {
     /// Coordinates that the curve's points share.
     pub at: Coordinates,
@@ -23,7 +24,8 @@ pub struct LevelSummary {
 }
 
 /// A cache as the machine describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheSize {
     /// `L1d`, `L2`, `L3`.
     pub name: String,
@@ -32,7 +34,8 @@ pub struct CacheSize {
 }
 
 /// One level: a plateau and where it ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain.
     pub name: String,
@@ -52,7 +55,8 @@ pub struct Level {
 }
 
 /// Where a curve leaves a plateau.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Knee {
     /// The largest working set that still fits the level.
     pub fits: Bytes,

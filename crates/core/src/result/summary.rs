@@ -6,7 +6,8 @@ use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
 
 /// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Idle latency from a CPU to its own node's memory, window-local: the median over nodes, in ns.
     pub idle_latency_local_ns: SummaryValue,
@@ -27,7 +28,8 @@ pub struct Summary {
 }
 
 /// A number of the summary with its interval.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummaryValue {
     /// The number.
     pub value: Option<f64>,
@@ -44,7 +46,8 @@ pub struct SummaryValue {
 }
 
 /// Why the summary lacks a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Absent {
     /// It was not part of this run.
@@ -56,7 +59,8 @@ pub enum Absent {
 }
 
 /// How far to trust the numbers of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// `degraded` if more than a quarter of the results are degraded or missing, `none` if no result has a value, otherwise `good`.
     pub level: QualityLevel,
@@ -71,7 +75,8 @@ pub struct Trust {
 }
 
 /// Why some results are degraded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustReason {
     /// The reason.
     pub reason: QualityReason,
