@@ -1,5 +1,6 @@
 //! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
 
+use crate::conclusions::curve::IDLE_DELAY_CYCLES;
 use crate::experiment::Experiment;
 use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
@@ -131,7 +132,8 @@ impl Planner<'_> {
         Ok(Some(self.quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
     }
 
-    /// One point: the first CPU chases while the other cores of its node load.
+    /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Without the second one there is no
+    /// latency that should equal the idle one.
     fn quick_loaded(&mut self) -> Result<Option<Step>, PlanError> {
         let Some(chaser) = self.cpus.first() else { return Ok(None) };
         let node = self.cpu_node(chaser);
@@ -143,8 +145,8 @@ impl Planner<'_> {
         let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
-        let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0]))?;
-        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![cell])))
+        let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
+        Ok(Some(self.quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
     }
 }
 
@@ -157,7 +159,11 @@ pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
     };
     let chained = cell.work.probe().map_or(0, |probe| probe.buffer.bytes.0) as f64 * allocations;
     let touched: u64 = cell.work.loaders().iter().map(|l| l.buffer.bytes.0).sum();
-    START_S + budget_s + touched as f64 / TOUCH_BYTES_S + chained / CHAIN_BYTES_S
+    let points = match &cell.work {
+        Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64,
+        _ => 1.0,
+    };
+    START_S + points * budget_s + touched as f64 / TOUCH_BYTES_S + chained / CHAIN_BYTES_S
 }
 
 /// At most `most` of `all`, evenly spread, including the first and the last.

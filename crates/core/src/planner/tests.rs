@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
-use crate::plan::{Cell, Handoff, KernelRow, Plan, Step, Work};
+use crate::plan::{Cell, Delays, Handoff, KernelRow, Plan, Step, Work};
 use crate::spec::{BandwidthShape, BufferPlace, LatencyShape, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
@@ -561,6 +561,8 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
     assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::LoadedLatency, 1)]);
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
+    let Work::Curve { delays, .. } = &plan.steps[2].cells[0].work else { panic!() };
+    assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
 }

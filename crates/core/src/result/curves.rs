@@ -12,11 +12,11 @@ use crate::units::Bytes;
 pub struct CurveSummary {
     /// The coordinates that all its points share.
     pub at: Coordinates,
-    /// Latency at the lowest load.
+    /// Latency at the lowest load; `null` if only a point at full load was measured.
     pub unloaded_ns: Option<f64>,
-    /// The knee: the last point before latency grows much faster than bandwidth.
+    /// The knee: the last point before latency grows much faster than bandwidth; `null` if there is none that the intervals tell from noise.
     pub knee: Option<CurvePoint>,
-    /// Latency at the highest load.
+    /// Latency at the highest load; `null` if only an unloaded point was measured.
     pub saturated_ns: Option<f64>,
     /// Highest bandwidth, probe included.
     pub peak_gbs: Option<f64>,
