@@ -86,9 +86,6 @@ pub struct LevelSummary {
     pub at: Coordinates,
     /// Whether the `value` of a level is a latency (ns) or a bandwidth (GB/s).
     pub metric: Option<Metric>,
-    /// Whether each point is its fastest sample instead of its median, because the CPU was shared with other work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_fastest: bool,
     /// The levels, nearest first.
     pub levels: Vec<Level>,
     /// Caches that the machine describes but at which the curve has no step.
@@ -110,7 +107,8 @@ pub struct CacheSize {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
-    /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain.
+    /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain. Where the
+    /// sweep ends too early to tell, `L3 or memory`, or `memory?`.
     pub name: String,
     /// The smallest working set on the plateau.
     pub from: Bytes,
