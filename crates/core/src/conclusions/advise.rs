@@ -22,7 +22,7 @@ pub const PREFETCHING_RATIO: f64 = 1.5;
 /// Code of [`contradicted`]'s note.
 pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
-/// Notes on `results` as a whole.
+/// Notes on `results` as a whole. What is compared is not unreliable.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
     single.into_iter().flatten().chain(scan::notes(results)).collect()
@@ -38,7 +38,7 @@ pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
 
 /// The translation time in the first cell that has both orders; `None` if there is none.
 fn translation(results: &[Measurement]) -> Option<f64> {
-    let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order));
+    let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order) && m.is_reliable());
     let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
         let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
         Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
@@ -115,7 +115,7 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
         .iter()
         .filter(|m| m.method() == Method::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
         // Only a load that hardly ever meets the chase leaves it as fast as when idle.
-        .filter(|m| m.at.delay_cycles.is_some_and(|delay| delay >= IDLE_DELAY_CYCLES))
+        .filter(|m| m.at.delay_cycles.is_some_and(|delay| delay >= IDLE_DELAY_CYCLES) && m.is_reliable())
         .max_by_key(|m| m.at.delay_cycles)?;
     let idle = results.iter().find(|m| {
         m.method() == Method::IdleLatency
@@ -123,6 +123,7 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
             && m.at.cpu == lowest.at.cpu
             && m.at.memory_node() == lowest.at.memory_node()
             && m.evidence.window == lowest.evidence.window
+            && m.is_reliable()
     })?;
     let apart = drifted(&idle.estimate, &lowest.estimate);
     let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);
@@ -175,6 +176,9 @@ mod tests {
         assert_eq!(note(0, 260.0, 1.0), None, "full load is slower on every healthy machine");
         assert_eq!(note(IDLE_DELAY_CYCLES, 91.0, 1.0), None);
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 25.0), None, "the intervals overlap");
+        let mut disturbed = loaded(IDLE_DELAY_CYCLES, 110.0, 1.0);
+        (disturbed.evidence.noise.bursts_disturbed, disturbed.evidence.noise.bursts_left_out) = (Some(6), Some(0));
+        assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
         assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
     }
 

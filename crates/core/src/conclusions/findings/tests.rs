@@ -137,6 +137,19 @@ fn latency_siblings_warn_at_most() {
 }
 
 #[test]
+fn nothing_is_concluded_from_a_number_that_disturbances_are_in() {
+    let slow = |left_out| {
+        let mut m = node(1, 30.0);
+        let noise = &mut m.evidence.noise;
+        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(6), Some(left_out));
+        m
+    };
+    let found = |left_out| health(vec![node(0, 60.0), slow(left_out), again(slow(left_out)), again(slow(left_out))]);
+    assert_eq!(codes(&found(6)), ["slower-than-siblings"]);
+    assert_eq!(codes(&found(0)), Vec::<&str>::new());
+}
+
+#[test]
 fn virtual_unprivileged_and_busy_machines_never_fail() {
     let slow = || vec![node(0, 60.0), node(1, 30.0), again(node(1, 30.0)), again(node(1, 30.0))];
     let mut guest = report(silent(), slow());
