@@ -56,7 +56,7 @@ const NARROW: f64 = 0.05;
 
 /// The 95 % interval: `±0.4`, the larger half, rounded up to the digits that the value shows, so that it never claims more than was
 /// measured; or `(16.0–44.2)` where it is wide and asymmetric. Empty without an interval.
-pub(crate) fn interval_text(estimate: &Estimate) -> String {
+pub(crate) fn half_width(estimate: &Estimate) -> String {
     let (Some(value), Some(low), Some(high)) = (value_of(estimate), estimate.ci95_low, estimate.ci95_high) else {
         return String::new();
     };
@@ -184,18 +184,18 @@ mod tests {
     #[test]
     fn narrow_intervals_are_their_larger_half_rounded_up() {
         let e = |low, high| Estimate { value: Some(98.2), ci95_low: Some(low), ci95_high: Some(high), ..Estimate::default() };
-        assert_eq!(interval_text(&e(98.1, 98.6)), "±0.4");
-        assert_eq!(interval_text(&e(98.19, 98.21)), "±0.1");
-        assert_eq!(interval_text(&e(98.2, 98.2)), "±0.0");
-        assert_eq!(interval_text(&Estimate { value: Some(98.2), ..Estimate::default() }), "");
+        assert_eq!(half_width(&e(98.1, 98.6)), "±0.4");
+        assert_eq!(half_width(&e(98.19, 98.21)), "±0.1");
+        assert_eq!(half_width(&e(98.2, 98.2)), "±0.0");
+        assert_eq!(half_width(&Estimate { value: Some(98.2), ..Estimate::default() }), "");
     }
 
     #[test]
     fn wide_asymmetric_intervals_show_their_ends() {
         let e = |low, high| Estimate { value: Some(36.0), ci95_low: Some(low), ci95_high: Some(high), ..Estimate::default() };
-        assert_eq!(interval_text(&e(16.0, 44.0)), "(16.0–44.0)");
-        assert_eq!(interval_text(&e(35.5, 14866.0)), "(35.5–14866)");
-        assert_eq!(interval_text(&e(26.0, 44.0)), "±10.0", "nearly symmetric");
+        assert_eq!(half_width(&e(16.0, 44.0)), "(16.0–44.0)");
+        assert_eq!(half_width(&e(35.5, 14866.0)), "(35.5–14866)");
+        assert_eq!(half_width(&e(26.0, 44.0)), "±10.0", "nearly symmetric");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::limit::limit_of_program;
 use super::palette::{Colour, GREY, GRID, INK, text_on};
 use super::scene::{Anchor, Area, Point, Scene, Stroke, Text};
 use super::source::{interval, is_degraded};
-use crate::number::{interval_text, number, value_of};
+use crate::number::{half_width, number, value_of};
 
 /// Height of a bar, and of the space between rows.
 const BAR: f64 = 17.0;
@@ -36,7 +36,7 @@ impl Bar {
     pub(crate) fn for_measurement(m: Option<&Measurement>, colour: Colour) -> Self {
         let value = m.and_then(|m| value_of(&m.estimate));
         // An interval too wide for any memory is not worth printing.
-        let half = |m: &Measurement| Some(interval_text(&m.estimate)).filter(|h| h.chars().count() <= 16).unwrap_or_default();
+        let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.chars().count() <= 16).unwrap_or_default();
         let after = m.map(half).unwrap_or_default();
         Self {
             colour,

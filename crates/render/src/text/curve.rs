@@ -11,7 +11,7 @@ use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
-use crate::number::{bar, bounds, interval_text, number, value_of};
+use crate::number::{bar, bounds, half_width, number, value_of};
 
 /// Columns of a full bar.
 const BAR: usize = 24;
@@ -66,7 +66,7 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
         return;
     }
     let value = |e: &Estimate| {
-        value_of(e).map(|v| Cell::Value { number: number(v), half: interval_text(e), claim: String::new(), marks: String::new() })
+        value_of(e).map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
     };
     let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(text);
     page.table([

@@ -8,7 +8,7 @@ use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};
-use crate::number::{DASH, SUPERSCRIPTS, bounds, interval_text, number, percent, unit, value_of};
+use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
 
 /// Nobody reads more footnotes than this; the rest is in the JSON result.
 const MAX_FOOTNOTES: usize = 12;
@@ -44,7 +44,7 @@ impl<'a> Footnotes<'a> {
         let Some(m) = m else { return Cell::Blank };
         let marks = self.marks(m);
         match value_of(&m.estimate) {
-            Some(v) => Cell::Value { number: number(v), half: interval_text(&m.estimate), claim, marks },
+            Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
             None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
         }
     }
