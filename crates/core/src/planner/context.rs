@@ -3,7 +3,7 @@
 use crate::directory::FileBacking;
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, Step, StopRule, shuffle};
+use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::planner::quick;
 use crate::planner::sizes::Sizes;
@@ -43,6 +43,8 @@ pub(super) struct Planner<'a> {
     pub(super) device: Option<Option<u32>>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,
+    /// What is measured more coarsely than usual because the time is short.
+    pub(super) coarsened: Vec<Coarsened>,
 }
 
 impl<'a> Planner<'a> {
@@ -81,7 +83,7 @@ impl<'a> Planner<'a> {
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
         let notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
