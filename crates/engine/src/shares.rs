@@ -13,6 +13,8 @@ pub(crate) struct Shares {
     /// Of each cell that has not begun, the last one first; `true` for the first cell of a step.
     left: Vec<(bool, CellCost)>,
     budget_s: f64,
+    /// A time that was asked for is not reduced.
+    fixed_time: bool,
     begun: bool,
 }
 
@@ -30,7 +32,7 @@ impl Shares {
         let first = plan.steps.iter().flat_map(|step| (0..step.cells.len()).map(|index| index == 0));
         let mut left: Vec<(bool, CellCost)> = first.zip(cost::cells(plan)).collect();
         left.reverse();
-        Self { left, budget_s: plan.stop.budget_s, begun: false }
+        Self { left, budget_s: plan.stop.budget_s, fixed_time: plan.stop.fixed_time, begun: false }
     }
 
     /// The share of the next cell, with `seconds` left for it and all that follow. `None` if there is too little time for all of them and
@@ -55,7 +57,8 @@ impl Shares {
         let spare = seconds - (least - own.least_s);
         // Where even the least is too much, all get less in proportion.
         let planned = planned * (seconds / least.max(1e-9)).min(1.0);
-        fits.then(|| Share { budget_s: part * self.budget_s, at_most_s: planned.max(spare.min(OVERRUN * planned)).max(0.0) })
+        let budget_s = if self.fixed_time { self.budget_s } else { part * self.budget_s };
+        fits.then(|| Share { budget_s, at_most_s: planned.max(spare.min(OVERRUN * planned)).max(0.0) })
     }
 }
 
@@ -66,7 +69,7 @@ mod tests {
     /// Two steps of three cells, each from 1 to 3 seconds.
     fn shares() -> Shares {
         let cost = CellCost { least_s: 1.0, most_s: 3.0 };
-        Shares { left: (0..6).rev().map(|i| (i % 3 == 0, cost)).collect(), budget_s: 2.0, begun: false }
+        Shares { left: (0..6).rev().map(|i| (i % 3 == 0, cost)).collect(), budget_s: 2.0, fixed_time: false, begun: false }
     }
 
     /// The seconds of all cells where each takes what `takes` makes of its share, and which of them were measured.

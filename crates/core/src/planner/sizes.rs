@@ -21,6 +21,8 @@ const MEMORY_SIDE_TIMES: u64 = 8;
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
+/// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
+const STEP: u64 = 4 << 20;
 /// The smallest buffer of a loader in which every stream of every kernel has whole steps.
 const MIN_LOADER_SIZE: Bytes = Bytes::kib(16);
 /// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
@@ -199,7 +201,7 @@ impl<'a> Sizes<'a> {
         }
         let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED);
         let behind = self.behind_memory_side_cache(node, wanted, 1, room.bytes, notes);
-        let bytes = self.shrink(wanted.max(behind).next_power_of_two(), &room, notes)?;
+        let bytes = self.shrink(wanted.next_power_of_two().max(behind), &room, notes)?;
         Ok(self.chase_buffer(bytes, node, true))
     }
 
@@ -218,7 +220,7 @@ impl<'a> Sizes<'a> {
         let caches = self.machine.topology.node(node).map(|n| n.memory_side_caches.as_slice()).unwrap_or_default();
         let Some(cache) = caches.iter().map(|c| c.size).max() else { return 0 };
         let needed = (MEMORY_SIDE_TIMES * cache.0).div_ceil(on_node);
-        let bytes = needed.next_multiple_of(4 << 20).min(floor_power_of_two(room)).max(wanted);
+        let bytes = needed.next_multiple_of(STEP).min(room / STEP * STEP).max(wanted);
         if bytes < needed {
             let (needed, taken) = (Bytes(MEMORY_SIDE_TIMES * cache.0), approximately(bytes * on_node));
             let message = format!(
@@ -283,7 +285,7 @@ impl<'a> Sizes<'a> {
 
     /// Bytes of a loader's buffer, if `sharers` loaders share a cache.
     fn wanted_by_loader(&self, cpu: u32, sharers: u64) -> u64 {
-        (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20)
+        (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(STEP)
     }
 
     /// The first CPU behind the same last-level cache.
