@@ -27,7 +27,9 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
     let mut complete = true;
     compare_clocks(&mut session);
-    let mut shares = context.deadline.map(|end| (end, Shares::new(plan)));
+    // Cells that wait for another program take whatever time that program does.
+    let deadline = context.deadline.filter(|_| plan.start_signal.is_none());
+    let mut shares = deadline.map(|end| (end, Shares::new(plan)));
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
@@ -96,7 +98,7 @@ impl StartGate {
 
 fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result {
     if session.interrupted() {
-        return Err(CellError::Interrupted);
+        return Err(session.budget.interruption());
     }
     start.wait(session)?;
     let result = measure(session, cell);
