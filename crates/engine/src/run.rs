@@ -33,6 +33,7 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
+            session.budget.stop = plan.stop;
             let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(Instant::now()).as_secs_f64()));
             if let Some(Some(share)) = share {
                 session.budget.stop.budget_s = share.budget_s;
