@@ -101,8 +101,8 @@ fn cache_to_cache_names_its_protocol() {
 /// The exit status of a verdict.
 fn code_of(status: HealthStatus) -> i32 {
     match status {
-        HealthStatus::Ok | HealthStatus::Unknown => 0,
-        HealthStatus::Warning => 1,
+        HealthStatus::Ok => 0,
+        HealthStatus::Unknown | HealthStatus::Warning => 1,
         HealthStatus::Failure => 2,
         HealthStatus::Incident => 3,
         HealthStatus::CouldNotMeasure => 4,

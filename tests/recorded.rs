@@ -38,8 +38,9 @@ struct Recording {
 }
 
 impl Recording {
-    fn unpack(archive: &Path, name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}-{}", std::process::id()));
+    /// `purpose` keeps apart what several tests unpack at the same time.
+    fn unpack(archive: &Path, name: &str, purpose: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{purpose}-{name}-{}", std::process::id()));
         tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
         let root = folder.join(name);
         assert!(root.is_dir(), "{} holds no folder {name}", archive.display());
@@ -120,7 +121,7 @@ fn machines() {
 }
 
 fn one_machine(name: &str, archive: &Path) {
-    let recording = Recording::unpack(archive, name);
+    let recording = Recording::unpack(archive, name, "texts");
     let machine = recording.machine();
     let golden = folder().join(name);
     fs::create_dir_all(&golden).unwrap();
@@ -139,6 +140,24 @@ fn one_machine(name: &str, archive: &Path) {
                 "{name}: a health check of {} s",
                 plan.estimated_s
             );
+        }
+    }
+}
+
+#[test]
+fn a_time_for_the_whole_run_is_kept_by_plans_for_every_machine() {
+    for (name, archive) in archives() {
+        let recording = Recording::unpack(&archive, &name, "within");
+        for line in ["--plan", "latency --matrix --plan", "sweep --plan", "quick --plan"] {
+            let Some(whole) = recording.plan(line) else { continue };
+            for seconds in [2.0, 20.0, 300.0] {
+                let plan = recording.plan(&format!("{line} --within {seconds}s")).unwrap();
+                let titles = |plan: &Plan| plan.steps.iter().map(|s| s.title.clone()).collect::<Vec<_>>();
+                assert_eq!(titles(&plan), titles(&whole), "{name}: {line} within {seconds} s");
+                let too_short = plan.notes.iter().any(|n| n.code == "within-too-short");
+                assert!(plan.max_s <= seconds || too_short, "{name}: {line} within {seconds} s: {}", plan.max_s);
+                assert!(!too_short || seconds < 300.0, "{name}: {line} within {seconds} s: {}", plan.max_s);
+            }
         }
     }
 }

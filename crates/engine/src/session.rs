@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget { context, stop: plan.stop },
+            budget: TimeBudget { context, stop: plan.stop, cell_end: None },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),

@@ -17,6 +17,9 @@ const SUITE_ALLOCATIONS: u32 = 6;
 /// Fresh allocations in a large matrix: the fewest that show an effect of placement at all.
 const FEW_ALLOCATIONS: u32 = 3;
 
+/// From this size on clearing a buffer takes several seconds, as behind a memory-side cache.
+const SLOW_BUFFER: Bytes = Bytes::gib(16);
+
 /// The hops of one chase over the probe's buffer.
 fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
     match hops {
@@ -61,6 +64,7 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
+            let allocations = if probe.buffer.bytes >= SLOW_BUFFER { allocations.min(FEW_ALLOCATIONS) } else { allocations };
             let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             cells.push(self.latency_cell(probe, allocations, orders));
         }

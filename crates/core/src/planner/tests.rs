@@ -290,11 +290,40 @@ fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
 }
 
 #[test]
-fn a_memory_side_cache_is_pointed_out() {
+fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
+    let bytes = |cache: Bytes, task| {
+        let mut machine = machine();
+        machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: cache, line: None });
+        let mut spec = Spec::new(task);
+        spec.cpus = Some("0,2".parse().unwrap());
+        let plan = plan(&spec, &machine, &kernels()).unwrap();
+        let said = plan.notes.iter().any(|n| n.code == "memory-side-cache");
+        (plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>(), said)
+    };
+    let (latency, bandwidth) = (Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One));
+    assert_eq!(bytes(Bytes::mib(256), latency), (2 << 30, false));
+    assert_eq!(bytes(Bytes::mib(256), bandwidth), (2 << 30, false), "both loaders together");
+    // As much as may be taken, and a note that it is not enough.
+    assert_eq!(bytes(Bytes::gib(96), latency), (4 << 30, true));
+    assert_eq!(bytes(Bytes::gib(96), bandwidth), (4 << 30, true));
+}
+
+#[test]
+fn a_health_check_fits_machines_with_very_large_caches() {
     let mut machine = machine();
-    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
-    let plan = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap();
-    assert!(plan.notes.iter().any(|n| n.code == "memory-side-cache"));
+    machine.topology.caches.iter_mut().filter(|c| c.level == 3).for_each(|c| c.size = Bytes::mib(504));
+    machine.allowed.memory = Bytes::gib(900);
+    machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::gib(300))).collect();
+    let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
+    let most: f64 = super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
+    assert!(most <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{most}");
+    let latencies = plan.steps[0].cells.iter().filter_map(|c| c.work.probe()).collect::<Vec<_>>();
+    assert_eq!(latencies.len(), 4, "nothing is left out");
+    assert!(latencies.iter().all(|p| p.buffer.bytes >= Bytes::gib(1)), "twice the cache at least: {latencies:?}");
+    // The lines of some GiB are not shuffled by one thread.
+    let shuffled = |c: &Cell| matches!(&c.work, Work::Latency { orders, .. } if orders.is_empty());
+    assert!(!plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == "coarsened"), "{:?}", plan.notes);
+    assert!(!plan.coarsened.is_empty());
 }
 
 #[test]

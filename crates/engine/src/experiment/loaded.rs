@@ -11,6 +11,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_core::planner::cost;
 use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
@@ -123,7 +124,8 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
     let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
     let setup = Setup { curve, group, chosen, buffer };
-    let mut delays = NextDelay::new(curve);
+    let (mut delays, budget_s, most_points) =
+        (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));
     let mut points: Vec<CurvePoint> = Vec::new();
     let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
     let outcome = loop {
@@ -131,6 +133,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
         if session.interrupted() {
             break Err(CellError::Interrupted);
         }
+        session.budget.begin_point(budget_s, most_points.saturating_sub(estimates.len()));
         let estimated;
         (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {

@@ -106,8 +106,9 @@ fn measure_sizes(
     sizes: &[Bytes],
     mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
 ) -> Result<Vec<Point>> {
-    let mut points = Vec::with_capacity(sizes.len());
+    let (mut points, budget_s) = (Vec::with_capacity(sizes.len()), session.budget.stop.budget_s);
     for (i, &size) in sizes.iter().enumerate() {
+        session.budget.begin_point(budget_s, sizes.len() - i);
         if session.interrupted() {
             session.recorder.cut_short = true;
             break;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
-use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
+use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, transfer_run};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
@@ -68,7 +68,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
     let fixed = || Duration::from_secs_f64(stop.budget_s / f64::from(MIN_TRANSFER_ALLOCATIONS));
     let mut sampler = PairSampler {
         plan,
-        run: if stop.fixed_time { fixed() } else { TRANSFER_RUN },
+        run: if stop.fixed_time { fixed() } else { transfer_run(stop.budget_s) },
         samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
         pages: Vec::new(),
         placements: Vec::new(),

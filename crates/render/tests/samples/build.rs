@@ -389,6 +389,7 @@ impl Lab {
             estimated_s,
             max_s: estimated_s * 1.1,
             within_s: None,
+            coarsened: Vec::new(),
             contents: vec![],
             start_signal: None,
             peak_gbs: None,

@@ -77,6 +77,7 @@ fn plan(results: &[Measurement]) -> Plan {
         estimated_s: 2.0,
         max_s: 2.0,
         within_s: None,
+        coarsened: Vec::new(),
         contents: vec![],
         start_signal: None,
         peak_gbs: None,
