@@ -109,7 +109,9 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let machine = topology::read_machine(root)?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
     let identity = args.report.identity()?;
-    let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
+    let cpu = machine.allowed.cpus.first().unwrap_or(0);
+    let mut events = choose_events(&args, &Catalogue::read(root, &machine.identity, cpu))?;
+    events.set = events.set.fitted(cpu);
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {

@@ -73,7 +73,7 @@ pub(crate) struct RunCounters {
 impl RunCounters {
     /// Finds out what can be counted on CPUs like `cpu`; `root` is the folder below which `/sys` and `/proc` are.
     pub(crate) fn new(root: &Path, machine: &Machine, cpu: u32) -> Self {
-        let set = Catalogue::read(root, &machine.identity, cpu).metrics();
+        let set = Catalogue::read(root, &machine.identity, cpu).metrics().map(|set| set.fitted(cpu));
         let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
         Self { set, workers: BTreeMap::new(), system, noted: false }
     }
