@@ -171,11 +171,11 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
         }
         return Ok(Events { set, missing: None });
     }
-    let mut set = EventSet { groups: vec![catalogue.software()], system: Vec::new() };
+    let mut set = EventSet { groups: vec![catalogue.software()], ..EventSet::default() };
     let missing = match catalogue.metrics() {
         Ok(metrics) => {
             set.groups.extend(metrics.groups);
-            set.system = metrics.system;
+            (set.system, set.uncounted) = (metrics.system, metrics.uncounted);
             None
         }
         Err(error) => Some(error),
@@ -240,6 +240,7 @@ fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     let mut reasons: Vec<String> = events.missing.iter().map(ToString::to_string).collect();
     let gaps = counts.first().map(Counters::gaps).unwrap_or_default();
     reasons.extend(gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))));
+    reasons.extend(events.set.left_out());
     (!reasons.is_empty()).then(|| Note::warning("counters-missing", format!("not counted: {}", reasons.join("; "))))
 }
 

@@ -181,7 +181,10 @@ fn gets_counters<C: Count>(group: &[EncodedEvent]) -> bool {
 
 /// Joins events with their counts.
 pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<EventTotals, String>]) -> Vec<EventOutcome> {
-    let list = events.zip(tallies).map(|(event, tally)| EventOutcome { event: event.event.clone(), outcome: tally.clone() });
+    let in_lines = |totals: EventTotals, per_line: f64| EventTotals { scaled: totals.scaled / per_line, ..totals };
+    let list = events
+        .zip(tallies)
+        .map(|(event, tally)| EventOutcome { event: event.event.clone(), outcome: tally.clone().map(|t| in_lines(t, event.per_line)) });
     merge_controllers(list.collect())
 }
 

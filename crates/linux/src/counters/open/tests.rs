@@ -181,6 +181,7 @@ fn a_group_that_the_watchdog_starves_is_divided() {
         event: Event { name: role.to_string(), roles: vec![role], code: String::new(), source: "a test".into() },
         config: Ok(Config { kind: 4, words: [code, 0, 0] }),
         cpus: Vec::new(),
+        per_line: 1.0,
     };
     use Role as R;
     let roles = [(R::Cycles, 0x3c), (R::Instructions, 0xc0), (R::L1Accesses, 0x81d0), (R::L1Misses, 0x08d1), (R::Loads, 0x10d1)];
