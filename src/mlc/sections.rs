@@ -81,7 +81,7 @@ impl Inputs<'_> {
 
     /// CPU 0 as in the original, or the first that may be used.
     fn first_cpu(&self) -> u32 {
-        self.machine.allowed.cpus.first().unwrap_or(0)
+        self.machine.default_cpus().first().unwrap_or(0)
     }
 }
 
@@ -163,7 +163,7 @@ impl Translator<'_> {
         let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
         if let Some(id) = cpu_node {
             let own = self.inputs.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
-            let cpus = own.cpus.intersection(&self.inputs.machine.allowed.cpus);
+            let cpus = own.cpus.intersection(&self.inputs.machine.default_cpus());
             let max = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
             let some: IdSet = self.inputs.machine.topology.spread(&cpus).into_iter().take(max.max(1)).collect();
             spec.cpus = Some(some).filter(|some| !some.is_empty());
@@ -459,7 +459,7 @@ impl Translator<'_> {
             transfer.states = vec![LineState::Hitm];
         }
         if pair {
-            let allowed = &self.inputs.machine.allowed.cpus;
+            let allowed = self.inputs.machine.default_cpus();
             let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
             let reader = l.cpu.unwrap_or_else(|| {
                 if l.writer == Some(self.inputs.first_cpu()) { other(self.inputs.first_cpu()) } else { self.inputs.first_cpu() }

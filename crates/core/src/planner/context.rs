@@ -53,7 +53,7 @@ impl<'a> Planner<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
         let mut cpus = match &spec.cpus {
             Some(requested) => check_cpus(requested, machine)?,
-            None => machine.allowed.cpus.clone(),
+            None => machine.default_cpus(),
         };
         if cpus.is_empty() {
             return unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset");
@@ -84,7 +84,12 @@ impl<'a> Planner<'a> {
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
-        let notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        let isolated = cpus.intersection(&machine.allowed.isolated);
+        if spec.cpus.is_none() && !isolated.is_empty() {
+            let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
+            notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
+        }
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
     }
 

@@ -341,11 +341,11 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// CPUs that touch a node's memory first: its own, or any allowed when it has none.
+/// CPUs that touch a node's memory first: its own, or any when it has none.
 fn touchers(machine: &Machine, node: &Node) -> IdSet {
-    let allowed = &machine.allowed.cpus;
-    let own = node.cpus.intersection(allowed);
-    let all = if own.is_empty() { allowed.clone() } else { own };
+    let usable = machine.default_cpus();
+    let own = node.cpus.intersection(&usable);
+    let all = if own.is_empty() { usable } else { own };
     machine.topology.one_per_core(&all).iter().take(MAX_TOUCHERS).collect()
 }
 

@@ -76,7 +76,8 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
         return Ok(IdSet::new());
     }
     let package = |cpu: u32| machine.topology.cpu(cpu).map(|c| c.package);
-    Ok(packages.iter().filter_map(|p| machine.allowed.cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
+    let cpus = machine.default_cpus();
+    Ok(packages.iter().filter_map(|p| cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
 }
 
 /// Warns if more CPUs work at once than this process's control group may use.

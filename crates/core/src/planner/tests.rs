@@ -53,6 +53,7 @@ fn machine() -> Machine {
             memory: Bytes::gib(12),
             memory_limited_by: "MemAvailable".into(),
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         },
     }
@@ -594,4 +595,20 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
+}
+
+/// With CPUs 1-7 isolated, node 0 is measured from CPU 0 and node 1 from its isolated CPUs; a named CPU is always measured.
+#[test]
+fn isolated_cpus_are_for_those_who_name_them() {
+    let mut machine = machine();
+    machine.allowed.isolated = "1-7".parse().unwrap();
+    let cpus = |spec: &Spec| {
+        let plan = plan(spec, &machine, &kernels()).unwrap();
+        let used = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
+        (used.to_string(), plan.notes.iter().any(|n| n.code == "isolated-cpus-used"))
+    };
+    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Peak));
+    assert_eq!(cpus(&spec), ("0,4-7".to_owned(), true));
+    spec.cpus = Some("1-2".parse().unwrap());
+    assert_eq!(cpus(&spec), ("1-2".to_owned(), false));
 }

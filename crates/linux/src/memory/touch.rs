@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
 
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
@@ -15,9 +15,10 @@ use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
-/// The bytes that a thread touches in one call. Clearing them takes about 5 ms: much longer than the call itself, and short enough to share
-/// the work evenly.
-const PORTION: usize = 32 << 20;
+/// The bytes that a thread touches in one call. Clearing them takes a few tenths of a millisecond: much longer than the call itself or than
+/// starting a thread, and so short that all CPUs share a buffer of one loader. With a thousand of those, one after the other, one thread for
+/// each buffer would take many seconds.
+const PORTION: usize = 2 << 20;
 /// These threads need little stack, and there may be a thousand of them.
 const STACK: usize = 128 << 10;
 
@@ -46,32 +47,44 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
 pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, strict: bool) -> io::Result<()> {
+    let (portion, threads) = shares(mapping.len(), backing, cpus.len());
     let untouched = Untouched {
         mapping,
-        portion: PORTION.next_multiple_of(backing.page()),
+        portion,
         step: if let Backing::Pool(page) = backing { page } else { base_page() },
         may_fault: matches!(backing, Backing::Pool(_) | Backing::File(_)),
         next: AtomicUsize::new(0),
         failure: Mutex::new(None),
     };
-    let threads = untouched.mapping.len().div_ceil(untouched.portion);
+    // A thread that touches keeps the address space locked against the mapping of the next thread's stack, so all start before any touches.
+    let gate = RwLock::new(());
     std::thread::scope(|scope| {
+        let closed = gate.write();
         for cpu in cpus.iter().take(threads) {
-            let untouched = &untouched;
+            let (untouched, gate) = (&untouched, &gate);
             let touch = move || {
-                if crate::cpu::pin_to(cpu).is_ok() || !strict {
+                let pinned = crate::cpu::pin_to(cpu).is_ok();
+                drop(gate.read());
+                if pinned || !strict {
                     untouched.touch();
                 }
             };
             // A limit on threads is not an error: the threads that run, or the caller, touch everything.
             let _ = std::thread::Builder::new().name(format!("touch-{cpu}")).stack_size(STACK).spawn_scoped(scope, touch);
         }
+        drop(closed);
     });
     untouched.touch();
     match untouched.failure.into_inner() {
         Ok(Some(e)) => Err(e),
         _ => Ok(()),
     }
+}
+
+/// The bytes that a thread touches at a time, and how many threads share a mapping.
+fn shares(len: usize, backing: Backing, cpus: usize) -> (usize, usize) {
+    let portion = PORTION.next_multiple_of(backing.page());
+    (portion, cpus.min(len.div_ceil(portion)))
 }
 
 impl Untouched<'_> {
@@ -132,6 +145,15 @@ mod tests {
     fn untouched(mapping: &Mapping) -> Untouched<'_> {
         let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
         Untouched { mapping, portion: PORTION, step: base_page(), may_fault: true, next, failure }
+    }
+
+    #[test]
+    fn all_cpus_share_the_buffer_of_one_loader() {
+        let (page, huge) = (base_page(), 2 << 20);
+        assert_eq!(shares(32 << 20, Backing::Thp(huge), 16), (huge, 16));
+        assert_eq!(shares(32 << 20, Backing::Base(page), 16).1, 16);
+        assert_eq!(shares(4 << 20, Backing::Pool(huge), 16).1, 2, "no thread without work");
+        assert_eq!(shares(2 << 30, Backing::Pool(1 << 30), 16), (1 << 30, 2), "a page is cleared by one thread");
     }
 
     #[test]

@@ -477,6 +477,7 @@ impl Lab {
             memory: Bytes(total / 10 * 8),
             memory_limited_by: "available memory".into(),
             node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         };
         let first = topology.cpus.first().map_or(0, |c| c.id);

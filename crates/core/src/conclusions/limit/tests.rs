@@ -44,6 +44,7 @@ pub(crate) fn machine() -> Machine {
             memory: Bytes::gib(100),
             memory_limited_by: "MemAvailable".into(),
             node_memory: BTreeMap::new(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         },
     }
