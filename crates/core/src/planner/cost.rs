@@ -214,7 +214,9 @@ impl<'a> Costs<'a> {
                 set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
             }
             Work::Handoff(handoff) => {
-                let runs = self.repeated(MIN_RUNS, RUN_S, RUN_S);
+                // The holder chases every window before the reader.
+                let both = |hops| MIN_RUNS * 2.0 * chase::hops_s(hops, handoff.buffer.bytes, handoff.stride);
+                let runs = handoff.hops.map_or_else(|| self.repeated(MIN_RUNS, RUN_S, RUN_S), both);
                 self.buffers(&handoff.buffer, MIN_RUNS) + MIN_RUNS * chain(handoff.buffer.bytes) + runs
             }
             Work::Transfers(transfers) => self.transfers(transfers),
