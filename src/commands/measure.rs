@@ -105,7 +105,10 @@ mod tests {
 
     #[test]
     fn a_coarse_clock_times_no_single_hops() {
-        assert_eq!([check_histogram(Some(1), 0.4), check_histogram(Some(8), 40.0), check_histogram(None, 1000.0)], [Ok(()), Ok(()), Ok(())]);
+        assert_eq!(
+            [check_histogram(Some(1), 0.4), check_histogram(Some(8), 40.0), check_histogram(None, 1000.0)],
+            [Ok(()), Ok(()), Ok(())]
+        );
         let refusal = |batch, step_ns| check_histogram(Some(batch), step_ns).unwrap_err().0;
         assert!(refusal(1, 10.0).contains("by 10.0 ns at a time: a histogram of single hops"), "{}", refusal(1, 10.0));
         assert!(refusal(1, 10.0).ends_with("give --histogram 8"));

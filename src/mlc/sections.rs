@@ -83,7 +83,9 @@ impl Translation {
             chase.histogram = batch;
         }
         changed.then(|| match least {
-            Some(batch) => format!("-f: the clock advances by {step_ns:.1} ns at a time: means of {batch} loads are counted, not single loads"),
+            Some(batch) => {
+                format!("-f: the clock advances by {step_ns:.1} ns at a time: means of {batch} loads are counted, not single loads")
+            }
             None => format!("-f: the clock advances by {step_ns:.0} ns at a time, too coarse for a histogram"),
         })
     }

@@ -479,9 +479,14 @@ fn letters_without_effect_are_reported_and_no_others() {
         let (_, _, ignored) = letters_of(line);
         assert!(ignored.len() == 1 && ignored[0].starts_with(option), "{line}: {ignored:?}");
     }
-    for line in
-        ["--idle_latency -j1 -i3", "--loaded_latency -n8", "--loaded_latency -e -D64", "--loaded_latency -P", "--loaded_latency -T -c1", "--loaded_latency -T -j1"]
-    {
+    for line in [
+        "--idle_latency -j1 -i3",
+        "--loaded_latency -n8",
+        "--loaded_latency -e -D64",
+        "--loaded_latency -P",
+        "--loaded_latency -T -c1",
+        "--loaded_latency -T -j1",
+    ] {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }
 }

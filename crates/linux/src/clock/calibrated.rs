@@ -70,7 +70,8 @@ impl Clock {
     }
 
     fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
-        let mut clock = Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
+        let mut clock =
+            Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
         let (smallest, step) = differences(|| clock.now());
         (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
         clock.overhead_ns = clock.cost_of_reading();
@@ -282,9 +283,14 @@ mod tests {
             assert!(smallest >= step);
             step as f64 / hz * 1e9
         };
-        for (hz, advance, cost_ns, expected) in
-            [(25e6, 1, 15.0, 40.0), (1e9, 10, 20.0, 10.0), (3.6e9, 36, 11.0, 10.0), (121e6, 1, 12.0, 8.3), (2.4e9, 1, 9.0, 0.4), (1e9, 4_000_000, 30.0, 4e6)]
-        {
+        for (hz, advance, cost_ns, expected) in [
+            (25e6, 1, 15.0, 40.0),
+            (1e9, 10, 20.0, 10.0),
+            (3.6e9, 36, 11.0, 10.0),
+            (121e6, 1, 12.0, 8.3),
+            (2.4e9, 1, 9.0, 0.4),
+            (1e9, 4_000_000, 30.0, 4e6),
+        ] {
             let got = step_ns(hz, advance, cost_ns);
             assert!((got / expected - 1.0).abs() < 0.05, "{hz} Hz by {advance}: {got} ns");
         }
