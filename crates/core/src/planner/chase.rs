@@ -20,17 +20,18 @@ const FEW_ALLOCATIONS: u32 = 3;
 /// From this size on clearing a buffer takes several seconds, as behind a memory-side cache.
 const SLOW_BUFFER: Bytes = Bytes::gib(16);
 
-/// The hops of one chase over the probe's buffer.
-fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
-    match hops {
+/// The approximate time of one chase over `buffer`.
+pub(super) fn hops_s(hops: Hops, buffer: Bytes, stride: Bytes) -> f64 {
+    let hops = match hops {
         Hops::Count(hops) => hops,
-        Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
-    }
+        Hops::OnePass => buffer.0 / stride.0,
+    };
+    hops as f64 * NS_PER_HOP / 1e9
 }
 
-/// The approximate time of one chase.
+/// The approximate time of one chase over the probe's buffer.
 pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
-    chase_hops(hops, probe) as f64 * NS_PER_HOP / 1e9
+    hops_s(hops, probe.buffer.bytes, probe.stride)
 }
 
 impl Planner<'_> {

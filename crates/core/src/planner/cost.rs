@@ -257,11 +257,14 @@ impl<'a> Costs<'a> {
                 set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
             }
             Work::Handoff(handoff) => {
+                // The holder chases every window before the reader.
+                let both = |hops| MIN_RUNS * 2.0 * chase::hops_s(hops, handoff.buffer.bytes, handoff.stride);
                 let run_s = protocol::transfer_run(self.stop.budget_s).as_secs_f64();
-                let runs = match self.stop.fixed_time {
+                let timed = || match self.stop.fixed_time {
                     true => self.stop.budget_s,
                     false => self.between(MIN_RUNS, (self.stop.budget_s / run_s).ceil()) * run_s,
                 };
+                let runs = handoff.hops.map_or_else(timed, both);
                 self.buffers(&handoff.buffer, MIN_RUNS) * allocate(&handoff.buffer) + MIN_RUNS * chain(handoff.buffer.bytes) + runs
             }
             Work::Transfers(transfers) => self.transfers(transfers),

@@ -266,7 +266,7 @@ impl<'a> Sizes<'a> {
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
-                if let Some(requested) = self.spec.size {
+                if let Some(requested) = self.spec.traffic.size.or(self.spec.size) {
                     if requested < MIN_LOADER_SIZE {
                         return invalid(format!("a loader's buffer of {requested} is less than {MIN_LOADER_SIZE}"));
                     }

@@ -195,6 +195,15 @@ fn a_ramp_spreads_over_packages_first() {
     let plan = planned(Task::Bandwidth(BandwidthShape::Ramp), |_| ()).unwrap();
     let cpus: Vec<String> = plan.steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().to_string()).collect();
     assert_eq!(cpus, ["0", "0,4", "0,2,4,6", "0-7"]);
+    let named = |list: &str| {
+        let list = list.parse().unwrap();
+        planned(Task::Bandwidth(BandwidthShape::Ramp), |s| s.ramp = list)
+    };
+    let counts: Vec<usize> = named("1,3-7:2").unwrap().steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
+    assert_eq!(counts, [1, 3, 5, 7]);
+    for (list, why) in [("0,2", "0 CPUs"), ("1,9", "names 9 CPUs, and 8 are measured from")] {
+        assert!(named(list).unwrap_err().to_string().contains(why), "{list}");
+    }
 }
 
 #[test]

@@ -442,6 +442,8 @@ impl Lab {
                 window: Bytes::kib(512),
                 stride: Bytes(128),
                 order: ChaseOrder::WindowLocal,
+                chase_window: None,
+                hops: None,
                 sharer: None,
                 holder_pushes: Bytes(0),
                 reader_pushes: Bytes(0),
