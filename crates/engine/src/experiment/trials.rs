@@ -155,7 +155,7 @@ fn stores_of_this_cpu() -> Option<[&'static Kernel; RFO_KINDS]> {
     Some([
         // The widest, which is the likeliest to be taken for a whole line.
         kernels::available().filter(kernel(Mix::R1W1, Form::default())).max_by_key(|k| k.width)?,
-        // The narrowest: the widest may store a whole line at once.
+        // The narrowest, which is the least likely to be taken for a whole line.
         kernels::available().filter(kernel(Mix::R1W1, part)).min_by_key(|k| k.width)?,
         kernels::available().filter(kernel(Mix::NtWrite, Form::default())).max_by_key(|k| k.width)?,
     ])
