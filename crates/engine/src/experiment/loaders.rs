@@ -8,12 +8,13 @@ use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::Machine;
-use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
+use memgauge_core::traffic::{LineContent, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
+use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstShape};
@@ -143,10 +144,22 @@ impl LoaderGroup {
         loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel(index), &l.traffic, bytes)?))).collect()
     }
 
-    /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
-    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
-        let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel, traffic, l.bytes)?))).collect()
+    /// Fresh loads of all loaders with another kernel and without delay.
+    pub(crate) fn loads_at_full_speed(&self, kernel: &'static Kernel) -> Result<Vec<(u32, Load)>> {
+        let mut loads = self.loads_where(|_| kernel, |_| true, 0)?;
+        loads.iter_mut().for_each(|(_, load)| load.delay = 0);
+        Ok(loads)
+    }
+
+    /// The traffic of all loaders, where it is one.
+    pub(crate) fn only_traffic(&self) -> Option<&Traffic> {
+        let first = &self.loaders.first()?.traffic;
+        self.loaders.iter().all(|l| l.traffic == *first).then_some(first)
+    }
+
+    /// The longest delay of a loader, where the cell's is `delay`.
+    pub(crate) fn longest_delay(&self, delay: u32) -> u32 {
+        self.loaders.iter().map(|l| l.delay.unwrap_or(delay)).max().unwrap_or(delay)
     }
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
@@ -234,25 +247,27 @@ impl LoadTotals {
         (fastest > 0.0).then(|| slowest / fastest)
     }
 
-    /// Splits a bandwidth of all loaders by what they read and wrote. `rfo`: whether plain stores of whole lines read first. `in_memory`:
-    /// whether the buffers are too large for caches; otherwise nothing is said of the bus.
-    pub(crate) fn traffic(&self, gbs: f64, rfo: Rfo, in_memory: bool) -> TrafficRates {
+    /// Splits a bandwidth of all loaders by what they read and wrote. `plain`: what plain stores of whole lines do. `in_memory`: whether the
+    /// buffers are too large for caches; otherwise nothing is said of the bus.
+    pub(crate) fn traffic(&self, gbs: f64, plain: StoresRead, in_memory: bool) -> TrafficRates {
         let lines = |count: fn(&Kernel) -> u64| self.loaders.iter().map(|l| (count(l.kernel) * l.steps) as f64).sum::<f64>();
         let (read, written) = (lines(Kernel::lines_read_per_step), lines(Kernel::lines_written_per_step));
         let (all, mut fetched) = (read + written, 0.0);
-        let mut rfos = Vec::new();
+        let mut found = Vec::new();
         for LoaderTotal { kernel, steps, .. } in &self.loaders {
-            let reads_first = stores_read(kernel, rfo);
-            if reads_first == Rfo::Yes {
+            let reads_first = plain.of_kernel(kernel);
+            if reads_first.0 == Rfo::Yes {
                 fetched += (kernel.lines_written_per_step() * steps) as f64;
             }
-            rfos.push(reads_first);
+            found.push(reads_first);
         }
         // One loader whose stores are unknown makes the whole unknown.
-        let rfo = [Rfo::Unknown, Rfo::Yes].into_iter().find(|r| rfos.contains(r)).unwrap_or(Rfo::No);
+        let first = |rfo: Rfo| found.iter().find(|f| f.0 == rfo).copied();
+        let no = || found.iter().find(|f| f.1.is_some()).copied();
+        let (rfo, rfo_reason) = first(Rfo::Unknown).or_else(|| first(Rfo::Yes)).or_else(no).unwrap_or((Rfo::No, None));
         let part = |lines: f64| if all > 0.0 { gbs * lines / all } else { 0.0 };
         let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| gbs + part(fetched));
-        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo }
+        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo, rfo_reason }
     }
 
     /// What a group's results have in common, once it has measured; without what is known of the memory, which takes a while to read.
@@ -272,32 +287,22 @@ impl LoadTotals {
     }
 }
 
-/// Whether a kernel's stores read the line first, where plain stores of whole lines do as `plain` says.
-fn stores_read(kernel: &Kernel, plain: Rfo) -> Rfo {
-    match () {
-        () if kernel.mix.lines().1 == 0 || kernel.mix.non_temporal() => Rfo::No,
-        // No core can avoid reading a line of which it stores a part.
-        () if kernel.form.line == LineUse::Part => Rfo::Yes,
-        // A string instruction chooses its stores itself.
-        () if kernel.width == Width::String || kernel.mix == Mix::Fill => Rfo::Unknown,
-        () => plain,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
+    use memgauge_core::result::RfoReason;
+    use memgauge_core::traffic::{LineUse, Mix};
     use memgauge_kernels as kernels;
 
+    use super::super::stores;
     use super::*;
     use crate::burst::runner::Conditions;
     use crate::burst::runner::Loaded;
     use crate::burst::windows::Trace;
 
-    fn load() -> Load {
-        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
-        let plan = BufferPlan {
+    fn plan() -> BufferPlan {
+        BufferPlan {
             bytes: Bytes::mib(1),
             node: 0,
             pages: PageRequest::Auto,
@@ -305,8 +310,12 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
-        };
-        let buffer = Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap());
+        }
+    }
+
+    fn load() -> Load {
+        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
+        let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
         Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
     }
 
@@ -342,9 +351,10 @@ mod tests {
             loaders: kernels.iter().zip(0..).map(|(kernel, cpu)| LoaderTotal { cpu, kernel, ticks: 100, steps: 1000 }).collect(),
             ..LoadTotals::default()
         };
+        let plain = |rfo| StoresRead { rfo, reason: RfoReason::AsSlowAsParts };
         let bus = |mix: Mix, rfo, in_memory| {
             let totals = totals(&[kernel(mix)]);
-            totals.traffic(30.0, rfo, in_memory).bus_estimate_gbs
+            totals.traffic(30.0, plain(rfo), in_memory).bus_estimate_gbs
         };
         assert_eq!(bus(Mix::R1W1, Rfo::Yes, true), Some(60.0));
         assert_eq!(bus(Mix::R2W1, Rfo::Yes, true), Some(45.0), "one load and one store of the program");
@@ -354,10 +364,58 @@ mod tests {
         assert_eq!(bus(Mix::NtWrite, Rfo::Yes, true), Some(30.0));
         assert_eq!(bus(Mix::AllReads, Rfo::No, false), None, "a cache's bytes cross no bus");
         let mixed = totals(&[kernel(Mix::AllReads), kernel(Mix::R1W1)]);
-        assert_eq!(mixed.traffic(30.0, Rfo::Yes, true).rfo, Rfo::Yes);
-        assert_eq!(mixed.traffic(30.0, Rfo::Unknown, true).bus_estimate_gbs, None);
+        assert_eq!(mixed.traffic(30.0, plain(Rfo::Yes), true).rfo, Rfo::Yes);
+        assert_eq!(mixed.traffic(30.0, plain(Rfo::Unknown), true).bus_estimate_gbs, None);
         let part = kernels::all().iter().find(|k| k.form.line == LineUse::Part && k.mix == Mix::R1W1).unwrap();
-        assert_eq!(stores_read(part, Rfo::No), Rfo::Yes);
+        assert_eq!(plain(Rfo::No).of_kernel(part).0, Rfo::Yes);
+        assert_eq!(plain(Rfo::No).at_delay(100).rfo, Rfo::Unknown, "cores may avoid reading only when memory is busy");
+        assert_eq!(plain(Rfo::Yes).at_delay(100).rfo, Rfo::Yes);
+        let delayed = totals(&[kernel(Mix::AllReads)]).traffic(30.0, plain(Rfo::No).at_delay(100), true);
+        assert_eq!((delayed.rfo, delayed.rfo_reason), (Rfo::No, None), "no stores");
+    }
+
+    /// Loaders that store, on no machine in particular.
+    fn storing(cpus: u32, node: u32) -> LoaderGroup {
+        let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
+        let plan = BufferPlan { node, ..plan() };
+        let loader = |cpu| GroupLoader {
+            cpu,
+            buffer: buffer.clone(),
+            bytes: plan.bytes,
+            second: None,
+            memory: LoaderMemory::planned(&Loader { cpu, buffer: plan.clone(), own: None }),
+            traffic: Traffic { mix: Mix::R1W1, ..Traffic::default() },
+            delay: None,
+        };
+        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None }
+    }
+
+    /// A machine whose cores stop reading what they overwrite when eight of them make memory busy, as Intel's SpecI2M does.
+    #[test]
+    fn what_few_cpus_do_is_not_said_of_many() {
+        let Some(kernel) = kernels::available().filter(|k| k.mix == Mix::R1W1 && k.form.is_plain()).max_by_key(|k| k.width) else { return };
+        let Some(kinds) = stores::compared_with(kernel) else { return };
+        let (mut known, mut bursts) = (stores::KnownStores::default(), 0);
+        let mut bus = |cpus: u32, node: u32| {
+            let group = storing(cpus, node);
+            let class = group.trial_key(group.only_traffic().unwrap());
+            let read = known.find(&class, kernel).unwrap_or_else(|| {
+                let rounds = stores::measure_rounds(kinds, |kernel| {
+                    bursts += 1;
+                    let reads = !kernel.mix.non_temporal() && (kernel.form.line == LineUse::Part || cpus < 8);
+                    Ok((Some(if reads { 50.0 } else { 100.0 }), true))
+                });
+                known.add(class, kernel, stores::conclude(kinds, &rounds.unwrap()))
+            });
+            let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, ticks: 100, steps: 1000 }).collect();
+            let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, read, true);
+            (rates.bus_estimate_gbs, rates.rfo_reason, bursts)
+        };
+        assert_eq!(bus(2, 0), (Some(60.0), Some(RfoReason::AsSlowAsParts), 12));
+        assert_eq!(bus(8, 0), (Some(30.0), Some(RfoReason::AsFastAsNonTemporal), 24));
+        assert_eq!(bus(2, 0), (Some(60.0), Some(RfoReason::AsSlowAsParts), 24), "the same loaders again");
+        assert_eq!(bus(2, 1).2, 36, "other memory");
+        assert_eq!(known.evidence.len(), 3);
     }
 
     #[test]

@@ -95,6 +95,8 @@ macro_rules! part {
     ($w:ident) => {
         [
             row!($w, "load" "-part", AllReads, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 4 }], load_first!($w, 4, "a")),
+            row!($w, "mix-4:1" "-part", R4W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 3 }, b = 1 write { $w!(bytes) }],
+                concat!(load_first!($w, 3, "a"), store_first!($w, 1, "b"))),
             row!($w, "mix-3:1" "-part", R3W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) }],
                 concat!(load_first!($w, 2, "a"), store_first!($w, 1, "b"))),
             row!($w, "mix-2:1" "-part", R2W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) * 2 }],
