@@ -99,7 +99,8 @@ pub enum RfoReason {
     Files,
     /// The buffers may stay in caches.
     Caches,
-    /// A part of each line is stored, and the rest must be read.
+    /// A part of each line is stored, because that was asked for or because the machine's lines are longer. The core reads the rest of it for
+    /// plain stores; whether memory does for non-temporal ones is not known.
     PartOfLine,
     /// A string instruction chooses its stores itself.
     StringInstruction,

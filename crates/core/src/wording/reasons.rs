@@ -58,7 +58,7 @@ pub const fn rfo(reason: RfoReason) -> &'static str {
         RfoReason::DifferentTraffic => "loaders do different things, which cannot be compared",
         RfoReason::Files => "the memory is that of a file",
         RfoReason::Caches => "the buffers may stay in caches",
-        RfoReason::PartOfLine => "a part of each line is stored, and the rest must be read",
+        RfoReason::PartOfLine => "only a part of each line is stored",
         RfoReason::StringInstruction => "a string instruction chooses its stores itself",
     }
 }

@@ -16,7 +16,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::Load;
+use crate::burst::load::{LineBytes, Load};
 use crate::burst::runner::{BurstResult, BurstShape};
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
@@ -39,13 +39,16 @@ pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
     stored: Option<LineContent>,
+    /// The machine's cache line.
+    line: Bytes,
 }
 
 impl LoaderGroup {
     /// Loaders with memory: what the last cell used where it is what this one wants.
     pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self> {
         session.memory.keep_loader_buffers(loaders);
-        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored: session.plan.contents.first().cloned() };
+        let stored = session.plan.contents.first().cloned();
+        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored, line: session.context.line() };
         for loader in loaders {
             let own = loader.own.as_deref();
             let buffer = session.memory.loader_buffer(&mut session.noise, loader.cpu, 0, &loader.buffer)?;
@@ -85,9 +88,12 @@ impl LoaderGroup {
         Bytes(self.buffers().iter().map(|(_, bytes)| bytes.0).sum())
     }
 
-    /// Whether the buffers are too large for the caches.
+    /// Whether the buffers are too large for the caches. Where the machine's lines are longer than what random accesses touch, so must be
+    /// their windows: in a small one the rest of a line is still there when its turn comes.
     pub(crate) fn memory_sized(&self, machine: &Machine) -> bool {
-        limit::memory_sized(&machine.topology, &self.cpus(), self.bytes())
+        let window = |l: &GroupLoader| l.traffic.window.filter(|_| self.line.0 > u64::from(LINE));
+        let windows = self.loaders.iter().map(|l| window(l).map_or(l.bytes.0, |w| w.0.min(l.bytes.0))).sum();
+        limit::memory_sized(&machine.topology, &self.cpus(), self.bytes().min(Bytes(windows)))
     }
 
     /// Pages of all buffers, where they are now, and the file that they are. Reading back takes a while.
@@ -112,7 +118,7 @@ impl LoaderGroup {
     /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
     fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
         let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
-        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref());
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref(), self.line);
         load.map_err(|why| CellError::Load { cpu: *cpu, why })
     }
 
@@ -183,7 +189,7 @@ impl LoaderGroup {
 /// fewer CPUs than its guests) there may be no such window: the whole burst is then the one sample, and its coverage says how much it is
 /// worth.
 pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, shape: BurstShape) -> Vec<f64> {
-    let rate = |load: &Load, (ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes_per_step(load.kernel()) / ns(ticks));
+    let rate = |load: &Load, (ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes_per_step(load) / ns(ticks));
     // Bytes per nanosecond are GB/s.
     let common: Vec<f64> = shape
         .counted_windows()
@@ -200,16 +206,25 @@ pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
     kernel.lines_read_per_step() + kernel.lines_written_per_step()
 }
 
-fn bytes_per_step(kernel: &Kernel) -> f64 {
-    (lines_per_step(kernel) * u64::from(LINE)) as f64
+/// Bytes that a bandwidth counts.
+fn bytes_per_step(load: &Load) -> f64 {
+    (lines_per_step(load.kernel()) * load.line_bytes().counted) as f64
 }
 
 /// What one loader did in all bursts of a cell.
 struct LoaderTotal {
     cpu: u32,
     kernel: &'static Kernel,
+    line: LineBytes,
     ticks: u64,
     steps: u64,
+}
+
+impl LoaderTotal {
+    /// Bytes that the bandwidth counts.
+    fn counted(&self) -> f64 {
+        (lines_per_step(self.kernel) * self.line.counted * self.steps) as f64
+    }
 }
 
 /// What the loaders did in all bursts of a cell.
@@ -224,7 +239,13 @@ pub(crate) struct LoadTotals {
 impl LoadTotals {
     pub(crate) fn add(&mut self, burst: &BurstResult) {
         if self.loaders.is_empty() {
-            let new = |l: &crate::burst::runner::Loaded| LoaderTotal { cpu: l.cpu, kernel: l.load.kernel(), ticks: 0, steps: 0 };
+            let new = |l: &crate::burst::runner::Loaded| LoaderTotal {
+                cpu: l.cpu,
+                kernel: l.load.kernel(),
+                line: l.load.line_bytes(),
+                ticks: 0,
+                steps: 0,
+            };
             self.loaders = burst.loads.iter().map(new).collect();
         }
         for (total, loaded) in self.loaders.iter_mut().zip(&burst.loads) {
@@ -242,7 +263,7 @@ impl LoadTotals {
         if self.loaders.len() < 2 || self.loaders.iter().any(|l| l.ticks == 0) {
             return None;
         }
-        let rates = self.loaders.iter().map(|l| l.steps as f64 * bytes_per_step(l.kernel) / l.ticks as f64);
+        let rates = self.loaders.iter().map(|l| l.counted() / l.ticks as f64);
         let (slowest, fastest) = rates.fold((f64::MAX, 0.0f64), |(slowest, fastest), r| (slowest.min(r), fastest.max(r)));
         (fastest > 0.0).then(|| slowest / fastest)
     }
@@ -250,29 +271,29 @@ impl LoadTotals {
     /// Splits a bandwidth of all loaders by what they read and wrote. `plain`: what plain stores of whole lines do. `in_memory`: whether the
     /// buffers are too large for caches; otherwise nothing is said of the bus.
     pub(crate) fn traffic(&self, gbs: f64, plain: StoresRead, in_memory: bool) -> TrafficRates {
-        let lines = |count: fn(&Kernel) -> u64| self.loaders.iter().map(|l| (count(l.kernel) * l.steps) as f64).sum::<f64>();
-        let (read, written) = (lines(Kernel::lines_read_per_step), lines(Kernel::lines_written_per_step));
-        let (all, mut fetched) = (read + written, 0.0);
+        let (mut read, mut all, mut moved) = (0.0, 0.0, 0.0);
         let mut found = Vec::new();
-        for LoaderTotal { kernel, steps, .. } in &self.loaders {
-            let reads_first = plain.of_kernel(kernel);
-            if reads_first.0 == Rfo::Yes {
-                fetched += (kernel.lines_written_per_step() * steps) as f64;
-            }
+        for LoaderTotal { kernel, line, steps, .. } in &self.loaders {
+            let (loads, stores) = (kernel.lines_read_per_step() * steps, kernel.lines_written_per_step() * steps);
+            let reads_first = plain.of_kernel(kernel, line.partial());
+            let fetched = if reads_first.0 == Rfo::Yes { stores } else { 0 };
+            read += (loads * line.counted) as f64;
+            all += ((loads + stores) * line.counted) as f64;
+            moved += ((loads + stores + fetched) * line.moved) as f64;
             found.push(reads_first);
         }
         // One loader whose stores are unknown makes the whole unknown.
         let first = |rfo: Rfo| found.iter().find(|f| f.0 == rfo).copied();
         let no = || found.iter().find(|f| f.1.is_some()).copied();
         let (rfo, rfo_reason) = first(Rfo::Unknown).or_else(|| first(Rfo::Yes)).or_else(no).unwrap_or((Rfo::No, None));
-        let part = |lines: f64| if all > 0.0 { gbs * lines / all } else { 0.0 };
-        let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| gbs + part(fetched));
+        let part = |bytes: f64| if all > 0.0 { gbs * bytes / all } else { 0.0 };
+        let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| part(moved));
         TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo, rfo_reason }
     }
 
     /// What a group's results have in common, once it has measured; without what is known of the memory, which takes a while to read.
     pub(crate) fn evidence(&self, group: &LoaderGroup, chosen: &ChosenKernels, ns: impl Fn(u64) -> f64) -> Evidence {
-        let rate = |l: &LoaderTotal| (l.ticks > 0).then(|| (l.cpu, l.steps as f64 * bytes_per_step(l.kernel) / ns(l.ticks)));
+        let rate = |l: &LoaderTotal| (l.ticks > 0).then(|| (l.cpu, l.counted() / ns(l.ticks)));
         Evidence {
             threads: group.loaders.len() as u32,
             kernel: chosen.name(),
@@ -292,7 +313,7 @@ mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::result::RfoReason;
-    use memgauge_core::traffic::{LineUse, Mix};
+    use memgauge_core::traffic::{Access, LineUse, Mix};
     use memgauge_kernels as kernels;
 
     use super::super::stores;
@@ -316,7 +337,7 @@ mod tests {
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
         let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
-        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
+        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None, Bytes(64)).unwrap()
     }
 
     fn trace(marks: Vec<Option<(u64, u64)>>) -> Trace {
@@ -325,11 +346,13 @@ mod tests {
 
     fn rates(traces: Vec<Trace>) -> Vec<f64> {
         let load = load();
-        let bytes = bytes_per_step(load.kernel());
+        let bytes = bytes_per_step(&load);
         let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
         let burst = BurstResult { chase: None, loads, conditions: Conditions::default(), steal: None };
         window_gbs(&burst, |ticks| ticks as f64, BurstShape::cell(2)).iter().map(|gbs| gbs / bytes).collect()
     }
+
+    const LINE_64: LineBytes = LineBytes { counted: 64, moved: 64 };
 
     /// Ten steps a tick; windows of 100 ticks.
     fn steady() -> Vec<Option<(u64, u64)>> {
@@ -348,7 +371,11 @@ mod tests {
     fn reads_that_stores_cause_are_on_the_bus_and_not_in_the_applications_bytes() {
         let kernel = |mix: Mix| kernels::all().iter().find(|k| k.mix == mix && k.form.is_plain() && k.width != Width::String).unwrap();
         let totals = |kernels: &[&'static Kernel]| LoadTotals {
-            loaders: kernels.iter().zip(0..).map(|(kernel, cpu)| LoaderTotal { cpu, kernel, ticks: 100, steps: 1000 }).collect(),
+            loaders: kernels
+                .iter()
+                .zip(0..)
+                .map(|(kernel, cpu)| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 })
+                .collect(),
             ..LoadTotals::default()
         };
         let plain = |rfo| StoresRead { rfo, reason: RfoReason::AsSlowAsParts };
@@ -367,11 +394,29 @@ mod tests {
         assert_eq!(mixed.traffic(30.0, plain(Rfo::Yes), true).rfo, Rfo::Yes);
         assert_eq!(mixed.traffic(30.0, plain(Rfo::Unknown), true).bus_estimate_gbs, None);
         let part = kernels::all().iter().find(|k| k.form.line == LineUse::Part && k.mix == Mix::R1W1).unwrap();
-        assert_eq!(plain(Rfo::No).of_kernel(part).0, Rfo::Yes);
+        assert_eq!(plain(Rfo::No).of_kernel(part, false).0, Rfo::Yes);
         assert_eq!(plain(Rfo::No).at_delay(100).rfo, Rfo::Unknown, "cores may avoid reading only when memory is busy");
         assert_eq!(plain(Rfo::Yes).at_delay(100).rfo, Rfo::Yes);
         let delayed = totals(&[kernel(Mix::AllReads)]).traffic(30.0, plain(Rfo::No).at_delay(100), true);
         assert_eq!((delayed.rfo, delayed.rfo_reason), (Rfo::No, None), "no stores");
+    }
+
+    #[test]
+    fn lines_that_are_longer_than_what_is_touched_cross_the_bus_whole() {
+        let rates = |mix: Mix, access: Access, line: LineBytes| {
+            let kernel = kernels::all().iter().find(|k| k.mix == mix && k.form.access == access && k.form.line == LineUse::Whole).unwrap();
+            let loaders = vec![LoaderTotal { cpu: 0, kernel, line, ticks: 100, steps: 1000 }];
+            let plain = StoresRead { rfo: Rfo::No, reason: RfoReason::AsFastAsNonTemporal };
+            let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, plain, true);
+            (rates.bus_estimate_gbs, rates.rfo)
+        };
+        let long = |moved| LineBytes { counted: 64, moved };
+        assert_eq!(rates(Mix::AllReads, Access::Random, long(128)), (Some(60.0), Rfo::No));
+        assert_eq!(rates(Mix::AllReads, Access::Strided, long(256)), (Some(120.0), Rfo::No));
+        assert_eq!(rates(Mix::R1W1, Access::Random, long(128)), (Some(120.0), Rfo::Yes), "half a line is stored: the rest is read");
+        assert_eq!(rates(Mix::R1W1, Access::Random, LINE_64), (Some(30.0), Rfo::No));
+        let non_temporal = kernels::all().iter().any(|k| k.mix == Mix::NtWrite);
+        assert!(!non_temporal || rates(Mix::NtWrite, Access::Strided, long(128)) == (None, Rfo::Unknown));
     }
 
     /// Loaders that store, on no machine in particular.
@@ -387,7 +432,7 @@ mod tests {
             traffic: Traffic { mix: Mix::R1W1, ..Traffic::default() },
             delay: None,
         };
-        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None }
+        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None, line: Bytes(64) }
     }
 
     /// A machine whose cores stop reading what they overwrite when eight of them make memory busy, as Intel's SpecI2M does.
@@ -407,7 +452,7 @@ mod tests {
                 });
                 known.add(class, kernel, stores::conclude(kinds, &rounds.unwrap()))
             });
-            let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, ticks: 100, steps: 1000 }).collect();
+            let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 }).collect();
             let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, read, true);
             (rates.bus_estimate_gbs, rates.rfo_reason, bursts)
         };

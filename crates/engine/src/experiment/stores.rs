@@ -50,11 +50,15 @@ impl StoresRead {
     }
 
     /// What one kernel's stores do, where plain stores of whole lines do as `self` says; no reason where there are no plain stores.
-    pub(crate) fn of_kernel(self, kernel: &Kernel) -> (Rfo, Option<RfoReason>) {
+    /// `partial`: whether lines of the machine are longer than what is stored.
+    pub(crate) fn of_kernel(self, kernel: &Kernel, partial: bool) -> (Rfo, Option<RfoReason>) {
         match () {
-            () if kernel.mix.lines().1 == 0 || kernel.mix.non_temporal() => (Rfo::No, None),
+            () if kernel.mix.lines().1 == 0 => (Rfo::No, None),
+            // Memory, or a buffer on the way, may have to read the rest.
+            () if kernel.mix.non_temporal() && partial => (Rfo::Unknown, Some(RfoReason::PartOfLine)),
+            () if kernel.mix.non_temporal() => (Rfo::No, None),
             // No core can avoid reading a line of which it stores a part.
-            () if kernel.form.line == LineUse::Part => (Rfo::Yes, Some(RfoReason::PartOfLine)),
+            () if kernel.form.line == LineUse::Part || partial => (Rfo::Yes, Some(RfoReason::PartOfLine)),
             () if chooses_its_stores(kernel) => (Rfo::Unknown, Some(RfoReason::StringInstruction)),
             () => (self.rfo, Some(self.reason)),
         }
