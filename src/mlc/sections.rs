@@ -102,7 +102,7 @@ pub(crate) struct Inputs<'a> {
 
 impl Inputs<'_> {
     fn line(&self) -> u64 {
-        self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
+        self.machine.topology.line().0.max(16)
     }
 
     /// CPU 0 as in the original, or the first that may be used.

@@ -222,6 +222,10 @@ impl Topology {
     pub fn packages(&self) -> IdSet {
         self.cpus.iter().map(|c| c.package).collect()
     }
+    /// The cache line, which is what memory moves: the largest where caches differ, 64 B where the machine does not say.
+    pub fn line(&self) -> Bytes {
+        Bytes(self.caches.iter().filter_map(|c| c.line).max().map_or(64, u64::from))
+    }
     /// Caches of this CPU, nearest first.
     pub fn cpu_caches(&self, cpu: u32) -> impl Iterator<Item = &Cache> {
         self.caches.iter().filter(move |c| c.cpus.contains(cpu))

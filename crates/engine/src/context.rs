@@ -27,10 +27,9 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// The machine's cache line: the largest where caches differ, 64 B where the machine does not say.
+    /// The machine's cache line.
     pub(crate) fn line(&self) -> Bytes {
-        let lines = self.machine.topology.caches.iter().filter_map(|c| c.line);
-        Bytes(lines.max().map_or(64, u64::from))
+        self.machine.topology.line()
     }
 
     /// Whether the run must end now: the user stopped it, or its time is over.

@@ -69,7 +69,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         results: recorder.results,
         repeats: recorder.repeats,
         curves: recorder.curves,
-        rfo: calibration.rfo,
+        stores_read: calibration.stores.evidence,
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
         complete,

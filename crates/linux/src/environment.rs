@@ -43,7 +43,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),
         turbo: turbo(tree),
         limits: Vec::new(),
-        rfo: None,
+        stores_read: Vec::new(),
         prefetch: None,
         governors,
         energy_preferences,

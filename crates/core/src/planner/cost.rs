@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::planner::chase;
 use crate::protocol;
-use crate::traffic::Mix;
+use crate::traffic::{Access, LineUse, Mix};
 use crate::units::Bytes;
 
 /// Waking a burst's threads and collecting what they did.
@@ -166,9 +166,14 @@ struct Costs<'a> {
     loading: &'a [Loader],
     /// Trials that were made: the mix, the first CPU, the node of its buffer and the number of CPUs.
     tried: BTreeSet<(Mix, u32, u32, usize)>,
-    /// Whether it is known what stores cost.
-    calibrated: bool,
     warm: bool,
+}
+
+/// Whether it is measured what these stores read: plain ones, of whole lines in ascending order, for which there are others to compare with.
+fn compares_stores(traffic: &Traffic) -> bool {
+    let Traffic { mix, form, .. } = traffic;
+    let alone = matches!(mix, Mix::R9W1 | Mix::Fill) || form.access == Access::Random || form.line != LineUse::Whole;
+    mix.lines().1 > 0 && !mix.non_temporal() && !alone
 }
 
 impl<'a> Costs<'a> {
@@ -183,7 +188,7 @@ impl<'a> Costs<'a> {
             *chases.entry((buffer.node, buffer.bytes)).or_insert(0) += 1;
         }
         let (chased, tried) = (BTreeMap::new(), BTreeSet::new());
-        Self { stop, counters, share, chases, chased, loading: &[], tried, calibrated: false, warm: false }
+        Self { stop, counters, share, chases, chased, loading: &[], tried, warm: false }
     }
 
     /// Between `least` and `most` seconds.
@@ -230,10 +235,10 @@ impl<'a> Costs<'a> {
 
     /// Chooses a kernel, and finds out what stores cost.
     fn trials(&mut self, loaders: &[Loader], traffic: &Traffic) -> f64 {
-        let calibration = if std::mem::replace(&mut self.calibrated, true) { 0.0 } else { RFO_S };
         let (cpu, node) = loaders.first().map_or((0, 0), |l| (l.cpu, l.buffer.node));
         let new = self.tried.insert((traffic.mix, cpu, node, loaders.len()));
         let kernels = if new && traffic.kernels.len() > 1 { traffic.kernels.len() } else { 0 };
+        let calibration = if new && compares_stores(traffic) { RFO_S } else { 0.0 };
         calibration + kernels as f64 * TRIAL_S
     }
 

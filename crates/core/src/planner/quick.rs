@@ -144,7 +144,6 @@ impl Planner<'_> {
 fn quick_step(title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
     Step { title: title.into(), experiment, cells, estimated_s: 0.0 }
 }
-}
 
 /// At most `most` of `all`, evenly spread, including the first and the last.
 fn sample<T: Clone>(all: &[T], most: usize) -> Vec<T> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::directory::MemoryDir;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
-use crate::planner::check::{LINE, PlanError, invalid};
+use crate::planner::check::{PlanError, invalid};
 use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -63,7 +63,7 @@ struct Room {
 
 impl<'a> Sizes<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Self {
-        let line = machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16);
+        let line = machine.topology.line().0.max(16);
         let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
         Self { spec, machine, line, caches: cpu_caches(&machine.topology), touch }
     }

@@ -10,7 +10,7 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement, Samples};
+use memgauge_core::result::{Evidence, Measurement, RfoReason, Samples};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
@@ -18,6 +18,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
+use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
@@ -94,7 +95,11 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let mut point = point(session, &series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
         point.evidence.coverage = point.conditions.coverage;
-        point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
+        let stores = match in_memory {
+            true => session.unwatched(|session| trials::stores_read(session, &group, &chosen))?,
+            false => StoresRead::unknown(RfoReason::Caches),
+        };
+        point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
     })?;
     record(session, at, Metric::Bandwidth, points, || group.memory())

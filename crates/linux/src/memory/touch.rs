@@ -15,17 +15,34 @@ use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
-/// The bytes that a thread touches in one call. Clearing them takes a few tenths of a millisecond: much longer than the call itself or than
-/// starting a thread, and so short that all CPUs share a buffer of one loader. With a thousand of those, one after the other, one thread for
+/// The bytes that a thread touches in one call. Clearing and filling them takes a few tenths of a millisecond: much longer than the call itself or than
+/// starting a thread, and so short that all CPUs share a buffer of one loader; and few enough
+/// to be in a second-level cache still when they are filled. With a thousand of those, one after the other, one thread for
 /// each buffer would take many seconds.
 const PORTION: usize = 2 << 20;
+/// 4 KiB, the smallest page: no page is larger than what differs.
+const CONTENT_WORDS: usize = 512;
+/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these.
+const CONTENT: [u64; CONTENT_WORDS] = {
+    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
+    while i < CONTENT_WORDS {
+        let mut z = (i as u64 + 1).wrapping_mul(GOLDEN);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        words[i] = z ^ (z >> 31);
+        i += 1;
+    }
+    words
+};
+/// 2⁶⁴ over the golden ratio, odd: multiples of different numbers differ.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// These threads need little stack, and there may be a thousand of them.
 const STACK: usize = 128 << 10;
 
 /// The part of a mapping that is still to be touched, shared by the threads.
 struct Untouched<'a> {
     mapping: &'a Mapping,
-    /// Bytes touched at a time.
+    /// Bytes that a thread takes at a time.
     portion: usize,
     /// Distance between touches where pages cannot be populated by one call.
     step: usize,
@@ -42,7 +59,7 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
     if bound || local.is_empty() { (plan.touch.clone(), false) } else { (local, true) }
 }
 
-/// Makes every page of `mapping` present and private, with one thread on each of `cpus` as long as there is work for it.
+/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each of `cpus` as long as there is work for it.
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
@@ -95,13 +112,15 @@ impl Untouched<'_> {
             if start >= self.mapping.len() {
                 return;
             }
-            if let Err(e) = self.touch_portion(start, self.portion.min(self.mapping.len() - start)) {
+            let end = self.mapping.len().min(start + self.portion);
+            if let Err(e) = self.touch_portion(start, end - start) {
                 self.next.store(self.mapping.len(), Ordering::Relaxed);
                 if let Ok(mut failure) = self.failure.lock() {
                     *failure = Some(e);
                 }
                 return;
             }
+            self.fill(start, end - start);
         }
     }
 
@@ -111,6 +130,22 @@ impl Untouched<'_> {
         match populated {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => self.touch_pages(start, len),
             populated => populated,
+        }
+    }
+
+    /// Writes words of which no two pages have the same. Hypervisors and kernels merge equal pages, and memory that compresses (CXL) stores
+    /// those of zeros as nothing: reading them would be reading something other than so much memory.
+    fn fill(&self, start: usize, len: usize) {
+        for at in (start..start + len).step_by(size_of_val(&CONTENT)) {
+            let words = CONTENT_WORDS.min((start + len - at) / size_of::<u64>());
+            // SAFETY: whole words inside the writable mapping, which begins at a page; these pages are present, and nothing else uses them yet.
+            unsafe {
+                let to = self.mapping.data().add(at).cast::<u64>();
+                to.copy_from_nonoverlapping(CONTENT.as_ptr(), words);
+                if words > 0 {
+                    to.write((to as u64).wrapping_mul(GOLDEN));
+                }
+            }
         }
     }
 
@@ -162,6 +197,22 @@ mod tests {
         let untouched = untouched(&mapping);
         untouched.touch_pages(0, 3 << 20).unwrap();
         assert_eq!(mapping.read_pages().unwrap().resident, 3 << 20);
+    }
+
+    #[test]
+    fn no_page_is_zero_and_no_two_are_the_same() {
+        // More than a portion, and not a multiple of one.
+        let mut mappings = [PORTION + (3 << 12), 1 << 20].map(|len| Mapping::new(len, Backing::Base(base_page())).unwrap());
+        let mut seen = std::collections::BTreeSet::new();
+        for mapping in &mut mappings {
+            populate(mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap();
+            // SAFETY: the whole mapping was touched, and nothing else uses it.
+            let bytes = unsafe { std::slice::from_raw_parts(mapping.data(), mapping.len()) };
+            for page in bytes.chunks(4096) {
+                assert!(page.chunks(64).all(|line| line.iter().any(|b| *b != line[0])), "a line of one byte");
+                assert!(seen.insert(page.to_vec()));
+            }
+        }
     }
 
     #[test]

@@ -249,6 +249,11 @@ impl Lab {
                 Rfo::Unknown => None,
             },
             rfo,
+            rfo_reason: (stores > 0 && !mix.non_temporal()).then_some(match rfo {
+                Rfo::Yes => RfoReason::AsSlowAsParts,
+                Rfo::No => RfoReason::AsFastAsNonTemporal,
+                Rfo::Unknown => RfoReason::StringInstruction,
+            }),
         });
         self.results.push(m);
     }
@@ -333,7 +338,8 @@ impl Lab {
         m.evidence.buffer = Bytes::gib(1);
         m.evidence.allocations = 1;
         m.evidence.coverage = Some(0.988);
-        m.evidence.traffic = Some(TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: Some(gbs), rfo: Rfo::No });
+        m.evidence.traffic =
+            Some(TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: Some(gbs), rfo: Rfo::No, rfo_reason: None });
         m.evidence.physical = Some(match physical {
             Some(gib) => {
                 let low = gib << 30;
@@ -512,7 +518,7 @@ impl Lab {
                 governors: vec!["schedutil".into()],
                 energy_preferences: vec![],
                 turbo: Some(true),
-                rfo: None,
+                stores_read: vec![],
                 prefetch: None,
                 limits: vec![],
             },

@@ -57,7 +57,7 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
         mix: Some(mix),
         ..Coordinates::default()
     };
-    let rates = TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: bus, rfo: Rfo::No };
+    let rates = TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: bus, rfo: Rfo::No, rfo_reason: None };
     Measurement {
         experiment: Experiment::Bandwidth,
         at,
