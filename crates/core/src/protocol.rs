@@ -7,6 +7,20 @@ use std::time::Duration;
 pub const WINDOW: Duration = Duration::from_millis(5);
 /// Windows at the start of a burst that run and do not count: pipelines, TLBs and the core's clock settle.
 pub const SETTLE_WINDOWS: usize = 1;
+/// A window is judged in slots this long: those in which a thread was off its CPU are left out of the window's sample. Threads that share
+/// their CPU run for some 3 ms at a time (the scheduler's slice), which leaves them ten slots in a row.
+pub const SLOT: Duration = Duration::from_micros(250);
+/// Slots that are left out after one in which a thread was off its CPU: others have used its caches.
+pub const GUARD_SLOTS: usize = 1;
+/// A thread was interrupted where a block took so many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
+/// to 5.
+pub const LONG_BLOCK: f64 = 2.0;
+/// Share of a window's time in which a thread may be off its CPU without a long block: half of the interval that is asked for.
+pub const MAX_UNSEEN: f64 = 0.005;
+/// Share of a window's slots that must be left for a sample: a millisecond of five.
+pub const MIN_CLEAN: f64 = 0.2;
+/// Share of a burst's threads that may be off their CPUs in a slot that counts: as far as that, their bandwidth is missing.
+pub const MAX_AWAY: f64 = 0.01;
 /// Windows of a burst that count.
 pub const BURST_WINDOWS: usize = 12;
 /// The minimum number of bursts of a cell: six is the fewest for which a non-parametric 95 % interval of the median exists.

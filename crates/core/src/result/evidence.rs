@@ -378,6 +378,10 @@ pub struct Noise {
     /// those of the bursts that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_left_out: Option<u32>,
+    /// Share of the time of the bursts that count which is in no sample, because a thread was off its CPU or had just come back, 0 to 1.
+    /// If it is present, samples have no such time in them, however much of it there was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,

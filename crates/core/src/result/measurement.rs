@@ -89,6 +89,8 @@ pub enum QualityLevel {
     Good,
     /// Something was observed that may distort it.
     Degraded,
+    /// Disturbances are in the number, or left too little of the time undisturbed: it may be wrong by more than its interval says.
+    Unreliable,
     /// There is no number.
     None,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
+use memgauge_core::protocol::{LONG_BLOCK, MIN_CLEAN};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
@@ -244,6 +245,41 @@ impl Batches {
     }
 }
 
+/// What a number of hops took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ExactHops {
+    pub(crate) ticks: u64,
+    hops: u64,
+    /// Of both, in blocks during which the thread was off its CPU.
+    cut_ticks: u64,
+    cut_hops: u64,
+}
+
+impl ExactHops {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ticks += other.ticks;
+        self.hops += other.hops;
+        self.cut_ticks += other.cut_ticks;
+        self.cut_hops += other.cut_hops;
+    }
+
+    /// Ticks per hop, without the time off the CPU where anything is left without it; `None` where nothing was chased.
+    pub(crate) fn ticks_per_hop(&self) -> Option<f64> {
+        let (ticks, hops) = if self.clean() { (self.ticks - self.cut_ticks, self.hops - self.cut_hops) } else { (self.ticks, self.hops) };
+        (hops > 0).then(|| ticks as f64 / hops as f64)
+    }
+
+    /// Whether enough was chased while the thread was on its CPU.
+    pub(crate) fn clean(&self) -> bool {
+        (self.hops - self.cut_hops) as f64 >= MIN_CLEAN * self.hops as f64
+    }
+
+    /// Share of the time that is left out.
+    pub(crate) fn left_out(&self) -> f64 {
+        self.cut_ticks as f64 / self.ticks.max(1) as f64
+    }
+}
+
 /// A pointer chase that goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Chase {
@@ -294,15 +330,34 @@ impl Chase {
         (self, batches)
     }
 
-    /// Chases exactly `hops` hops. Returns the ticks that they took and the chase where it stopped.
-    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (u64, Self) {
-        let start = self.position();
-        let unrolled = hops as usize / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
-        let from = clock.stamp();
-        // SAFETY: `start` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
-        let end = unsafe { kernels::chase_exact(kernels::chase(start, unrolled), hops as usize - unrolled) };
-        let ticks = clock.stamp().saturating_sub(from);
-        (ticks, self.moved_to(end))
+    /// Chases exactly `hops` hops, in blocks. Returns what they took and the chase where it stopped.
+    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (ExactHops, Self) {
+        let (mut position, mut took) = (self.position(), ExactHops::default());
+        let block = (BLOCK_NS / clock.ns(1)) as u64;
+        let (mut left, mut size, mut shortest) = (hops as usize, kernels::CHASE_UNROLL, u64::MAX);
+        let mut from = clock.stamp();
+        while left > 0 {
+            let part = left.min(size);
+            let unrolled = part / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
+            // SAFETY: `position` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
+            position = unsafe { kernels::chase_exact(kernels::chase(position, unrolled), part - unrolled) };
+            left -= part;
+            let to = if left > 0 { clock.now() } else { clock.stamp() };
+            let ticks = to.saturating_sub(from);
+            from = to;
+            (took.ticks, took.hops) = (took.ticks + ticks, took.hops + part as u64);
+            if part == size {
+                shortest = shortest.min(ticks);
+            }
+            // The chase is alone, so only an interruption makes a block take much longer than others have.
+            if ticks as f64 > LONG_BLOCK * shortest.max(block) as f64 {
+                (took.cut_ticks, took.cut_hops) = (took.cut_ticks + ticks, took.cut_hops + part as u64);
+            }
+            if ticks < block / 2 && part == size {
+                (size, shortest) = (2 * size, u64::MAX);
+            }
+        }
+        (took, self.moved_to(position))
     }
 
     fn moved_to(self, end: *const u8) -> Self {
@@ -483,11 +538,11 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let chase = Chase::new(ring.clone());
         for hops in [1, 63, 64, 65, 511, 512, 1000] {
-            let (ticks, after) = chase.clone().exactly(hops, &clock);
+            let (took, after) = chase.clone().exactly(hops, &clock);
             // SAFETY: a line of the chain just written.
             let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
             assert_eq!(after.position(), expected, "{hops} hops");
-            assert!(hops < 512 || ticks > 0);
+            assert!(took.hops == hops && (hops < 512 || took.ticks_per_hop().is_some_and(|ticks| ticks > 0.0)), "{took:?}");
         }
     }
 

@@ -12,6 +12,7 @@ use memgauge_core::result::{DisturbanceCause, Noise, Samples};
 use memgauge_core::stats;
 
 use crate::burst::runner::{BurstResult, Conditions};
+use crate::burst::slots::BurstWindows;
 
 /// A burst's conditions, and what disturbed it.
 #[derive(Clone, Copy, Default)]
@@ -20,13 +21,26 @@ pub(crate) struct BurstConditions {
     cause: Option<DisturbanceCause>,
     /// Frequency of a measuring core in GHz, right after the burst.
     ghz: Option<f64>,
+    /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where samples are not divided so.
+    left_out: Option<f64>,
 }
 
 impl BurstConditions {
-    /// Of a burst, with the frequency of one of its cores right after it.
-    pub(crate) fn judge_burst(burst: &BurstResult, ghz: Option<f64>) -> Self {
+    /// Of a burst with its windows that count, and the frequency of one of its cores right after it.
+    pub(crate) fn judge_burst(burst: &BurstResult, windows: &BurstWindows, ghz: Option<f64>) -> Self {
         let threads = burst.loads.len() + usize::from(burst.chase.is_some());
-        Self::judge(threads, burst.conditions, burst.steal, ghz)
+        Self::judge(threads, burst.conditions, burst.steal, ghz).with_samples(windows.clean, windows.left_out)
+    }
+
+    /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
+    /// count with the interruptions.
+    pub(crate) fn with_samples(self, clean: bool, left_out: f64) -> Self {
+        let cause = match self.cause {
+            Some(DisturbanceCause::Migrated) => self.cause,
+            _ if clean => None,
+            cause => cause.or(Some(DisturbanceCause::TakenOff)),
+        };
+        Self { cause, left_out: Some(left_out), ..self }
     }
 
     /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
@@ -43,12 +57,12 @@ impl BurstConditions {
             (DisturbanceCause::TakenOff, preempted),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
-        Self { conditions, cause, ghz }
+        Self { conditions, cause, ghz, left_out: None }
     }
 
-    /// Of a burst that counts whatever disturbed it.
-    pub(crate) const fn accept(conditions: Conditions) -> Self {
-        Self { conditions, cause: None, ghz: None }
+    /// Whether there is time off the CPU in the burst's samples.
+    const fn interrupted(&self) -> bool {
+        matches!(self.cause, Some(DisturbanceCause::TakenOff | DisturbanceCause::Stolen))
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -118,9 +132,12 @@ impl BurstSamples {
         self.bursts.iter().zip(self.causes()).filter(|(burst, cause)| cause.is_none() && has_samples(burst)).count()
     }
 
+    /// Whether disturbed bursts do not count. Samples without interruptions are worth more than samples with them, however few they are.
     fn leaves_out(&self) -> bool {
         let undisturbed = self.undisturbed();
-        undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) && undisturbed < self.bursts.len()
+        let divided = self.bursts.iter().all(|burst| burst.conditions.left_out.is_some());
+        let enough = if divided { 1 } else { MIN_UNDISTURBED.min(self.min_bursts).max(1) };
+        undisturbed >= enough && undisturbed < self.bursts.len()
     }
 
     fn counting(&self) -> impl Iterator<Item = &Burst> {
@@ -175,6 +192,14 @@ impl BurstSamples {
         all
     }
 
+    /// Share of the time of the bursts that count which is in no sample because threads were off their CPUs; `None` where such time is in
+    /// samples.
+    pub(crate) fn left_out(&self) -> Option<f64> {
+        let share = |burst: &Burst| burst.conditions.left_out.filter(|_| !burst.conditions.interrupted());
+        let shares = self.counting().map(share).collect::<Option<Vec<f64>>>().filter(|shares| !shares.is_empty())?;
+        Some(shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
     /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
     pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
         noise.disturbed_by.clear();
@@ -187,6 +212,7 @@ impl BurstSamples {
         // Bursts beyond the minimum because others were disturbed.
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
         noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
+        noise.left_out = self.left_out();
     }
 }
 
@@ -254,6 +280,24 @@ mod tests {
         let noise = noise_of(&samples);
         assert_eq!((noise.bursts_disturbed, noise.bursts_left_out, samples.groups(0).len()), (Some(10), Some(0), 12));
         assert_eq!(noise.disturbed_by, BTreeMap::from([(DisturbanceCause::Stolen, 10)]));
+    }
+
+    #[test]
+    fn bursts_without_their_interruptions_are_undisturbed() {
+        let interrupted = || BurstConditions { cause: Some(DisturbanceCause::Stolen), ..calm() };
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..6).for_each(|_| samples.add(0, vec![vec![100.0; 5]], interrupted().with_samples(true, 0.5)));
+        assert!(samples.enough_undisturbed());
+        assert_eq!((noise_of(&samples).bursts_disturbed, samples.left_out()), (Some(0), Some(0.5)));
+        samples.add(0, vec![vec![900.0; 5]], interrupted().with_samples(false, 1.0));
+        assert_eq!((noise_of(&samples).bursts_left_out, samples.left_out()), (Some(1), Some(0.5)));
+        let mut few = BurstSamples::new(GroupBy::Burst, 6);
+        few.add(0, vec![vec![100.0]], calm().with_samples(true, 0.9));
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        assert_eq!(few.groups(0), [[100.0]], "one sample without interruptions rather than any with them");
+        few = BurstSamples::new(GroupBy::Burst, 6);
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
     }
 
     #[test]

@@ -195,6 +195,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         if hops.is_none() {
             series.samples.write_disturbances(&mut evidence.noise);
         }
+        evidence.noise.left_out = series.samples.left_out();
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
         let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
@@ -211,8 +212,9 @@ fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, b
     let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
-        let Some((trace, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
-        if let Some(ns) = stats::median(&hop_ns(&trace, &clock, shape)) {
+        let windows = burst.windows(&clock, shape);
+        let Some((_, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
+        if let Some(ns) = stats::median(&hop_ns(&windows, &clock)) {
             return Ok(ns);
         }
         chase = moved;

@@ -53,7 +53,7 @@ pub(crate) fn compare(
 pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<Option<f64>> {
     let burst = session.run_burst(None, loads, shape)?;
     let clock = session.context.clock;
-    Ok(stats::median(&window_gbs(&burst, |t| clock.ns(t), shape)))
+    Ok(stats::median(&window_gbs(&burst.loads, &burst.windows(&clock, shape), &clock)))
 }
 
 /// The fastest of the plan's kernels for each traffic of a group, by all loaders that make it.
@@ -129,8 +129,9 @@ fn measure_rounds(session: &mut Session<'_>, group: &LoaderGroup, stores: [&'sta
         for (kernel, gbs) in stores.into_iter().zip(&mut round) {
             let traffic = Traffic { mix: kernel.mix, kernels: vec![kernel.name.into()], form: kernel.form, ..Traffic::default() };
             let burst = session.run_burst(None, group.loads_of_traffic(kernel, &traffic)?, shape)?;
-            undisturbed &= BurstConditions::judge_burst(&burst, None).undisturbed();
-            *gbs = stats::median(&window_gbs(&burst, |t| clock.ns(t), shape));
+            let windows = burst.windows(&clock, shape);
+            undisturbed &= BurstConditions::judge_burst(&burst, &windows, None).undisturbed();
+            *gbs = stats::median(&window_gbs(&burst.loads, &windows, &clock));
             if session.interrupted() {
                 return Err(CellError::Interrupted);
             }
