@@ -144,7 +144,7 @@ pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
         if drifted(a, b) && relative > MIN_DRIFT {
             for quality in [&mut first.quality, &mut again.quality] {
-                quality.level = QualityLevel::Degraded;
+                quality.level = quality.level.max(QualityLevel::Degraded);
                 quality.reasons.push(QualityReason::Drift);
                 quality.reasons.sort_unstable();
                 quality.reasons.dedup();
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(reasons(|_, e| e.noise.others = Some(0.06)), [R::BusyMachine]);
         assert_eq!(reasons(|_, e| e.noise.involuntary_switches = Some(17)), [R::InvoluntarySwitches]);
         assert_eq!(reasons(|_, e| e.noise.migrations = Some(1)), [R::Migrated]);
-        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.9))), [R::FrequencyDrift]);
-        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.9), Some(3.0))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.8))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.8), Some(3.0))), [R::FrequencyDrift]);
         assert_eq!(reasons(|_, e| e.coverage = Some(0.94)), [R::Coverage]);
         assert_eq!(reasons(|m, _| m.converged = false), [R::NotConverged]);
         assert_eq!(reasons(|m, _| m.modes = vec![Mode { value: 90.0, share: 0.5 }; 2]), [R::SeveralModes]);

@@ -391,9 +391,9 @@ pub struct Noise {
     pub waited: Option<f64>,
     /// Number of times that a measuring thread was found on another CPU than planned.
     pub migrations: Option<u64>,
-    /// Core frequency of the first CPU before the measurement, in GHz.
+    /// Core frequency of the first CPU in GHz, right after the first burst; before the measurement where there is one burst or none.
     pub ghz_before: Option<f64>,
-    /// Core frequency of the first CPU after the measurement, in GHz.
+    /// The same right after the last burst, while all measuring CPUs are busy as they were after the first.
     pub ghz_after: Option<f64>,
     /// Pages that the kernel migrated between nodes, system-wide.
     pub pages_migrated: Option<u64>,

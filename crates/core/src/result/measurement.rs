@@ -107,7 +107,7 @@ pub enum QualityReason {
     InvoluntarySwitches,
     /// A measuring thread ran on another CPU.
     Migrated,
-    /// Core frequency differed by more than 2 % before and after.
+    /// Core frequency differed by more than 5 % between the first and the last burst.
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,

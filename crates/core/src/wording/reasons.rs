@@ -97,6 +97,7 @@ pub const fn absent(why: Absent) -> &'static str {
         Absent::NotPlanned => "not part of this run",
         Absent::OneNode => "the machine has one node",
         Absent::NotMeasured => "could not be measured",
+        Absent::Unreliable => "unreliable: the machine was too busy",
     }
 }
 

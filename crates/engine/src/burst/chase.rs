@@ -13,7 +13,7 @@ use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;
 
-use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end};
+use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end, shortest_block};
 use crate::error::ChainError;
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
@@ -333,7 +333,7 @@ impl Chase {
     /// Chases exactly `hops` hops, in blocks. Returns what they took and the chase where it stopped.
     pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (ExactHops, Self) {
         let (mut position, mut took) = (self.position(), ExactHops::default());
-        let block = (BLOCK_NS / clock.ns(1)) as u64;
+        let block = (2.0 * shortest_block(BLOCK_NS, clock.overhead_ns()) / clock.ns(1)) as u64;
         let (mut left, mut size, mut shortest) = (hops as usize, kernels::CHASE_UNROLL, u64::MAX);
         let mut from = clock.stamp();
         while left > 0 {

@@ -2,7 +2,7 @@
 
 use memgauge_core::protocol::{SETTLE_WINDOWS, SLOT};
 use memgauge_kernels as kernels;
-use memgauge_os::clock::Clock;
+use memgauge_os::clock::{Clock, core_ghz};
 use memgauge_os::noise;
 
 use super::counters::{BurstCount, CounterSwitches};
@@ -60,6 +60,8 @@ pub(crate) struct Trace {
     pub(crate) span: (u64, u64),
     /// Hardware events from the beginning of the first counted window to the end.
     pub(crate) count: Option<BurstCount>,
+    /// Frequency of the core in GHz right after the end, while the others of the burst measure theirs: all of them are as busy as before.
+    pub(crate) ghz: Option<f64>,
 }
 
 impl Trace {
@@ -69,7 +71,7 @@ impl Trace {
         let ends = || marks.iter().flatten().map(|(ticks, _)| *ticks);
         let span = (ends().next().unwrap_or(0), ends().next_back().unwrap_or(0));
         let mark = |(ticks, work)| Mark { ticks, work, longest: 0, cpu_ns: None };
-        Self { span, marks: marks.into_iter().map(|noted| noted.map(mark)).collect(), slots: 1, count: None }
+        Self { span, marks: marks.into_iter().map(|noted| noted.map(mark)).collect(), slots: 1, ..Self::default() }
     }
 
     /// The first mark in a window.
@@ -118,13 +120,21 @@ impl Marker {
     }
 }
 
-/// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes `block_ns`,
-/// whatever the speed of the memory. The trace counts units.
+/// A reading of the clock may take this share of a block.
+const READING: f64 = 0.01;
+
+/// How long a block takes at least, in nanoseconds, where it should take about `block_ns` and a reading of the clock takes `reading_ns`.
+pub(crate) fn shortest_block(block_ns: f64, reading_ns: f64) -> f64 {
+    (block_ns / 2.0).max(reading_ns / READING)
+}
+
+/// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes about
+/// `block_ns`, whatever the speed of the memory, and longer where reading the clock takes long. The trace counts units.
 pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: impl FnMut(usize)) -> Trace {
     let clock = &schedule.clock;
     let mut marker = Marker::new(schedule);
     let (mut work, mut units, end) = (0, 1, schedule.end());
-    let short = (block_ns / clock.ns(1)) as u64 / 2;
+    let short = (shortest_block(block_ns, clock.overhead_ns()) / clock.ns(1)) as u64;
     let before = schedule.counters.map(|c| c.read());
     // Ticks and work when the counters were switched on.
     let mut counting: Option<(u64, u64)> = None;
@@ -153,6 +163,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                     trace.count = Some(BurstCount { before, after: counters.read(), ticks: now - from, work: work - done });
                 }
                 trace.span.1 = now;
+                trace.ghz = Some(core_ghz(clock));
                 return trace;
             }
             until = schedule.start + (schedule.window * (current as u64 + 1)).div_ceil(marker.trace.slots as u64);
@@ -177,4 +188,38 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     let last_start = spans.iter().map(|s| s.0).max()?;
     let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
     Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_the_clock_takes_a_hundredth_of_a_block_at_most() {
+        // A simulated clock: what a block takes is its work and one reading.
+        for reading_ns in [10.0, 200.0, 5_000.0, 20_000.0] {
+            let short = shortest_block(BLOCK_NS, reading_ns);
+            let mut work_ns = 64.0;
+            while work_ns + reading_ns < short {
+                work_ns *= 2.0;
+            }
+            let error = (work_ns + reading_ns) / work_ns - 1.0;
+            assert!(error < 0.0102, "{reading_ns} ns a reading make samples {error} too long");
+        }
+    }
+
+    #[test]
+    fn a_thread_notes_each_slot_and_its_cpu_time_in_each_window() {
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let window = clock.to_ticks(std::time::Duration::from_millis(5));
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
+        let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = kernels::dependent_adds(100 * units as u64));
+        assert_eq!((trace.slots, trace.marks.len()), (20, 61));
+        let marks: Vec<&Mark> = trace.marks.iter().flatten().collect();
+        assert!(marks.is_sorted_by(|a, b| a.ticks < b.ticks && a.work <= b.work));
+        // Other processes may take the CPU for whole windows.
+        let told = marks.iter().filter(|mark| mark.cpu_ns.is_some()).count();
+        assert!((2..=4).contains(&told), "{told}");
+        assert!(trace.ghz.is_some_and(|ghz| ghz > 0.05));
+    }
 }

@@ -213,6 +213,11 @@ impl BurstSamples {
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
         noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
         noise.left_out = self.left_out();
+        // Read in the same state of the machine, unlike what a core showed alone, before the others were busy.
+        let ghz: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.ghz).collect();
+        if let [first, .., last] = ghz[..] {
+            (noise.ghz_before, noise.ghz_after) = (Some(first), Some(last));
+        }
     }
 }
 
@@ -308,6 +313,19 @@ mod tests {
         }
         assert_eq!(samples.groups(0), [[4.0], [4.01], [3.99], [4.0]]);
         assert_eq!(noise_of(&samples).disturbed_by, BTreeMap::from([(DisturbanceCause::Frequency, 1)]));
+    }
+
+    #[test]
+    fn frequencies_are_compared_in_the_same_state_of_the_machine() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 2);
+        // One core alone ran at 4.2 GHz; all of them together run at 3.1.
+        let mut noise = Noise { ghz_before: Some(4.2), ..Noise::default() };
+        samples.add(0, vec![vec![1.0]], BurstConditions { ghz: Some(3.1), ..calm() });
+        samples.write_disturbances(&mut noise);
+        assert_eq!((noise.ghz_before, noise.ghz_after), (Some(4.2), None));
+        samples.add(0, vec![vec![1.0]], BurstConditions { ghz: Some(3.12), ..calm() });
+        samples.write_disturbances(&mut noise);
+        assert_eq!((noise.ghz_before, noise.ghz_after), (Some(3.1), Some(3.12)));
     }
 
     #[test]

@@ -220,7 +220,9 @@ impl Series {
         let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
         let clock = session.context.clock;
         let windows = burst.windows(&clock, shape);
-        let ghz = if matches!(self.vary, Vary::WorkingSet(_)) { None } else { session.runner.ghz(self.cpu) };
+        // The probe's, or the first loader's. The bursts of a sweep are short, and near enough to each other.
+        let traces = burst.chase.iter().map(|(trace, _)| trace).chain(burst.loads.iter().map(|l| &l.trace));
+        let ghz = traces.take(1).find_map(|trace| trace.ghz).filter(|_| !matches!(self.vary, Vary::WorkingSet(_)));
         let conditions = BurstConditions::judge_burst(&burst, &windows, ghz);
         self.load_totals.add(&burst.loads, &windows);
         for Loaded { cpu, trace, load } in &burst.loads {

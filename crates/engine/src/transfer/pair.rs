@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
-use memgauge_core::protocol::{MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
+use memgauge_core::protocol::{LONG_BLOCK, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
+use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
@@ -49,8 +50,9 @@ impl Sampler for PairSampler<'_> {
         let (done, steal) = run_at_once(session, &[(plan, ring)], self.run)?;
         let ghz = session.runner.ghz(plan.reader);
         self.placements.push(buffer.placement_now());
-        for TransferRun { samples, scheduler, .. } in done {
+        for TransferRun { samples, scheduler, clean, left_out, .. } in done {
             let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
+            let conditions = conditions.with_samples(clean, left_out);
             self.samples.add(round, vec![samples], conditions);
         }
         Ok(self.run)
@@ -103,8 +105,12 @@ fn parties(plan: &Handoff) -> IdSet {
 
 #[derive(Default)]
 pub(crate) struct TransferRun {
-    /// Nanoseconds per line, by window, without the first windows.
+    /// Nanoseconds per line, by window, without the first windows and without those during which a party was off its CPU.
     pub(crate) samples: Vec<f64>,
+    /// There is no time off a CPU in the samples.
+    pub(crate) clean: bool,
+    /// Share of the windows that were left out.
+    pub(crate) left_out: f64,
     pub(crate) ring: Option<Ring>,
     pub(crate) scheduler: SchedulerNoise,
 }
@@ -133,10 +139,15 @@ pub(crate) fn run_at_once(
         let mut done = TransferRun::default();
         for Finished { value, scheduler } in finished.by_ref().take(parties(plan).len()) {
             done.scheduler.add(&scheduler);
-            if let Some((mut samples, ring)) = value {
+            if let Some((turns, ring)) = value {
                 // Where CPUs are shared there may be few windows at all.
-                let cold = (samples.len() / 2).min(COLD_WINDOWS);
-                (done.samples, done.ring) = (samples.split_off(cold), Some(ring));
+                let turns = &turns[(turns.len() / 2).min(COLD_WINDOWS)..];
+                (done.samples, done.left_out) = uninterrupted(turns);
+                done.clean = !done.samples.is_empty() && done.samples.len() as f64 >= MIN_CLEAN * turns.len() as f64;
+                if !done.clean {
+                    done.samples = turns.iter().map(|turn| turn.ns_per_line).collect();
+                }
+                done.ring = Some(ring);
             }
         }
         done
@@ -144,8 +155,27 @@ pub(crate) fn run_at_once(
     Ok((transfers.iter().map(collect).collect(), steal))
 }
 
-/// What a reader returns: a sample for each of its turns, and the ring to go on with. Others return nothing.
-type ReadWindows = Option<(Vec<f64>, Ring)>;
+/// A turn of a reader.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) ns_per_line: f64,
+    /// Since the reader's last turn: the others' turns.
+    waited_ns: f64,
+}
+
+/// The samples of the turns before and during which no party was off its CPU, and the share of the others. A party that is off its CPU makes
+/// a turn, or the wait for it, take much longer than it usually does; meanwhile others use its cache.
+fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64) {
+    let usual = |of: fn(&Turn) -> f64| stats::quantile(&stats::sorted(&turns.iter().map(of).collect::<Vec<_>>()), 0.25).unwrap_or(0.0);
+    let (read, waited) = (usual(|turn| turn.ns_per_line), usual(|turn| turn.waited_ns));
+    let on_cpu = |turn: &&Turn| turn.ns_per_line <= LONG_BLOCK * read && turn.waited_ns <= LONG_BLOCK * waited;
+    let samples: Vec<f64> = turns.iter().filter(on_cpu).map(|turn| turn.ns_per_line).collect();
+    let left_out = 1.0 - samples.len() as f64 / turns.len().max(1) as f64;
+    (samples, left_out)
+}
+
+/// What a reader returns: its turns, and the ring to go on with. Others return nothing.
+type ReadWindows = Option<(Vec<Turn>, Ring)>;
 
 /// A buffer to read besides the window, and how many bytes of it.
 type PushedBuffer = Option<(Arc<Buffer>, usize)>;
@@ -309,24 +339,42 @@ impl Party {
         }
     }
 
-    /// Chases every window that was handed over. Returns nanoseconds per line, by window, and the ring where the next window begins.
-    pub(crate) fn read(self) -> (Vec<f64>, Ring) {
+    /// Chases every window that was handed over. Returns its turns, and the ring where the next window begins.
+    pub(crate) fn read(self) -> (Vec<Turn>, Ring) {
         let mut at = self.ring.position();
         let mut turn = self.parties - 1;
-        let mut samples = Vec::with_capacity(1 << 14);
+        let mut turns = Vec::with_capacity(1 << 14);
+        let mut last = self.clock.now();
         while self.baton.await_turn(turn, &self.clock) {
             self.push();
             // Fenced at both ends: otherwise the second reading would not wait for the hops that are still on their way.
             let from = self.clock.stamp();
             // SAFETY: `at` is a line of the ring, reached by its own pointers. It is the reader's turn, so nobody writes to the window.
             at = unsafe { kernels::chase_exact(at, self.hops) };
-            let ticks = self.clock.stamp().saturating_sub(from);
-            samples.push(self.clock.ns(ticks) / self.hops as f64);
+            let to = self.clock.stamp();
+            let ns = |from: u64, to: u64| self.clock.ns(to.saturating_sub(from));
+            turns.push(Turn { ns_per_line: ns(from, to) / self.hops as f64, waited_ns: ns(last, from) });
+            last = to;
             self.baton.pass(turn);
             turn += self.parties;
         }
         // SAFETY: `at` was reached by following the ring's pointers from its position.
-        (samples, unsafe { self.ring.moved_to(at) })
+        (turns, unsafe { self.ring.moved_to(at) })
+    }
+}
+
+#[cfg(test)]
+mod turn_tests {
+    use super::*;
+
+    #[test]
+    fn turns_before_or_during_which_a_party_was_away_do_not_count() {
+        let turn = |ns_per_line, waited_ns| Turn { ns_per_line, waited_ns };
+        let mut turns = vec![turn(100.0, 60_000.0); 8];
+        turns.extend([turn(6000.0, 60_000.0), turn(130.0, 3e6)]);
+        let (samples, left_out) = uninterrupted(&turns);
+        assert_eq!(samples, [100.0; 8], "neither a reader that was away nor what it finds after the holder was");
+        assert!((left_out - 0.2).abs() < 1e-9);
     }
 }
 
@@ -421,7 +469,7 @@ mod tests {
                 scope.spawn(|| holder.hold(LineState::Hitm));
                 reader.join().unwrap()
             });
-            assert!(!samples.is_empty() && samples.iter().all(|ns| *ns > 0.0), "{} windows", samples.len());
+            assert!(!samples.is_empty() && samples.iter().all(|turn| turn.ns_per_line > 0.0), "{} windows", samples.len());
             // Whichever party noticed the end first, every window that was read had been through all hands.
             let turns = baton.turn.load(Ordering::Acquire);
             assert_eq!(turns / parties, samples.len() as u64, "{turns} turns of {parties} parties");
