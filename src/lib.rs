@@ -9,6 +9,7 @@ mod host;
 mod mlc;
 mod prefetch;
 mod progress;
+mod quiet;
 mod report;
 mod runner;
 mod signals;

@@ -1,9 +1,11 @@
 //! What a measuring command line asks for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use memgauge_core::spec::Spec;
+use memgauge_core::units::parse_duration;
 
 use super::options::{Counting, Files, Pages, Placement, Planning, Precision, Prefetch, Size};
 use super::output::{Output, ReportOptions};
@@ -21,6 +23,8 @@ pub(crate) struct Request {
     pub(crate) planning: Planning,
     /// Keep the kernels that were tried in the result.
     pub(crate) verbose: bool,
+    /// How long to wait for idle CPUs.
+    pub(crate) wait_quiet: Option<Duration>,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,
 }
@@ -38,8 +42,8 @@ impl Request {
     /// # Errors
     /// When labels are wrong.
     pub(super) fn new(spec: Spec, options: RunOptions) -> Result<Self, UsageError> {
-        let RunOptions { report: ReportOptions { output, host }, verbose, planning } = options;
-        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, verbose, quick: None })
+        let RunOptions { wait_quiet, report: ReportOptions { output, host }, verbose, planning } = options;
+        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, verbose, wait_quiet, quick: None })
     }
 
     /// Takes the buffers from files, if that is requested.
@@ -51,6 +55,9 @@ impl Request {
 /// What every command takes that measures by a plan.
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
+    /// Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Precision")]
+    wait_quiet: Option<Duration>,
     #[command(flatten)]
     report: ReportOptions,
     /// Also write to JSON which kernels were tried, and how fast each was

@@ -8,6 +8,7 @@ use memgauge_core::conclusions::scan;
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
+use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
@@ -15,6 +16,7 @@ use crate::cli::request::Request;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::prefetch::guard::PrefetchGuard;
+use crate::quiet;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
@@ -22,9 +24,9 @@ use crate::sinks::{self, Sinks};
 
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
-    let begin = Instant::now();
-    let Request { mut spec, memory_dir, output, identity, planning, verbose, quick } = request;
-    let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
+    let mut begin = Instant::now();
+    let Request { mut spec, memory_dir, output, identity, planning, verbose, wait_quiet, quick } = request;
+    let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -42,6 +44,19 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
     memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
+    let waiting = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
+    let say = |text: &str| {
+        if !output.quiet {
+            Program::Memgauge.message(text);
+        }
+    };
+    let mut not_quiet = None;
+    if let Some(longest) = wait_quiet {
+        not_quiet = quiet::wait(&waiting, &plan, longest, say);
+        // The time of the run begins now.
+        (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(spec.within)));
+    }
+    let processes = ProcessTimes::read(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
@@ -49,10 +64,12 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
+    report.notes.extend(not_quiet);
     runner.conclude(&mut report);
     if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
+    quiet::name_disturbers(&mut report, &processes, root, &identity);
     if !verbose {
         report.remove_trials();
     }

@@ -10,7 +10,7 @@ mod report;
 mod summary;
 
 pub use curves::{CurvePoint, CurveShare, CurveSummary, ShareMissed};
-pub use environment::{ClockReport, Environment, RfoEvidence, RfoReason};
+pub use environment::{ClockReport, DisturbingProcess, Environment, RfoEvidence, RfoReason};
 pub use evidence::{
     Checksums, DisturbanceCause, Evidence, Integrity, Mismatch, Noise, PageEvidence, PageKind, PhysicalRange, Placement, PlacementMethod,
     PlacementProblem, PlacementSource, PlacementStatus, Plateau, PrefetchEvidence, Pushes, TrafficRates, Trial,

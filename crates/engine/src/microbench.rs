@@ -304,7 +304,8 @@ mod tests {
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);
-        assert!(m.estimate.n == 7 && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+        // Passes during which another process ran do not count.
+        assert!((3..=7).contains(&m.estimate.n) && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         limits: Vec::new(),
         rfo: None,
         prefetch: None,
+        disturbing_processes: Vec::new(),
         governors,
         energy_preferences,
     };

@@ -1,5 +1,6 @@
 //! What disturbed a measurement, from the kernel's counters before and after it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -117,6 +118,13 @@ pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
     Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
 }
 
+/// Seconds since boot that each of `cpus` was busy, in steps of 10 ms. CPUs that the kernel does not show are left out.
+pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
+    let stat = fs::read_to_string(root.join("proc/stat")).unwrap_or_default();
+    let busy = |cpu| Some((cpu, cpu_time(&stat, &IdSet::one(cpu))?.busy as f64 / user_hz()));
+    cpus.iter().filter_map(busy).collect()
+}
+
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
@@ -214,7 +222,7 @@ fn usage(who: i32) -> Option<libc::rusage> {
 }
 
 /// Ticks per second in `/proc/stat`.
-fn user_hz() -> f64 {
+pub(crate) fn user_hz() -> f64 {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if hz > 0 { hz as f64 } else { 100.0 }

@@ -510,6 +510,7 @@ impl Lab {
                 turbo: Some(true),
                 rfo: None,
                 prefetch: None,
+                disturbing_processes: Vec::new(),
                 limits: vec![],
             },
             plan,
