@@ -9,7 +9,8 @@ use crate::units::ParseError;
 
 /// A mix of traffic, named by the reads and writes that a memory controller sees when plain stores first read
 /// the line they write (read for ownership).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Mix {
     /// Loads only.
     #[default]
@@ -79,56 +80,39 @@ impl Mix {
     pub const PEAK: [Self; 10] =
         [Self::AllReads, Self::R4W1, Self::R3W1, Self::R2W1, Self::R1W1, Self::NtWrite, Self::R2W1Nt, Self::R1W1Nt, Self::Copy, Self::Fill];
 
+    /// Its name, what it does, and the lines that the program loads and stores in one step.
+    const fn properties(self) -> (&'static str, &'static str, (u32, u32)) {
+        match self {
+            Self::AllReads => ("all-reads", "loads only", (1, 0)),
+            Self::R9W1 => ("9:1", "8 loads : 1 store", (8, 1)),
+            Self::R4W1 => ("4:1", "3 loads : 1 store", (3, 1)),
+            Self::R3W1 => ("3:1", "2 loads : 1 store", (2, 1)),
+            Self::R3W1X2 => ("3:1-x2", "2 load streams : 1 store", (2, 1)),
+            Self::R2W1 => ("2:1", "1 load : 1 store", (1, 1)),
+            Self::R1W1 => ("1:1", "stores only", (0, 1)),
+            Self::NtWrite => ("nt-write", "non-temporal stores only", (0, 1)),
+            Self::R3W1Nt => ("3:1-nt", "3 loads : 1 non-temporal store", (3, 1)),
+            Self::R2W1NtX1 => ("2:1-nt-x1", "2 loads : 1 non-temporal store", (2, 1)),
+            Self::R2W1Nt => ("2:1-nt", "2 load streams : 1 non-temporal store (triad)", (2, 1)),
+            Self::R1W1Nt => ("1:1-nt", "1 load : 1 non-temporal store", (1, 1)),
+            Self::Copy => ("copy", "load and store the same data elsewhere", (1, 1)),
+            Self::Fill => ("fill", "string-instruction fill", (0, 1)),
+        }
+    }
+
     /// The name used on the command line and in results.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::AllReads => "all-reads",
-            Self::R9W1 => "9:1",
-            Self::R4W1 => "4:1",
-            Self::R3W1 => "3:1",
-            Self::R3W1X2 => "3:1-x2",
-            Self::R2W1 => "2:1",
-            Self::R1W1 => "1:1",
-            Self::NtWrite => "nt-write",
-            Self::R3W1Nt => "3:1-nt",
-            Self::R2W1NtX1 => "2:1-nt-x1",
-            Self::R2W1Nt => "2:1-nt",
-            Self::R1W1Nt => "1:1-nt",
-            Self::Copy => "copy",
-            Self::Fill => "fill",
-        }
+        self.properties().0
     }
 
     /// What it does, for people.
     pub const fn description(self) -> &'static str {
-        match self {
-            Self::AllReads => "loads only",
-            Self::R9W1 => "8 loads : 1 store",
-            Self::R4W1 => "3 loads : 1 store",
-            Self::R3W1 => "2 loads : 1 store",
-            Self::R3W1X2 => "2 load streams : 1 store",
-            Self::R2W1 => "1 load : 1 store",
-            Self::R1W1 => "stores only",
-            Self::NtWrite => "non-temporal stores only",
-            Self::R3W1Nt => "3 loads : 1 non-temporal store",
-            Self::R2W1NtX1 => "2 loads : 1 non-temporal store",
-            Self::R2W1Nt => "2 load streams : 1 non-temporal store (triad)",
-            Self::R1W1Nt => "1 load : 1 non-temporal store",
-            Self::Copy => "load and store the same data elsewhere",
-            Self::Fill => "string-instruction fill",
-        }
+        self.properties().1
     }
 
     /// Lines loaded and lines stored by the program in one step.
     pub const fn lines(self) -> (u32, u32) {
-        match self {
-            Self::AllReads => (1, 0),
-            Self::R9W1 => (8, 1),
-            Self::R4W1 | Self::R3W1Nt => (3, 1),
-            Self::R3W1 | Self::R3W1X2 | Self::R2W1Nt | Self::R2W1NtX1 => (2, 1),
-            Self::R2W1 | Self::R1W1Nt | Self::Copy => (1, 1),
-            Self::R1W1 | Self::NtWrite | Self::Fill => (0, 1),
-        }
+        self.properties().2
     }
 
     /// Whether its stores go around the caches.
@@ -174,7 +158,8 @@ impl FromStr for Mix {
 /// The access pattern of traffic.
 ///
 /// Kernels of different forms never compete in one trial: they are different measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Form {
     /// In which order it visits lines.
     pub access: Access,
@@ -202,7 +187,8 @@ impl Form {
 }
 
 /// In which order traffic visits lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
     /// Every line, one after the other.
@@ -215,7 +201,8 @@ pub enum Access {
 }
 
 /// What traffic does with a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LineUse {
     /// Loads or stores all of it.
@@ -231,7 +218,8 @@ pub enum LineUse {
 }
 
 /// The width of one load or store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Width {
     /// 8 bytes, portable code.
@@ -272,7 +260,8 @@ impl fmt::Display for Width {
 }
 
 /// Whether plain stores of whole lines read the line first (read for ownership).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Rfo {
     /// They do.
@@ -280,13 +269,15 @@ pub enum Rfo {
     /// They do not, or the traffic has no plain stores.
     No,
     /// Not known on this machine.
+    #[default]
     Unknown,
 }
 
 /// The content of one 64-byte line, written as 128 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct LineContent(pub [u8; 64]);
 
 impl FromStr for LineContent {

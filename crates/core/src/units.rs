@@ -1,6 +1,5 @@
 //! Units as types: bytes, id sets and durations, with the spellings that people type.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +27,8 @@ impl ParseError {
 ///
 /// `K`, `M`, `G`, `T` and `KiB` … are binary (1024), as is usual for memory; `KB`, `MB`, `GB`, `TB` are decimal. Upper and lower case are
 /// the same; a plain number is bytes. `Display` prints the largest binary unit that is exact, which parses back to the same value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -44,10 +44,6 @@ impl Bytes {
     /// `n` GiB.
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
-    }
-    /// Whether it is 0 bytes.
-    pub const fn is_zero(&self) -> bool {
-        self.0 == 0
     }
 }
 
@@ -220,8 +216,9 @@ impl From<IdSet> for String {
     }
 }
 
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for IdSet {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "IdSet".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -253,8 +250,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }
 }
 
-/// Whether a number is 0; serde leaves it out of files then.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-pub(crate) const fn is_zero(n: &u32) -> bool {
-    *n == 0
+/// Whether a value is the default one, which serde leaves out of files.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -8,7 +8,8 @@ use crate::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use crate::units::Bytes;
 
 /// A transfer from one CPU's cache to another's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Handoff {
     /// The CPU that holds the lines.
     pub holder: u32,
@@ -23,16 +24,16 @@ pub struct Handoff {
     /// Distance between lines.
     pub stride: Bytes,
     /// Order of the chase.
-    #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub order: ChaseOrder,
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer: Option<u32>,
     /// Bytes that the holder reads from another buffer after it has loaded or stored the lines, so that they move to an outer cache.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub holder_pushes: Bytes,
     /// Bytes that the reader reads from another buffer before it reads the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub reader_pushes: Bytes,
 }
 
@@ -44,7 +45,8 @@ const START_S: f64 = 0.01;
 
 /// Transfers between every two of some CPUs, in both directions. They are made in rounds of pairs that have no core in common
 /// ([`Rounds`](crate::pairing::Rounds)). The pairs of a round run at the same time if they do not disturb each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transfers {
     /// The CPUs.
     pub ends: Vec<TransferEnd>,
@@ -56,10 +58,10 @@ pub struct Transfers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<ChaseOrder>,
     /// Bytes that each holder reads from another buffer after it has loaded or stored the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub holder_pushes: Bytes,
     /// Bytes that each reader reads from another buffer before it reads the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub reader_pushes: Bytes,
     /// Number of rounds. Each is run once for each direction, state and home.
     pub rounds: u64,
@@ -76,7 +78,8 @@ pub struct Transfers {
 }
 
 /// A CPU as reader and as holder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferEnd {
     /// Its number.
     pub cpu: u32,

@@ -10,7 +10,8 @@ use crate::traffic::Rfo;
 use crate::units::IdSet;
 
 /// The state of the machine, as far as it affects the numbers.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Effective user is root.
     pub root: bool,
@@ -58,7 +59,8 @@ pub struct DisturbingProcess {
 
 /// Whether plain stores of whole lines read the line first (read for ownership). It is found by comparison with stores that must read and
 /// with stores that do not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RfoEvidence {
     /// The conclusion.
     pub rfo: Rfo,
@@ -77,10 +79,12 @@ pub struct RfoEvidence {
 }
 
 /// Why the calibration came to its conclusion about plain stores, or to none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RfoReason {
     /// This CPU lacks one of the kinds of stores to compare.
+    #[default]
     NoKernels,
     /// The CPUs got too little time.
     TooLittleTime,
@@ -96,22 +100,9 @@ pub enum RfoReason {
     Between,
 }
 
-impl Default for RfoEvidence {
-    fn default() -> Self {
-        Self {
-            rfo: Rfo::Unknown,
-            reason: RfoReason::NoKernels,
-            kernels: Vec::new(),
-            cpus: None,
-            whole_gbs: None,
-            part_gbs: None,
-            non_temporal_gbs: None,
-        }
-    }
-}
-
 /// The clock that was used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockReport {
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub source: String,

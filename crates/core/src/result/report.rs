@@ -7,19 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
-use crate::result::curves::CurveSummary;
+use crate::result::curves::{CurveSummary, LevelSummary};
 use crate::result::environment::Environment;
-use crate::result::health::Health;
-use crate::result::levels::LevelSummary;
 use crate::result::measurement::Measurement;
-use crate::result::summary::Summary;
+use crate::result::summary::{Health, Summary};
 use crate::topology::Machine;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run of the program: the data that every output format is made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
@@ -82,7 +81,8 @@ impl Report {
 }
 
 /// Why not everything that was planned was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 pub enum Incomplete {
     /// A signal ended the run.
@@ -101,7 +101,8 @@ pub enum Incomplete {
 }
 
 /// One run, and the name of the machine that it ran on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// A random id, different for every run.
     pub id: String,
@@ -114,7 +115,8 @@ pub struct Run {
 }
 
 /// The name of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Its name; `null` where it has none.
     pub hostname: Option<String>,
@@ -124,7 +126,8 @@ pub struct Host {
 }
 
 /// The program that measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `memgauge`.
     pub name: String,
@@ -135,7 +138,8 @@ pub struct Tool {
 }
 
 /// A point in time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment {
     /// UTC, RFC 3339; a label only.
     pub utc: String,
@@ -144,7 +148,8 @@ pub struct Moment {
 }
 
 /// Seconds spent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timing {
     /// Allocating, first touch, building chains, choosing kernels.
     pub setup_s: f64,
@@ -158,7 +163,8 @@ pub struct Timing {
 }
 
 /// Parts of the set-up, in seconds. What remains is waking threads, watching the machine and computing intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetUp {
     /// Mapping buffers, first touch, reading back their pages and nodes.
     pub buffers_s: f64,

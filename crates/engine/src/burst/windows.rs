@@ -1,7 +1,6 @@
 //! How a thread measures: it runs blocks of work until a deadline, and picks windows and their slots by reading the clock at block boundaries.
 
 use memgauge_core::protocol::{SETTLE_WINDOWS, SLOT};
-use memgauge_kernels as kernels;
 use memgauge_os::clock::{Clock, core_ghz};
 use memgauge_os::noise;
 
@@ -33,7 +32,7 @@ impl Schedule<'_> {
 
     pub(crate) fn wait_for_start(&self) {
         while self.clock.now() < self.start {
-            kernels::spin_hint();
+            std::hint::spin_loop();
         }
     }
 }
@@ -213,7 +212,7 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let window = clock.to_ticks(std::time::Duration::from_millis(5));
         let schedule = Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
-        let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = kernels::dependent_adds(100 * units as u64));
+        let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = memgauge_kernels::dependent_adds(100 * units as u64));
         assert_eq!((trace.slots, trace.marks.len()), (20, 61));
         let marks: Vec<&Mark> = trace.marks.iter().flatten().collect();
         assert!(marks.is_sorted_by(|a, b| a.ticks < b.ticks && a.work <= b.work));

@@ -18,7 +18,7 @@ use super::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
 use super::palette::{Colour, series, text_of};
 use super::source::{ResultSet, about, is_degraded};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
-use crate::groups::sweeps::Sweep;
+use crate::groups::Sweep;
 use crate::number::{bounds, percent};
 
 /// Curves whose counters are drawn, each in up to three panels.
@@ -197,7 +197,7 @@ fn lines(curve: &Counted<'_>, kind: Kind) -> Lines {
             points.retain(|p| p.value >= 1.0);
             hidden |= points.len() < all;
         }
-        found.formulas.push(format!("{name} = {}", metric.definition().formula));
+        found.formulas.push(format!("{name} = {}", metric.definition().formula()));
         found.lines.push(WorkingSetLine { name: name.to_owned(), points, plateaus: Vec::new() });
         found.colours.push(series(i));
     }
