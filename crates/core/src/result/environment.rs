@@ -49,7 +49,8 @@ pub struct Environment {
 }
 
 /// Other processes of one name, and what they used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DisturbingProcess {
     /// The name of the program, as the kernel shows it.
     pub name: String,
