@@ -15,8 +15,9 @@ pub const GUARD_SLOTS: usize = 1;
 /// A thread was interrupted where a block took so many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
 /// to 5.
 pub const LONG_BLOCK: f64 = 2.0;
-/// Share of a window's time in which a thread may be off its CPU without a long block: half of the interval that is asked for.
-pub const MAX_UNSEEN: f64 = 0.005;
+/// Share of a window's time in which a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
+/// the time of interrupts count it as time off the CPU; a thousand timer interrupts a second take up to half of this.
+pub const MAX_UNSEEN: f64 = 0.01;
 /// Share of a window's slots that must be left for a sample: a millisecond of five.
 pub const MIN_CLEAN: f64 = 0.2;
 /// Share of a burst's threads that may be off their CPUs in a slot that counts: as far as that, their bandwidth is missing.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
-use memgauge_core::protocol::{LONG_BLOCK, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
+use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -278,7 +278,8 @@ impl Presence {
     fn was_away(&mut self, clock: &Clock) -> bool {
         let now = Self::new(clock);
         let ran = now.ran_ns.zip(self.ran_ns).map(|(now, then)| now.saturating_sub(then) as f64);
-        let away = ran.is_some_and(|ran| clock.ns(now.ticks.saturating_sub(self.ticks)) - ran > AWAY_NS);
+        let took = clock.ns(now.ticks.saturating_sub(self.ticks));
+        let away = ran.is_some_and(|ran| took - ran > AWAY_NS.max(MAX_UNSEEN * took));
         *self = now;
         away
     }
