@@ -57,7 +57,7 @@ fn an_unreliable_value_is_marked() {
 
 #[test]
 fn a_loop_says_how_long_it_was_off_its_cpu() {
-    let mut report = samples::one_loop();
+    let mut report = samples::sweeps::one_loop();
     assert!(!text(&report).contains("off CPU"));
     report.results[0].evidence.noise = Noise { waited: Some(0.52), ..Noise::default() };
     has(&text(&report), &["off CPU 52 %: not reliable"]);

@@ -132,17 +132,20 @@ impl BurstSamples {
         self.bursts.iter().zip(self.causes()).filter(|(burst, cause)| cause.is_none() && has_samples(burst)).count()
     }
 
-    /// Whether disturbed bursts do not count. Samples without interruptions are worth more than samples with them, however few they are.
-    fn leaves_out(&self) -> bool {
+    /// Which bursts count: the undisturbed ones where there are enough. Otherwise all, but none with time off the CPU in its samples where
+    /// others have none: such samples are worth more, however few they are.
+    fn which_count(&self) -> Vec<bool> {
         let undisturbed = self.undisturbed();
-        let divided = self.bursts.iter().all(|burst| burst.conditions.left_out.is_some());
-        let enough = if divided { 1 } else { MIN_UNDISTURBED.min(self.min_bursts).max(1) };
-        undisturbed >= enough && undisturbed < self.bursts.len()
+        if undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) {
+            return self.causes().iter().map(Option::is_none).collect();
+        }
+        let without = |burst: &Burst| burst.conditions.left_out.is_some() && !burst.conditions.interrupted() && has_samples(burst);
+        let any = self.bursts.iter().any(without);
+        self.bursts.iter().map(|burst| !any || without(burst)).collect()
     }
 
     fn counting(&self) -> impl Iterator<Item = &Burst> {
-        let leave_out = self.leaves_out();
-        self.bursts.iter().zip(self.causes()).filter(move |(_, cause)| !leave_out || cause.is_none()).map(|(burst, _)| burst)
+        self.bursts.iter().zip(self.which_count()).filter(|(_, counts)| *counts).map(|(burst, _)| burst)
     }
 
     /// Samples of a quantity that count, in groups of what may shift them together, in the order of time.
@@ -176,8 +179,8 @@ impl BurstSamples {
             all.iter().step_by(all.len().div_ceil(MAX_KEPT).max(1)).map(|s| stats::significant(*s)).collect()
         };
         let allocations: Vec<u32> = self.bursts.iter().map(|b| b.allocation).collect();
-        let (causes, leaves_out) = (self.causes(), self.leaves_out());
-        let left_out = causes.iter().enumerate().filter(|(_, cause)| leaves_out && cause.is_some());
+        let which = self.which_count();
+        let left_out = which.iter().enumerate().filter(|(_, counts)| !**counts);
         Box::new(Samples {
             bursts: self.bursts.iter().map(kept).collect(),
             left_out: left_out.map(|(index, _)| index as u32).collect(),
@@ -211,7 +214,7 @@ impl BurstSamples {
         noise.bursts_disturbed = Some(disturbed);
         // Bursts beyond the minimum because others were disturbed.
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
-        noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
+        noise.bursts_left_out = Some(self.which_count().iter().filter(|counts| !**counts).count() as u32);
         noise.left_out = self.left_out();
         // Read in the same state of the machine, unlike what a core showed alone, before the others were busy.
         let ghz: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.ghz).collect();
@@ -300,6 +303,10 @@ mod tests {
         few.add(0, vec![vec![100.0]], calm().with_samples(true, 0.9));
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!(few.groups(0), [[100.0]], "one sample without interruptions rather than any with them");
+        let mut turbo = BurstSamples::new(GroupBy::Burst, 6);
+        let at = |ghz| BurstConditions { ghz: Some(ghz), ..calm() }.with_samples(true, 0.1);
+        [4.0, 3.5, 3.0].into_iter().for_each(|ghz| turbo.add(0, vec![vec![ghz]], at(ghz)));
+        assert_eq!(turbo.groups(0).len(), 3, "too few of one frequency: all count");
         few = BurstSamples::new(GroupBy::Burst, 6);
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
