@@ -9,6 +9,7 @@ use memgauge_core::distribution::least_batch;
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
+use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
@@ -16,6 +17,7 @@ use crate::cli::request::Request;
 use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::prefetch::guard::PrefetchGuard;
+use crate::quiet;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
@@ -23,11 +25,11 @@ use crate::sinks::{self, Sinks};
 
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
-    let begin = Instant::now();
+    let mut begin = Instant::now();
     let Request { mut spec, memory_dir, run, quick } = request;
     let identity = run.report.identity()?;
     let output = &run.report.output;
-    let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
+    let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
     let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -46,6 +48,19 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
     memory::prefer_out_of_memory_kill();
+    let clock = Clock::calibrate(root);
+    let mut not_quiet = None;
+    if let Some(longest) = run.wait_quiet {
+        let waiting = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
+        not_quiet = quiet::wait(&waiting, &plan, longest, |text| {
+            if !output.quiet {
+                Program::MEMGAUGE.message(text);
+            }
+        });
+        // The time of the run begins now.
+        (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(spec.within)));
+    }
+    let processes = ProcessTimes::read(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
@@ -53,11 +68,13 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
+    report.notes.extend(not_quiet);
     runner.conclude(&mut report);
     if let Some(((baseline, rules), deadlines)) = references.as_ref().zip(deadlines) {
         let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
+    quiet::name_disturbers(&mut report, &processes, root, &identity);
     if !run.verbose {
         report.remove_trials();
     }

@@ -97,12 +97,12 @@ impl<'a> Session<'a> {
         self.set_up.warm_up_s += started.elapsed().as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
-        self.noise.start(&self.context.root, &cpus, cpu, ghz);
+        self.noise.start(&self.context.root, &cpus, ghz);
         Ok(())
     }
 
     pub(crate) fn unwatch(&mut self, scheduler: &SchedulerNoise) -> Noise {
-        self.noise.finish(scheduler, |cpu| self.runner.ghz(cpu))
+        self.noise.finish(scheduler)
     }
 
     /// Sets something up while a cell is watched. It runs on other CPUs than those watched as well, so what happens there does not count.

@@ -45,6 +45,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         limits: Vec::new(),
         stores_read: Vec::new(),
         prefetch: None,
+        disturbing_processes: Vec::new(),
         governors,
         energy_preferences,
     };

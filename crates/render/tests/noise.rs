@@ -46,6 +46,26 @@ fn disturbed_bursts_drift_and_outliers_are_told() {
 }
 
 #[test]
+fn an_unreliable_value_is_marked() {
+    let mut report = only(Experiment::IdleLatency);
+    assert!(!text(&report).contains('~'));
+    let m = &mut report.results[0];
+    m.quality = Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::InvoluntarySwitches] };
+    m.estimate.value = Some(123.4);
+    has(&text(&report), &["~123.4", "~ unreliable: disturbances are in the value"]);
+}
+
+#[test]
+fn a_loop_says_how_long_it_was_off_its_cpu() {
+    let mut report = samples::sweeps::one_loop();
+    assert!(!text(&report).contains("off CPU"));
+    report.results[0].evidence.noise = Noise { waited: Some(0.52), ..Noise::default() };
+    has(&text(&report), &["off CPU 52 %: not reliable"]);
+    report.results[0].evidence.noise.left_out = Some(0.5);
+    has(&text(&report), &["off CPU 52 %: left out"]);
+}
+
+#[test]
 fn shares_of_the_peak_have_a_table_with_intervals() {
     let mut report = only(Experiment::LoadedLatency);
     let estimate = |value: f64| Estimate {

@@ -17,6 +17,9 @@ const DEFAULT_HALF_WIDTH: f64 = 0.01;
 const SCAN_HALF_WIDTH: f64 = 0.05;
 /// The same for a point of a sweep, because levels differ by tens of per cent.
 const SWEEP_HALF_WIDTH: f64 = 0.02;
+/// The least in a virtual machine: neighbours on the host take cache and memory by turns, so that the medians of bursts scatter by 1 to 2 %
+/// however quiet the guest is.
+const GUEST_HALF_WIDTH: f64 = 0.03;
 /// Seconds for one point of a sweep. 73 sizes in two curves take less than 40 s, even if no point converges.
 const SWEEP_BUDGET_S: f64 = 0.25;
 /// The same where hardware events are counted: eight bursts of 41 windows take 0.34 s.
@@ -90,6 +93,14 @@ impl<'a> Planner<'a> {
             let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
             notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
         }
+        if machine.identity.hypervisor.is_some() && spec.confidence.is_none() && spec.task != Task::Scan {
+            let message = format!(
+                "cells end at intervals of ±{:.0} %, because neighbours share this virtual machine's host",
+                100.0 * GUEST_HALF_WIDTH
+            );
+            notes
+                .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
+        }
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
     }
 
@@ -104,6 +115,8 @@ impl<'a> Planner<'a> {
             Task::Scan => (SCAN_HALF_WIDTH, command_s),
             _ => (DEFAULT_HALF_WIDTH, command_s),
         };
+        let guest = self.machine.identity.hypervisor.is_some();
+        let half_width = if guest { half_width.max(GUEST_HALF_WIDTH) } else { half_width };
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(half_width),
             budget_s: self.spec.time.or(self.spec.budget).map_or(budget_s, |t| t.as_secs_f64()),

@@ -43,6 +43,20 @@ pub struct Environment {
     /// states, the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchState>,
+    /// The other processes that used most CPU time during the run, the busiest first. Absent if none used 5 % of a CPU, and with
+    /// `--no-host-identity`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbing_processes: Vec<DisturbingProcess>,
+}
+
+/// Other processes of one name, and what they used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DisturbingProcess {
+    /// The name of the program, as the kernel shows it.
+    pub name: String,
+    /// CPU time during the run over its length, in percent of one CPU.
+    pub cpu_percent: f64,
 }
 
 /// Whether the plain stores of one kernel, by these CPUs to these nodes, read the line first (read for ownership). It is found by comparison

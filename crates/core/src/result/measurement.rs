@@ -100,6 +100,8 @@ pub enum QualityLevel {
     Good,
     /// Something was observed that may distort it.
     Degraded,
+    /// Disturbances are in the number, or left too little of the time undisturbed: it may be wrong by more than its interval says.
+    Unreliable,
     /// There is no number.
     None,
 }
@@ -117,7 +119,7 @@ pub enum QualityReason {
     InvoluntarySwitches,
     /// A measuring thread ran on another CPU.
     Migrated,
-    /// Core frequency differed by more than 2 % before and after.
+    /// Core frequency differed by more than 5 % between the first and the last burst.
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,

@@ -11,13 +11,15 @@ use memgauge_core::topology::Machine;
 use memgauge_core::traffic::{LineContent, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
+use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
 use crate::burst::load::{LineBytes, Load};
-use crate::burst::runner::{BurstResult, BurstShape};
+use crate::burst::runner::Loaded;
+use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -185,20 +187,12 @@ impl LoaderGroup {
     }
 }
 
-/// GB/s of all loaders in each counted window in which every one of them read the clock. Where CPUs are shared with others (a host with
-/// fewer CPUs than its guests) there may be no such window: the whole burst is then the one sample, and its coverage says how much it is
-/// worth.
-pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, shape: BurstShape) -> Vec<f64> {
-    let rate = |load: &Load, (ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes_per_step(load) / ns(ticks));
+/// GB/s of all loaders in each window that counts. They are the last threads of their burst.
+pub(crate) fn window_gbs(loads: &[Loaded], windows: &BurstWindows, clock: &Clock) -> Vec<f64> {
     // Bytes per nanosecond are GB/s.
-    let common: Vec<f64> = shape
-        .counted_windows()
-        .filter_map(|w| burst.loads.iter().map(|l| l.trace.window(w).and_then(|t| rate(&l.load, t))).sum::<Option<f64>>())
-        .collect();
-    if !common.is_empty() {
-        return common;
-    }
-    burst.loads.iter().map(|l| l.trace.whole().and_then(|t| rate(&l.load, t))).sum::<Option<f64>>().into_iter().collect()
+    let rate = |(loaded, (ticks, steps)): (&Loaded, &(u64, u64))| *steps as f64 * bytes_per_step(&loaded.load) / clock.ns(*ticks);
+    let sum = |threads: &Vec<(u64, u64)>| loads.iter().zip(&threads[threads.len() - loads.len()..]).map(rate).sum();
+    windows.windows.iter().map(sum).collect()
 }
 
 /// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
@@ -237,24 +231,20 @@ pub(crate) struct LoadTotals {
 }
 
 impl LoadTotals {
-    pub(crate) fn add(&mut self, burst: &BurstResult) {
+    /// Adds what the loaders, the last threads of a burst, did in its windows.
+    pub(crate) fn add(&mut self, loads: &[Loaded], windows: &BurstWindows) {
         if self.loaders.is_empty() {
-            let new = |l: &crate::burst::runner::Loaded| LoaderTotal {
-                cpu: l.cpu,
-                kernel: l.load.kernel(),
-                line: l.load.line_bytes(),
-                ticks: 0,
-                steps: 0,
-            };
-            self.loaders = burst.loads.iter().map(new).collect();
+            let new = |l: &Loaded| LoaderTotal { cpu: l.cpu, kernel: l.load.kernel(), line: l.load.line_bytes(), ticks: 0, steps: 0 };
+            self.loaders = loads.iter().map(new).collect();
         }
-        for (total, loaded) in self.loaders.iter_mut().zip(&burst.loads) {
-            let (ticks, steps) = loaded.trace.whole().unwrap_or_default();
-            total.ticks += ticks;
-            total.steps += steps;
+        for threads in &windows.windows {
+            for (total, (ticks, steps)) in self.loaders.iter_mut().zip(&threads[threads.len() - loads.len()..]) {
+                total.ticks += ticks;
+                total.steps += steps;
+            }
         }
         // Loads count for as long as they live, which is all bursts of a cell.
-        let sum = burst.loads.iter().filter_map(|l| l.load.checked());
+        let sum = loads.iter().filter_map(|l| l.load.checked());
         self.checked = sum.reduce(|a, b| Checksums { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
     }
 
@@ -318,7 +308,6 @@ mod tests {
 
     use super::super::stores;
     use super::*;
-    use crate::burst::runner::Conditions;
     use crate::burst::runner::Loaded;
     use crate::burst::windows::Trace;
 
@@ -340,32 +329,7 @@ mod tests {
         Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None, Bytes(64)).unwrap()
     }
 
-    fn trace(marks: Vec<Option<(u64, u64)>>) -> Trace {
-        Trace { marks, ..Trace::default() }
-    }
-
-    fn rates(traces: Vec<Trace>) -> Vec<f64> {
-        let load = load();
-        let bytes = bytes_per_step(&load);
-        let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
-        let burst = BurstResult { chase: None, loads, conditions: Conditions::default(), steal: None };
-        window_gbs(&burst, |ticks| ticks as f64, BurstShape::cell(2)).iter().map(|gbs| gbs / bytes).collect()
-    }
-
     const LINE_64: LineBytes = LineBytes { counted: 64, moved: 64 };
-
-    /// Ten steps a tick; windows of 100 ticks.
-    fn steady() -> Vec<Option<(u64, u64)>> {
-        (0..4).map(|w| Some((w * 100, w * 1000))).collect()
-    }
-
-    #[test]
-    fn windows_in_which_all_read_the_clock_count() {
-        assert_eq!(rates(vec![trace(steady()), trace(steady())]), [20.0, 20.0]);
-        let mut late = steady();
-        late[3] = None;
-        assert_eq!(rates(vec![trace(steady()), trace(late)]), [20.0]);
-    }
 
     #[test]
     fn reads_that_stores_cause_are_on_the_bus_and_not_in_the_applications_bytes() {
@@ -464,11 +428,17 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_never_read_the_clock_together_leave_one_sample() {
-        // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.
-        let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
-        assert_eq!(rates(vec![trace(steady()), trace(rare)]), [12.5]);
-        let never = vec![None, None, None, Some((400, 0))];
-        assert!(rates(vec![trace(steady()), trace(never)]).is_empty());
+    fn bandwidth_is_the_sum_of_all_loaders_beside_a_chase() {
+        let (load, clock) = (load(), Clock::calibrate(std::path::Path::new("/")));
+        let loads: Vec<Loaded> = (0..2).map(|cpu| Loaded { cpu, trace: Trace::default(), load: load.clone() }).collect();
+        // Two windows of a chase and two loaders.
+        let windows = vec![vec![(90, 1), (100, 1000), (100, 1000)], vec![(90, 1), (100, 1000), (400, 1000)]];
+        let windows = BurstWindows { windows, clean: true, ..BurstWindows::default() };
+        let scale = bytes_per_step(load.kernel()) / clock.ns(1);
+        let gbs: Vec<f64> = window_gbs(&loads, &windows, &clock).iter().map(|gbs| gbs / scale).collect();
+        assert!((gbs[0] - 20.0).abs() < 1e-9 && (gbs[1] - 12.5).abs() < 1e-9, "{gbs:?}");
+        let mut totals = LoadTotals::default();
+        totals.add(&loads, &windows);
+        assert_eq!(totals.fairness(), Some(0.4));
     }
 }

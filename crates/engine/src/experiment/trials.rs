@@ -49,7 +49,7 @@ pub(crate) fn compare(
 pub(crate) fn burst_gbs(session: &mut Session<'_>, loads: Vec<(u32, Load)>, shape: BurstShape) -> Result<Option<f64>> {
     let burst = session.run_burst(None, loads, shape)?;
     let clock = session.context.clock;
-    Ok(stats::median(&window_gbs(&burst, |t| clock.ns(t), shape)))
+    Ok(stats::median(&window_gbs(&burst.loads, &burst.windows(&clock, shape), &clock)))
 }
 
 /// The fastest of the plan's kernels for each traffic of a group, by all loaders that make it.
@@ -123,7 +123,8 @@ fn compare_stores(session: &mut Session<'_>, group: &LoaderGroup, stores: Stores
         if session.interrupted() {
             return Err(CellError::Interrupted);
         }
-        let undisturbed = BurstConditions::judge_burst(&burst, None).undisturbed();
-        Ok((stats::median(&window_gbs(&burst, |t| clock.ns(t), shape)), undisturbed))
+        let windows = burst.windows(&clock, shape);
+        let undisturbed = BurstConditions::judge_burst(&burst, &windows, None).undisturbed();
+        Ok((stats::median(&window_gbs(&burst.loads, &windows, &clock)), undisturbed))
     })
 }

@@ -10,11 +10,12 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement, RfoReason, Samples};
+use memgauge_core::result::{Evidence, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
 
+use super::disturbance::BurstSamples;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
@@ -38,9 +39,8 @@ const FILLED: f64 = 0.95;
 struct Point {
     vary: Vary,
     estimate: Estimate,
-    samples: Box<Samples>,
+    samples: BurstSamples,
     evidence: Evidence,
-    conditions: Conditions,
     counters: Option<Box<Counters>>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         };
         let certain = certain(session.context.machine, probe.cpu, size);
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
-        Ok(point(session, &series, evidence, counters))
+        Ok(point(session, series, evidence, counters))
     })?;
     let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
     record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
@@ -86,20 +86,21 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
-        let series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
+        let mut series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
         let certain = group.certain(machine, &chosen, Some(size));
         let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
-        let mut point = point(session, &series, evidence, counters);
+        let load_totals = std::mem::take(&mut series.load_totals);
+        let mut point = point(session, series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
-        point.evidence.coverage = point.conditions.coverage;
+        point.evidence.coverage = point.samples.conditions().coverage;
         let stores = match in_memory {
             true => session.unwatched(|session| trials::stores_read(session, &group, &chosen))?,
             false => StoresRead::unknown(RfoReason::Caches),
         };
-        point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
+        point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
     })?;
     record(session, at, Metric::Bandwidth, points, || group.memory())
@@ -131,9 +132,9 @@ fn measure_sizes(
     Ok(points)
 }
 
-fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
+fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point { vary: series.vary, estimate, samples: series.samples.keep(0), evidence, conditions: series.samples.conditions(), counters }
+    Point { vary: series.vary, estimate, samples: series.samples, evidence, counters }
 }
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
@@ -143,13 +144,15 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
         return Err(CellError::Interrupted);
     }
     let mut all = Conditions::default();
-    points.iter().for_each(|p| all.add(&p.conditions));
+    points.iter().for_each(|p| all.add(&p.samples.conditions()));
     let (noise, memory) = (session.unwatch(&all.scheduler), memory());
-    for Point { vary, estimate, samples, evidence, conditions, counters } in points {
+    for Point { vary, estimate, samples, evidence, counters } in points {
         let Evidence { pages, placement, file, .. } = memory.clone();
-        let evidence = Evidence { pages, placement, file, noise: conditions.scheduler.replace_in(&noise), ..evidence };
+        let mut noise = samples.conditions().scheduler.replace_in(&noise);
+        samples.write_disturbances(&mut noise);
+        let evidence = Evidence { pages, placement, file, noise, ..evidence };
         let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
-        session.recorder.record(Measurement { counters, samples: Some(samples), ..result });
+        session.recorder.record(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
     Ok(())
 }

@@ -251,11 +251,12 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
         rings.push((plan, ring.clone()));
     }
     let (done, steal) = run_at_once(session, &rings, run, u64::MAX)?;
-    for (transfer, TransferRun { samples, ring, scheduler, .. }) in transfers.iter_mut().zip(done) {
+    for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, .. }) in transfers.iter_mut().zip(done) {
         if let Some(((_, goes_on_at), ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             *goes_on_at = ring;
         }
         let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, steal, None);
+        let conditions = conditions.with_samples(clean, left_out);
         transfer.samples.add(0, vec![samples], conditions);
     }
     Ok(())

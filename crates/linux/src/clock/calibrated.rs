@@ -74,7 +74,11 @@ impl Clock {
             Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
         let (smallest, step) = differences(|| clock.now());
         (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
-        clock.overhead_ns = clock.cost_of_reading();
+        clock.overhead_ns = match source {
+            Source::Counter(_) => clock.cost_of_reading(),
+            // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
+            Source::MonotonicRaw => clock.cost_on_all(std::thread::available_parallelism().map_or(1, usize::from)),
+        };
         clock
     }
 
@@ -110,6 +114,11 @@ impl Clock {
         (duration.as_secs_f64() * self.hz) as u64
     }
 
+    /// What a reading takes while every CPU reads, in nanoseconds.
+    pub const fn overhead_ns(&self) -> f64 {
+        self.overhead_ns
+    }
+
     /// Whether the ticks are those of the CPU's counter, which timed loops read themselves.
     pub fn is_counter(&self) -> bool {
         matches!(self.source, Source::Counter(_))
@@ -134,6 +143,21 @@ impl Clock {
             overhead_ns: self.overhead_ns,
             reason: self.reason.map(str::to_owned),
         }
+    }
+
+    /// The cost of reading in so many threads at once: the highest of theirs.
+    fn cost_on_all(&self, threads: usize) -> f64 {
+        let barrier = std::sync::Barrier::new(threads);
+        let costs = std::thread::scope(|scope| {
+            let read = || {
+                barrier.wait();
+                self.cost_of_reading()
+            };
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+            let own = read();
+            others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, f64::max)
+        });
+        costs.max(self.cost_of_reading())
     }
 
     /// The fastest of several batches, because an interruption can only make a batch slower.

@@ -520,6 +520,7 @@ impl Lab {
                 turbo: Some(true),
                 stores_read: vec![],
                 prefetch: None,
+                disturbing_processes: Vec::new(),
                 limits: vec![],
             },
             plan,

@@ -20,6 +20,20 @@ fn a_larger_budget_moves_the_most_further_than_the_estimate() {
 }
 
 #[test]
+fn virtual_machines_have_wider_intervals_and_say_so() {
+    let mut guest = machine();
+    guest.identity.hypervisor = Some("KVM".into());
+    let target = |machine: &Machine, confidence: Option<f64>| {
+        let spec = Spec { confidence, ..Spec::new(Task::Latency(LatencyShape::One)) };
+        let plan = plan(&spec, machine, &[]).unwrap();
+        (plan.stop.relative_half_width, plan.notes.iter().any(|note| note.code == "guest-intervals"))
+    };
+    assert_eq!(target(&machine(), None), (0.01, false));
+    assert_eq!(target(&guest, None), (0.03, true));
+    assert_eq!(target(&guest, Some(0.005)), (0.005, false), "what was asked for is not changed");
+}
+
+#[test]
 fn a_run_that_is_to_end_in_time_gives_its_cells_less() {
     let suite = planned(Task::Suite, |_| ()).unwrap();
     let within = |seconds: f64, task| planned(task, |s| s.within = Some(Duration::from_secs_f64(seconds))).unwrap();
