@@ -48,7 +48,6 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
     memory::prefer_out_of_memory_kill();
-    let clock = Clock::calibrate(root);
     let mut not_quiet = None;
     if let Some(longest) = run.wait_quiet {
         let waiting = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };

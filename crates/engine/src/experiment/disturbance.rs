@@ -170,7 +170,7 @@ impl BurstSamples {
 
     pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {
         // Disturbances come and go: a trend of bursts that they are in is theirs, and says nothing of the machine.
-        let undisturbed = self.leaves_out() || self.undisturbed() == self.bursts.len();
+        let undisturbed = self.which_count().into_iter().zip(self.causes()).all(|(counts, cause)| !counts || cause.is_none());
         let drift = if undisturbed { trend::drift(&self.groups(quantity)) } else { None };
         Estimate { drift, ..self.estimate(quantity, relative_half_width) }
     }
