@@ -38,11 +38,12 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
             let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(Instant::now()).as_secs_f64()));
             if let Some(Some(share)) = share {
                 session.budget.stop.budget_s = share.budget_s;
-                session.budget.cell_end = Some(Instant::now() + Duration::from_secs_f64(share.at_most_s));
+                let end = Some(Instant::now() + Duration::from_secs_f64(share.at_most_s));
+                (session.budget.cell_end, session.memory.end) = (end, end);
             }
             (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
             let result = if share == Some(None) { Err(CellError::OutOfTime) } else { measure_cell(&mut session, &signal, cell) };
-            session.budget.cell_end = None;
+            (session.budget.cell_end, session.memory.end) = (None, None);
             if let Err(error) = result {
                 complete = false;
                 session.recorder.record_failure(cell, &error);

@@ -8,7 +8,7 @@ use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
-use memgauge_core::plan::{BandwidthSweep, LatencySweep};
+use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
 use memgauge_core::result::{Evidence, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
@@ -45,7 +45,11 @@ struct Point {
 }
 
 pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
-    let probe = &sweep.probe;
+    let mut sweep = sweep.clone();
+    let largest = sweep.sizes.last().map_or(0, |s| s.0);
+    shorten(session, &mut sweep.sizes, &[&sweep.probe.buffer]);
+    sweep.probe.buffer.bytes = Bytes(sweep.probe.buffer.bytes.0 / largest.max(1) * sweep.sizes.last().map_or(0, |s| s.0));
+    let (sweep, probe) = (&sweep, &sweep.probe);
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
     let buffer = session.allocate(&probe.buffer)?;
@@ -77,6 +81,11 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
 }
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
+    let mut sweep = sweep.clone();
+    shorten(session, &mut sweep.sizes, &sweep.loaders.iter().map(|l| &l.buffer).collect::<Vec<_>>());
+    let largest = sweep.sizes.last().copied().unwrap_or(Bytes(0));
+    sweep.loaders.iter_mut().for_each(|l| l.buffer.bytes = largest);
+    let sweep = &sweep;
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -104,6 +113,20 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         Ok(point)
     })?;
     record(session, at, Metric::Bandwidth, points, || group.memory())
+}
+
+/// Part of a sweep's time that its buffers may take.
+const SET_UP_SHARE: f64 = 0.4;
+
+/// Leaves out the largest sizes where this machine now takes too long to allocate the buffers for them.
+fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&BufferPlan]) {
+    let bytes: u64 = buffers.iter().map(|b| b.bytes.0).sum();
+    let (Some(left), Some(largest)) = (session.budget.left(), sizes.last().copied()) else { return };
+    let Some(rate) = buffers.first().and_then(|b| session.unwatched(|session| session.memory.allocation_rate(b))) else { return };
+    let most = SET_UP_SHARE * left.as_secs_f64() * rate / (bytes as f64 / largest.0.max(1) as f64);
+    let (before, smallest) = (sizes.len(), sizes.first().copied());
+    sizes.retain(|size| size.0 as f64 <= most || Some(*size) == smallest);
+    session.recorder.cut_short |= sizes.len() < before;
 }
 
 /// Measures size after size until the run is interrupted.
