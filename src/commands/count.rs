@@ -175,7 +175,7 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
     let missing = match catalogue.metrics() {
         Ok(metrics) => {
             set.groups.extend(metrics.groups);
-            (set.system, set.uncounted) = (metrics.system, metrics.uncounted);
+            (set.system, set.uncounted) = ([metrics.system, metrics.mesh].concat(), metrics.uncounted);
             None
         }
         Err(error) => Some(error),

@@ -113,7 +113,14 @@ impl ExpectedEvents {
             | R::DataOutstandingCycles
             | R::DemandRequests => self.l2_missed,
             R::LlcMisses | R::LoadLlcMisses | R::DramReads | R::DramTransfers => self.llc_missed,
-            R::TlbWalks | R::TlbWalkCycles | R::DramWrites | R::ReadsOutstanding | R::Reads => false,
+            R::MeshReads
+            | R::MeshOutstanding
+            | R::MeshCycles
+            | R::TlbWalks
+            | R::TlbWalkCycles
+            | R::DramWrites
+            | R::ReadsOutstanding
+            | R::Reads => false,
         }
     }
 }

@@ -62,12 +62,19 @@ pub enum Role {
     DramWrites,
     /// Lines read or written, where the machine does not tell them apart.
     DramTransfers,
+    /// Data reads of all cores beyond the last-level cache, by the mesh of the whole machine.
+    MeshReads,
+    /// Those outstanding, summed over cycles of the mesh.
+    MeshOutstanding,
+    /// Cycles of the mesh.
+    MeshCycles,
 }
 
 impl Role {
     /// Counted by the whole machine's memory controllers and not by the threads' cores.
     pub const fn system_wide(self) -> bool {
-        matches!(self, Self::DramReads | Self::DramWrites | Self::DramTransfers)
+        use Role::{DramReads, DramTransfers, DramWrites, MeshCycles, MeshOutstanding, MeshReads};
+        matches!(self, DramReads | DramWrites | DramTransfers | MeshReads | MeshOutstanding | MeshCycles)
     }
 }
 
@@ -259,6 +266,12 @@ metrics! {
     /// What recipes on the web call latency per miss; numerator and denominator count different requests.
     ClassicMissLatency: "classic latency per miss" = Ratio(DemandOutstanding, LlcMisses), Cycles, RECIPES,
         "the classic recipe, for comparison only: its numerator holds reads that hit the LLC, its denominator other requests too";
+    /// Data reads of all cores in flight beyond the last level.
+    MeshMlp: "MLP beyond the LLC, average" = Ratio(MeshOutstanding, MeshCycles), Number, TMA,
+        "data reads in flight beyond the LLC, of all cores of the machine, over all cycles of the mesh";
+    /// Nanoseconds of a data read beyond the last level.
+    MeshLatencyNs: "latency of LLC misses" = RatioInNanoseconds(MeshOutstanding, MeshReads, MeshCycles), Nanoseconds, TMA,
+        "mean time of a data read beyond the LLC, of all cores of the machine; both events count the same requests";
     /// Reads in flight per cycle (Arm).
     ReadMlp: "MLP of reads" = Ratio(ReadsOutstanding, Cycles), Number, ARM, "reads in flight, over all cycles (newer Armv9 cores)";
     /// Cycles that a read is in flight (Arm).
@@ -310,7 +323,7 @@ impl CounterMetric {
             Operation::RatioInNanoseconds(a, b, cycles) => {
                 let latency = ratio(a, b)?;
                 // Cycles run while the core is not halted; over the time that the threads ran they are the core's frequency.
-                let ghz = count(cycles)? / inputs.thread_s / 1e9;
+                let ghz = count(cycles)? / if cycles.system_wide() { inputs.wall_s } else { inputs.thread_s } / 1e9;
                 if ghz.is_finite() && ghz > 0.0 { Ok(latency / ghz) } else { Err("the frequency is not known".to_owned()) }
             }
             Operation::LineBytes(a) => Ok(count(a)? * CAS_BYTES),

@@ -34,6 +34,9 @@ fn counts() -> BTreeMap<Role, f64> {
         (R::DramReads, 1e9),
         (R::DramWrites, 5e8),
         (R::DramTransfers, 1.25e9),
+        (R::MeshReads, 1e8),
+        (R::MeshOutstanding, 2.4e10),
+        (R::MeshCycles, 4e9),
     ])
 }
 
@@ -68,6 +71,8 @@ fn every_formula_by_hand() {
         (M::MissLatency, 200.0),        // 3e9 / 1.5e7
         (M::MissLatencyNs, 100.0),      // 200 cycles at 2 GHz
         (M::ClassicMissLatency, 300.0), // 3e9 / 1e7: half as much again as the right pair says
+        (M::MeshMlp, 6.0),              // 2.4e10 / 4e9
+        (M::MeshLatencyNs, 120.0),      // 240 cycles; 4e9 cycles in 2 s are 2 GHz
         (M::ReadMlp, 4.5),
         (M::ReadLatency, 30.0),
         (M::TlbWalksPerLoad, 0.0025),

@@ -39,6 +39,8 @@ pub struct EventSet {
     pub groups: Vec<Vec<EncodedEvent>>,
     /// Events of the memory controllers, one for each controller.
     pub system: Vec<EncodedEvent>,
+    /// Events of the mesh, one for each home agent. A machine has a hundred of them: too many to be switched within a burst.
+    pub mesh: Vec<EncodedEvent>,
     /// Units whose memory traffic is left out of what the machine counts, and what they are.
     pub uncounted: Vec<String>,
 }
@@ -120,7 +122,7 @@ impl Catalogue {
         }
         groups.retain(|g| !g.is_empty());
         let (system, uncounted) = self.memory_controllers();
-        Ok(EventSet { groups, system, uncounted })
+        Ok(EventSet { groups, system, mesh: self.mesh(), uncounted })
     }
 
     /// Reads and writes of the memory controllers, and the units whose traffic is left out.
@@ -156,6 +158,26 @@ impl Catalogue {
             Some(format!("{first}{others} ({what})"))
         }));
         (all, uncounted)
+    }
+
+    /// Reads beyond the last-level cache at each home agent of the mesh, and the cycles of one of these.
+    fn mesh(&self) -> Vec<EncodedEvent> {
+        let Some(table) = self.table.and_then(events::mesh_for) else { return Vec::new() };
+        let mut all: Vec<EncodedEvent> = Vec::new();
+        for pmu in self.pmus.numbered("uncore_cha_") {
+            let encoded = table.rows().map(|row| self.on_unit(pmu, encode(pmu, row, table.source)));
+            for event in encoded.filter(|event| event.config.is_ok()) {
+                let cycles = event.event.roles.contains(&Role::MeshCycles);
+                if !cycles {
+                    all.push(event);
+                } else if !all.iter().any(|e| e.event.roles.contains(&Role::MeshCycles)) {
+                    let cpus = event.cpus[..event.cpus.len().min(1)].to_vec();
+                    all.push(EncodedEvent { cpus, ..event });
+                }
+            }
+        }
+        // The home agents of Skylake-SP have these events behind filters.
+        if all.iter().any(|e| e.event.roles.contains(&Role::MeshReads)) { all } else { Vec::new() }
     }
 
     /// The events of a controller whose names begin so: reads and writes, in lines of 64 bytes.

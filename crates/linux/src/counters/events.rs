@@ -67,6 +67,12 @@ pub(crate) fn fabric_for(cores: &Table) -> Option<&'static Table> {
     [amd::ZEN2, amd::ZEN3].contains(cores).then_some(&amd::FABRIC)
 }
 
+/// The events of the mesh beside these cores.
+pub(crate) fn mesh_for(cores: &Table) -> Option<&'static Table> {
+    let meshes = [(&intel::SKYLAKE_TO_ICE_LAKE, &intel::MESH_OF_ICE_LAKE), (&intel::SAPPHIRE_RAPIDS_ON, &intel::MESH)];
+    meshes.into_iter().find(|(of, _)| *of == cores).map(|(_, mesh)| mesh)
+}
+
 /// What shows memory traffic that is not counted, by the beginning of the names of units in sysfs.
 pub(crate) const UNCOUNTED_UNITS: [(&str, &str); 5] = [
     ("arm_cmn_", "requests at the mesh, which do not state their bytes"),

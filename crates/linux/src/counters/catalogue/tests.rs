@@ -194,6 +194,33 @@ fn the_fabric_of_zen_2_and_3_counts_reads_and_writes_together() {
     assert!(set_with("df-genoa", &genoa, &fabric).system.is_empty(), "its fabric has other codes");
 }
 
+/// `spr_uncore_cha_formats_attr` and, for Skylake-SP, `skx_uncore_cha_formats_attr` of Linux arch/x86/events/intel/uncore_snbep.c.
+#[test]
+fn the_mesh_counts_reads_at_every_home_agent_and_cycles_once() {
+    let agents = |umask| {
+        [
+            ("uncore_cha_0/type", "60"),
+            ("uncore_cha_0/cpumask", "0,56"),
+            ("uncore_cha_0/format/event", "config:0-7"),
+            ("uncore_cha_0/format/umask", umask),
+            ("uncore_cha_1/type", "61"),
+            ("uncore_cha_1/cpumask", "0,56"),
+            ("uncore_cha_1/format/event", "config:0-7"),
+            ("uncore_cha_1/format/umask", umask),
+        ]
+    };
+    let mesh = set_with("cha", &sapphire_rapids(), &agents("config:8-15,32-63")).mesh;
+    let roles: Vec<Role> = mesh.iter().flat_map(|e| e.event.roles.clone()).collect();
+    use Role::{MeshCycles, MeshOutstanding, MeshReads};
+    assert_eq!(roles, [MeshReads, MeshOutstanding, MeshCycles, MeshReads, MeshOutstanding]);
+    let codes: Vec<u64> = mesh.iter().map(|e| e.config.as_ref().unwrap().words[0]).collect();
+    assert_eq!(codes[..3], [0x00c8_17fe_0000_0135, 0x00c8_17fe_0000_0136, 0x01]);
+    assert_eq!((&mesh[0].cpus, &mesh[2].cpus), (&vec![0, 56], &vec![0]));
+    let skylake_sp = identity("GenuineIntel", "x86_64", &[("family", "6"), ("model", "85")]);
+    let old = set_with("cha-skx", &skylake_sp, &agents("config:8-15")).mesh;
+    assert_eq!(old, []);
+}
+
 /// `snb_uncore_imc_events` and `tgl_uncore_imc_events` of Linux arch/x86/events/intel/uncore_snb.c.
 #[test]
 fn clients_have_controllers_of_their_own() {

@@ -137,3 +137,15 @@ pub(super) const HIGH_BANDWIDTH_MEMORY: Table = Table {
         row("unc_mchbm_cas_count.wr", &[R::DramWrites], "event=0x05,umask=0xf0"),
     ]],
 };
+
+const MESH_SOURCE: &str = "github.com/intel/perfmon 6dadedf: ICX 1.30, SPR 1.39, EMR 1.24, GNR 1.20, unit CHA";
+const MESH_READS: Row = row("unc_cha_tor_inserts.ia_miss_drd", &[R::MeshReads], "event=0x35,umask=0xc817fe01");
+const MESH_OUTSTANDING: Row = row("unc_cha_tor_occupancy.ia_miss_drd", &[R::MeshOutstanding], "event=0x36,umask=0xc817fe01");
+
+/// The mesh's home agents of Ice Lake-SP. Those of Skylake-SP have no umask of this length.
+pub(super) const MESH_OF_ICE_LAKE: Table =
+    Table { source: MESH_SOURCE, groups: &[&[MESH_READS, MESH_OUTSTANDING, row("unc_cha_clockticks", &[R::MeshCycles], "event=0x00")]] };
+
+/// Those since Sapphire Rapids.
+pub(super) const MESH: Table =
+    Table { source: MESH_SOURCE, groups: &[&[MESH_READS, MESH_OUTSTANDING, row("unc_cha_clockticks", &[R::MeshCycles], "event=0x01")]] };
