@@ -62,6 +62,10 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
 /// about as much.
 const UNRELIABLE: f64 = 0.02;
 
+/// Share of the time left out from which on a wide interval shows what others do to the caches and the memory between interruptions. It moves
+/// all samples one way: a compiler beside a chase makes page walks a fifth slower.
+const MOSTLY_BUSY: f64 = 0.2;
+
 /// Whether the number may be wrong by more than its interval says, by what disturbed it.
 fn unreliable(noise: &Noise, reasons: &[QualityReason]) -> bool {
     use QualityReason as R;
@@ -71,7 +75,7 @@ fn unreliable(noise: &Noise, reasons: &[QualityReason]) -> bool {
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
         return few || has(R::Migrated) || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
     };
-    few || (has(R::SeveralModes) && left_out > OTHERS)
+    few || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY)
 }
 
 /// Whether so many bursts were disturbed that the rest has no spread of its own.
@@ -231,6 +235,11 @@ mod tests {
         assert_eq!(judged(Noise { waited: Some(0.01), steal: None, ..busy(None) }, 0).level, QualityLevel::Degraded, "off by a hundredth");
         assert_eq!(judged(busy(Some(0.7)), 2).level, QualityLevel::Unreliable, "two clusters of what is left");
         assert_eq!(judged(busy(Some(0.01)), 2).level, QualityLevel::Degraded);
+        let wide = |left_out| {
+            let estimate = Estimate { converged: false, ..estimate() };
+            quality(&estimate, &Evidence { noise: busy(Some(left_out)), ..evidence() }).level
+        };
+        assert_eq!((wide(0.1), wide(0.4)), (QualityLevel::Degraded, QualityLevel::Unreliable));
         let bursts = |left_out| Noise {
             bursts: Some(12),
             bursts_disturbed: Some(left_out),
