@@ -9,7 +9,7 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_os::memory::Buffer;
 
-use super::windows::{BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
+use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
 use crate::error::LoadError;
 
 /// Streams of one thread start this far apart modulo 4 KiB, so that a load and a store in flight do not agree in the address
@@ -179,7 +179,11 @@ impl Load {
     pub(crate) fn run(mut self, schedule: &Schedule<'_>) -> (Trace, Self) {
         let kernel = self.traversal.kernel;
         let delay = self.burst_delay();
-        let block_ns = if kernel.width == Width::String && delay.is_none() { STRING_BLOCK_NS } else { BLOCK_NS };
+        let block_ns = match () {
+            () if kernel.width == Width::String && delay.is_none() => STRING_BLOCK_NS,
+            () if self.traversal.fences() => FENCED_BLOCK_NS,
+            () => BLOCK_NS,
+        };
         let trace = run_until_end(schedule, block_ns, |units| self.run_steps(units, delay));
         (trace, self)
     }
