@@ -434,7 +434,7 @@ mod tests {
         // Two windows of a chase and two loaders.
         let windows = vec![vec![(90, 1), (100, 1000), (100, 1000)], vec![(90, 1), (100, 1000), (400, 1000)]];
         let windows = BurstWindows { windows, clean: true, ..BurstWindows::default() };
-        let scale = bytes_per_step(load.kernel()) / clock.ns(1);
+        let scale = bytes_per_step(&load) / clock.ns(1);
         let gbs: Vec<f64> = window_gbs(&loads, &windows, &clock).iter().map(|gbs| gbs / scale).collect();
         assert!((gbs[0] - 20.0).abs() < 1e-9 && (gbs[1] - 12.5).abs() < 1e-9, "{gbs:?}");
         let mut totals = LoadTotals::default();
