@@ -24,6 +24,8 @@ pub const MIN_CLEAN: f64 = 0.2;
 pub const MAX_AWAY: f64 = 0.01;
 /// Windows of a burst that count.
 pub const BURST_WINDOWS: usize = 12;
+/// The fewest counted windows of a burst where the time is short: below two, the settling window and the start take more than what counts.
+pub const MIN_BURST_WINDOWS: usize = 2;
 /// The minimum number of bursts of a cell: six is the fewest for which a non-parametric 95 % interval of the median exists.
 pub const MIN_BURSTS: u32 = 6;
 /// A cell without any sample gets this many times its budget before it is given up: on an overcommitted machine threads may get no CPU for
@@ -62,11 +64,15 @@ pub const SWEEP_WINDOWS: usize = 3;
 pub const SWEEP_COUNTED_WINDOWS: usize = 40;
 /// The minimum number of bursts of a sweep's point.
 pub const MIN_SWEEP_BURSTS: u32 = 8;
+/// The same where the time is short: the fewest whose median lies between two others.
+pub const FEWEST_SWEEP_BURSTS: u32 = 3;
 /// Counted windows of a kernel in a round of a sweep's trial.
 pub const SWEEP_TRIAL_WINDOWS: usize = 5;
 
 /// One run of cache-to-cache transfers over one allocation.
 pub const TRANSFER_RUN: Duration = Duration::from_millis(150);
+/// The shortest run where the time is short: some thirty windows of half an L2.
+pub const MIN_TRANSFER_RUN: Duration = Duration::from_millis(30);
 /// The minimum number of fresh allocations of a transfer.
 pub const MIN_TRANSFER_ALLOCATIONS: u32 = 3;
 /// One run where all pairs of CPUs are measured: some 50 windows of half an L2.
@@ -86,3 +92,20 @@ pub const MAX_FREQUENCY_CHANGE: f64 = 0.05;
 pub const NORMAL_SWITCHES: u32 = 2;
 /// The minimum number of undisturbed bursts for leaving the disturbed ones out: the fewest whose median lies between two others.
 pub const MIN_UNDISTURBED: usize = 3;
+
+/// Counted windows of each of at least `bursts` bursts that share `budget_s` seconds: fewer than usual where the budget is short.
+pub fn burst_windows(budget_s: f64, bursts: f64) -> usize {
+    // A hundredth of a window for the rounding of decimal fractions.
+    ((budget_s / bursts / WINDOW.as_secs_f64() + 0.01) as usize).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
+}
+
+/// The minimum number of bursts, each of `burst_s` seconds, of a sweep's point that has `budget_s` seconds.
+pub fn sweep_bursts(budget_s: f64, burst_s: f64) -> u32 {
+    ((budget_s / burst_s) as u32).clamp(FEWEST_SWEEP_BURSTS, MIN_SWEEP_BURSTS)
+}
+
+/// One run of transfers where the fewest of them share `budget_s` seconds.
+pub fn transfer_run(budget_s: f64) -> Duration {
+    let share = Duration::from_secs_f64(budget_s.max(0.0) / f64::from(MIN_TRANSFER_ALLOCATIONS));
+    share.clamp(MIN_TRANSFER_RUN, TRANSFER_RUN)
+}

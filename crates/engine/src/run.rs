@@ -1,6 +1,6 @@
 //! Measures a plan, cell by cell.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::judge;
 use memgauge_core::note::Note;
@@ -18,6 +18,7 @@ use crate::noise::NoiseWatch;
 use crate::recorder::Outcome;
 use crate::scan;
 use crate::session::Session;
+use crate::shares::Shares;
 use crate::transfer::{all_pairs, pair};
 
 /// Measures everything in `plan`. A cell that fails costs that cell, not the run.
@@ -27,11 +28,22 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
     let mut complete = true;
     compare_clocks(&mut session);
+    // Cells that wait for another program take whatever time that program does.
+    let deadline = context.deadline.filter(|_| plan.start_signal.is_none());
+    let mut shares = deadline.map(|end| (end, Shares::new(plan)));
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
+            session.budget.stop = plan.stop;
+            let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(Instant::now()).as_secs_f64()));
+            if let Some(Some(share)) = share {
+                session.budget.stop.budget_s = share.budget_s;
+                session.budget.cell_end = Some(Instant::now() + Duration::from_secs_f64(share.at_most_s));
+            }
             (session.recorder.experiment, session.recorder.repeating) = (step.experiment, cell.repeat);
-            if let Err(error) = measure_cell(&mut session, &signal, cell) {
+            let result = if share == Some(None) { Err(CellError::OutOfTime) } else { measure_cell(&mut session, &signal, cell) };
+            session.budget.cell_end = None;
+            if let Err(error) = result {
                 complete = false;
                 session.recorder.record_failure(cell, &error);
             }
@@ -58,7 +70,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         results: recorder.results,
         repeats: recorder.repeats,
         curves: recorder.curves,
-        rfo: calibration.rfo,
+        stores_read: calibration.stores.evidence,
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
         complete,
@@ -87,13 +99,8 @@ impl StartGate {
 }
 
 fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Result {
-    // A cell that is begun should be finished, so its estimate must be left. The first cell is begun in any case.
-    let expected = session.progress.cell_s;
-    if session.progress.done_s > 0.0 && session.budget.left().is_some_and(|left| left.as_secs_f64() < expected) {
-        return Err(CellError::OutOfTime);
-    }
     if session.interrupted() {
-        return Err(CellError::Interrupted);
+        return Err(session.budget.interruption());
     }
     start.wait(session)?;
     let result = measure(session, cell);

@@ -136,13 +136,15 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
 const MIN_DRIFT: f64 = 0.03;
 
-/// Compares each repeated cell with its first measurement. If they differ, both are degraded.
+/// Compares each repeated cell with its first measurement. If they differ, both are degraded. Where disturbances are in one of them, these
+/// are the cause, and not the machine's state.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
         let (a, b) = (&first.estimate, &again.estimate);
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
-        if drifted(a, b) && relative > MIN_DRIFT {
+        let reliable = first.is_reliable() && again.is_reliable();
+        if reliable && drifted(a, b) && relative > MIN_DRIFT {
             for quality in [&mut first.quality, &mut again.quality] {
                 quality.level = quality.level.max(QualityLevel::Degraded);
                 quality.reasons.push(QualityReason::Drift);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
 use crate::experiment::PageRequest;
+use crate::result::environment::RfoReason;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
@@ -282,6 +283,9 @@ pub struct TrafficRates {
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,
+    /// Why that is known, or why not; absent if there are no plain stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfo_reason: Option<RfoReason>,
 }
 
 /// Whether prefetchers helped a chase.

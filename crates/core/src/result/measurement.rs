@@ -53,6 +53,13 @@ impl Measurement {
         self.experiment.method(self.metric)
     }
 
+    /// Whether conclusions may be drawn from it. They may not if disturbances are in the value, because too few bursts were without.
+    pub fn is_reliable(&self) -> bool {
+        let noise = &self.evidence.noise;
+        let disturbed_count = noise.bursts_disturbed.is_some_and(|n| n > 0) && noise.bursts_left_out == Some(0);
+        self.quality.level <= QualityLevel::Degraded && !disturbed_count
+    }
+
     /// Whether both are the same quantity at the same coordinates.
     pub fn is_of_same_cell(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric == other.metric && self.at == other.at
@@ -116,7 +123,7 @@ pub enum QualityReason {
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,
-    /// The interval is wider than asked for.
+    /// The interval, before it was cut to the samples, is wider than asked for.
     NotConverged,
     /// Samples fall into several clusters.
     SeveralModes,
@@ -217,6 +224,8 @@ pub enum VerdictReason {
     AsOtherRegions,
     /// The data read was not the data written.
     MemoryCorrupted,
+    /// It is low, but disturbances are in it.
+    Unreliable,
 }
 
 /// Who states a limit.

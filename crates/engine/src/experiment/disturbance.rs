@@ -169,7 +169,10 @@ impl BurstSamples {
     }
 
     pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {
-        Estimate { drift: trend::drift(&self.groups(quantity)), ..self.estimate(quantity, relative_half_width) }
+        // Disturbances come and go: a trend of bursts that they are in is theirs, and says nothing of the machine.
+        let undisturbed = self.causes().iter().zip(self.which_count()).all(|(cause, counts)| !counts || cause.is_none());
+        let drift = if undisturbed { trend::drift(&self.groups(quantity)) } else { None };
+        Estimate { drift, ..self.estimate(quantity, relative_half_width) }
     }
 
     /// A quantity's samples as results keep them: of each burst at most [`MAX_KEPT`], evenly spaced in time.
@@ -310,6 +313,16 @@ mod tests {
         few = BurstSamples::new(GroupBy::Burst, 6);
         few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
         assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
+    }
+
+    #[test]
+    fn a_trend_of_disturbed_bursts_is_no_drift() {
+        let drift = |cause: Option<DisturbanceCause>| {
+            let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+            (0..12).for_each(|i| samples.add(0, vec![vec![100.0 + f64::from(i)]], BurstConditions { cause, ..calm() }));
+            samples.estimate_with_drift(0, 0.01).drift
+        };
+        assert!(drift(None).is_some() && drift(Some(DisturbanceCause::TakenOff)).is_none());
     }
 
     #[test]

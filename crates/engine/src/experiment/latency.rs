@@ -3,7 +3,7 @@
 //! Where the plan leaves the size of the buffer open, a search finds one that is large enough to be memory and not cache.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::conclusions::advise;
 use memgauge_core::counters::WorkUnit;
@@ -12,7 +12,7 @@ use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::plan::Probe;
-use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS};
+use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
@@ -54,11 +54,25 @@ struct AllocationSampler<'a> {
     file: Option<FileEvidence>,
 }
 
+impl AllocationSampler<'_> {
+    /// Bursts of a round that share the cell's budget: a fixed time is each order's.
+    fn bursts(&self, session: &Session<'_>) -> u32 {
+        let orders = if session.budget.stop.fixed_time { 1 } else { self.series.len() as u32 };
+        orders * self.series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1)
+    }
+}
+
 impl Sampler for AllocationSampler<'_> {
     fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
         // Where the first allocations did not suffice, bursts are longer.
         if round == self.min {
             self.shape.windows *= 2;
+        }
+        if round >= self.min && !session.budget.stop.fixed_time {
+            // No longer than the budget that is left.
+            let left = (session.budget.stop.budget_s - self.spent.as_secs_f64()).max(0.0);
+            let windows = left / f64::from(self.bursts(session)) / WINDOW.as_secs_f64();
+            self.shape.windows = self.shape.windows.min(windows.ceil() as usize).max(MIN_BURST_WINDOWS);
         }
         let probe = self.probe;
         let buffer = session.chase_buffer(&probe.buffer, round)?;
@@ -99,10 +113,7 @@ impl Sampler for AllocationSampler<'_> {
         // A chase keeps its buffer: dropped here, so that the next allocation finds the memory, or the pages of a small pool, free.
         self.series.iter_mut().for_each(|(_, series)| series.chase = None);
         self.made = round + 1;
-        // The budget is the cell's: a fixed time is each order's.
-        let orders = if session.budget.stop.fixed_time { 1 } else { self.series.len() as u32 };
-        let kinds = self.series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1);
-        let time = repeating + self.shape.counted() * orders * kinds;
+        let time = repeating + self.shape.counted() * self.bursts(session);
         self.spent += time;
         Ok(time)
     }
@@ -134,7 +145,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
-        shape: vary.shape(session, series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1)),
+        shape: BurstShape::cell(0),
         series,
         hops: idle.hops.map(|hops| hop_count(hops, &probe)),
         made: 0,
@@ -144,6 +155,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
         placements: Vec::new(),
         file: None,
     };
+    sampler.shape = vary.shape(session, sampler.bursts(session));
     measure_until_sure(session, vary.stop_after(), &mut sampler)?;
     record(session, at, sampler, plateau);
     Ok(())
@@ -244,6 +256,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
     }
     let planned = probe.buffer.bytes;
     let (bytes, found) = double_until_plateau::<CellError>(planned, |bytes| {
+        let started = Instant::now();
         probe.buffer.bytes = bytes;
         let buffer = match session.chase_buffer(&probe.buffer, 0) {
             // A pool or a node may not hold the larger buffer; the one before is the best there is.
@@ -259,7 +272,9 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
         else {
             return Ok(None);
         };
-        let room = !session.interrupted() && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
+        // Twice the size takes twice as long, and is to be measured afterwards.
+        let time = !session.interrupted() && !session.budget.too_short_for(3 * started.elapsed());
+        let room = time && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
         Ok(Some((plateau, room)))
     })?;
     probe.buffer.bytes = bytes;

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
 use memgauge_core::plan::Probe;
-use memgauge_core::protocol::{MIN_BURSTS, MIN_SWEEP_BURSTS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS};
+use memgauge_core::protocol::{
+    MIN_BURSTS, MIN_SWEEP_BURSTS, SETTLE_WINDOWS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS, sweep_bursts,
+};
 use memgauge_core::result::Evidence;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::CHASE_UNROLL;
@@ -52,11 +54,13 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
+        let started = Instant::now();
         spent += match sampler.sample_round(session, rounds) {
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             time => time?,
         };
+        let took = started.elapsed();
         rounds += 1;
         let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
@@ -67,7 +71,8 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
             Some((0, wanted)) if wanted > 0 => over(),
             Some((made, wanted)) => made >= wanted,
         };
-        if session.interrupted() || enough {
+        // A round that would not end in time is not begun.
+        if session.interrupted() || enough || (sampled && session.budget.too_short_for(took)) {
             return Ok(rounds);
         }
     }
@@ -175,8 +180,13 @@ impl Experiment<'_> {
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
     pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series> {
         let shape = self.vary.shape(session, series.kinds());
+        let mut stop_after = self.vary.stop_after();
+        if matches!(self.vary, Vary::WorkingSet(_)) && !session.budget.stop.fixed_time {
+            let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * SWEEP_WINDOW.as_secs_f64();
+            stop_after.min_rounds = sweep_bursts(session.budget.stop.budget_s, burst_s);
+        }
         let mut point = PointSampler { series, shape, hops };
-        measure_until_sure(session, self.vary.stop_after(), &mut point)?;
+        measure_until_sure(session, stop_after, &mut point)?;
         Ok(point.series)
     }
 }

@@ -10,7 +10,7 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
 use memgauge_core::plan::{BandwidthSweep, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement};
+use memgauge_core::result::{Evidence, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
@@ -19,6 +19,7 @@ use super::disturbance::BurstSamples;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
+use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
@@ -95,7 +96,11 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let mut point = point(session, series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
         point.evidence.coverage = point.samples.conditions().coverage;
-        point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
+        let stores = match in_memory {
+            true => session.unwatched(|session| trials::stores_read(session, &group, &chosen))?,
+            false => StoresRead::unknown(RfoReason::Caches),
+        };
+        point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
     })?;
     record(session, at, Metric::Bandwidth, points, || group.memory())
@@ -107,8 +112,9 @@ fn measure_sizes(
     sizes: &[Bytes],
     mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
 ) -> Result<Vec<Point>> {
-    let mut points = Vec::with_capacity(sizes.len());
+    let (mut points, budget_s) = (Vec::with_capacity(sizes.len()), session.budget.stop.budget_s);
     for (i, &size) in sizes.iter().enumerate() {
+        session.budget.begin_point(budget_s, sizes.len() - i);
         if session.interrupted() {
             session.recorder.cut_short = true;
             break;

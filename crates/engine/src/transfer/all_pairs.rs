@@ -250,8 +250,8 @@ fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: 
         let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
         rings.push((plan, ring.clone()));
     }
-    let (done, steal) = run_at_once(session, &rings, run)?;
-    for (transfer, TransferRun { samples, ring, scheduler, clean, left_out }) in transfers.iter_mut().zip(done) {
+    let (done, steal) = run_at_once(session, &rings, run, u64::MAX)?;
+    for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, .. }) in transfers.iter_mut().zip(done) {
         if let Some(((_, goes_on_at), ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
             *goes_on_at = ring;
         }

@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
-use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, TRANSFER_RUN};
+use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, transfer_run};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -26,7 +26,7 @@ use crate::burst::windows::BLOCK_NS;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
-use crate::experiment::sampling::{Sampler, StopAfter, measure_until_sure};
+use crate::experiment::sampling::{Sampler, StopAfter, hop_count, measure_until_sure};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
@@ -38,6 +38,8 @@ struct PairSampler<'a> {
     plan: &'a Handoff,
     run: Duration,
     samples: BurstSamples,
+    /// Windows that the reader read.
+    windows: u64,
     pages: Vec<PageEvidence>,
     placements: Vec<Placement>,
 }
@@ -47,17 +49,26 @@ impl Sampler for PairSampler<'_> {
         let plan = self.plan;
         let buffer = session.chase_buffer(&plan.buffer, round)?;
         self.pages.push(buffer.pages().clone());
-        let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window: plan.window };
-        let ring = session.ring(&probe, plan.order, &buffer, u64::from(round))?;
-        let (done, steal) = run_at_once(session, &[(plan, ring)], self.run)?;
-        let ghz = session.runner.ghz(plan.reader);
-        self.placements.push(buffer.placement_now());
-        for TransferRun { samples, scheduler, clean, left_out, .. } in done {
-            let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
-            let conditions = conditions.with_samples(clean, left_out);
-            self.samples.add(round, vec![samples], conditions);
+        let window = plan.chase_window.unwrap_or(plan.window);
+        let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window };
+        let mut ring = Some(session.ring(&probe, plan.order, &buffer, u64::from(round))?);
+        let mut left = plan.hops.map_or(u64::MAX, |hops| hop_count(hops, &probe).div_ceil(window_hops(plan) as u64));
+        let begin = Instant::now();
+        // A number of hops takes as many runs as it needs, so that an interruption waits for one of them only.
+        while let Some(from) = ring.take().filter(|_| left > 0) {
+            let (done, steal) = run_at_once(session, &[(plan, from)], self.run, left)?;
+            let ghz = session.runner.ghz(plan.reader);
+            for TransferRun { samples, windows, ring: next, scheduler, clean, left_out } in done {
+                let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
+                let conditions = conditions.with_samples(clean, left_out);
+                self.samples.add(round, vec![samples], conditions);
+                left -= windows;
+                self.windows += windows;
+                ring = next.filter(|_| plan.hops.is_some() && windows > 0 && !session.interrupted());
+            }
         }
-        Ok(self.run)
+        self.placements.push(buffer.placement_now());
+        Ok(if plan.hops.is_some() { begin.elapsed() } else { self.run })
     }
 
     fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
@@ -72,8 +83,9 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
     let fixed = || Duration::from_secs_f64(stop.budget_s / f64::from(MIN_TRANSFER_ALLOCATIONS));
     let mut sampler = PairSampler {
         plan,
-        run: if stop.fixed_time { fixed() } else { TRANSFER_RUN },
+        run: if stop.fixed_time { fixed() } else { transfer_run(stop.budget_s) },
         samples: BurstSamples::new(GroupBy::Allocation, MIN_TRANSFER_ALLOCATIONS),
+        windows: 0,
         pages: Vec::new(),
         placements: Vec::new(),
     };
@@ -88,6 +100,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
     sampler.samples.write_disturbances(&mut noise);
     let evidence = Evidence {
         threads: parties.len() as u32,
+        hops: plan.hops.map(|_| sampler.windows * window_hops(plan) as u64 / u64::from(allocations.max(1))),
         allocations: session.memory.distinct_buffers(&plan.buffer, allocations),
         pages: combined_pages(sampler.pages.iter().map(|p| (p, plan.buffer.bytes))),
         placement: Placement::combined(sampler.placements),
@@ -98,6 +111,11 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Handof
     let result = session.recorder.judge(at.clone(), Metric::Latency, estimate, evidence);
     session.recorder.record(Measurement { samples, ..result });
     Ok(())
+}
+
+/// Lines of a transfer window.
+const fn window_hops(plan: &Handoff) -> usize {
+    (plan.window.0 / plan.stride.0) as usize
 }
 
 /// The CPUs that take turns.
@@ -113,15 +131,18 @@ pub(crate) struct TransferRun {
     pub(crate) clean: bool,
     /// Share of the windows that were left out.
     pub(crate) left_out: f64,
+    /// Windows read, the first ones too.
+    pub(crate) windows: u64,
     pub(crate) ring: Option<Ring>,
     pub(crate) scheduler: SchedulerNoise,
 }
 
-/// Runs transfers at once, each over its ring. Returns what each left, and the share of the CPUs' time that the hypervisor gave to others.
+/// Runs transfers at once, each over its ring and for at most so many windows. Returns what each left, and the share of the CPUs' time that the hypervisor gave to others.
 pub(crate) fn run_at_once(
     session: &mut Session<'_>,
     transfers: &[(&Handoff, Ring)],
     run: Duration,
+    windows: u64,
 ) -> Result<(Vec<TransferRun>, Option<f64>)> {
     let mut prepared = Vec::with_capacity(transfers.len());
     for (plan, ring) in transfers {
@@ -131,7 +152,7 @@ pub(crate) fn run_at_once(
     let end = session.context.clock.now() + session.context.clock.to_ticks(run);
     let mut jobs = Vec::with_capacity(3 * transfers.len());
     for (plan, ring, pushed) in prepared {
-        jobs.extend(party_jobs(session.context.clock, plan, ring, pushed, end));
+        jobs.extend(party_jobs(session.context.clock, plan, ring, pushed, (end, windows)));
     }
     let cpus = transfers.iter().fold(IdSet::new(), |all, (plan, _)| all.union(&parties(plan)));
     let (finished, steal) = session.runner.run_jobs(jobs, &cpus, run, run + RUN_TIMEOUT)?;
@@ -143,13 +164,14 @@ pub(crate) fn run_at_once(
             done.scheduler.add(&scheduler);
             if let Some((turns, ring)) = value {
                 // Where CPUs are shared there may be few windows at all.
+                let all = turns.len() as u64;
                 let turns = &turns[(turns.len() / 2).min(COLD_WINDOWS)..];
                 (done.samples, done.left_out) = uninterrupted(turns);
                 done.clean = !done.samples.is_empty() && done.samples.len() as f64 >= MIN_CLEAN * turns.len() as f64;
                 if !done.clean {
                     done.samples = turns.iter().map(|turn| turn.ns_per_line).collect();
                 }
-                done.ring = Some(ring);
+                (done.windows, done.ring) = (all, Some(ring));
             }
         }
         done
@@ -187,9 +209,15 @@ type ReadWindows = Option<(Vec<Turn>, Ring)>;
 type PushedBuffer = Option<(Arc<Buffer>, usize)>;
 
 /// The jobs of a transfer's parties. The reader and the holder push the two buffers of `pushed`.
-fn party_jobs(clock: Clock, plan: &Handoff, ring: Ring, pushed: (PushedBuffer, PushedBuffer), end: u64) -> Vec<(u32, Job<ReadWindows>)> {
-    let (hops, baton, state) = ((plan.window.0 / plan.stride.0) as usize, Baton::new(), plan.state);
-    let party = Party { parties: parties(plan).len() as u64, pushed: None, ring, hops, clock, end, baton };
+fn party_jobs(
+    clock: Clock,
+    plan: &Handoff,
+    ring: Ring,
+    pushed: (PushedBuffer, PushedBuffer),
+    (end, windows): (u64, u64),
+) -> Vec<(u32, Job<ReadWindows>)> {
+    let (hops, baton, state) = (window_hops(plan), Baton::new(), plan.state);
+    let party = Party { parties: parties(plan).len() as u64, pushed: None, ring, hops, clock, end, windows, baton };
     let reader = Party { pushed: pushed.0, ..party.clone() };
     let holder = Party { pushed: pushed.1, ..party.clone() };
     let hold = move || {
@@ -332,6 +360,8 @@ pub(crate) struct Party {
     pub(crate) hops: usize,
     pub(crate) clock: Clock,
     pub(crate) end: u64,
+    /// The largest number of windows handed over.
+    pub(crate) windows: u64,
     pub(crate) baton: Arc<Baton>,
 }
 
@@ -364,7 +394,7 @@ impl Party {
         let mut presence = Presence::new(&self.clock);
         let mut turn = 0;
         while self.baton.await_turn(turn, &self.clock) {
-            if self.clock.now() >= self.end {
+            if self.clock.now() >= self.end || turn / self.parties >= self.windows {
                 self.baton.dropped.store(true, Ordering::Relaxed);
                 return;
             }
@@ -465,6 +495,8 @@ mod pair_tests {
             window: Bytes::kib(64),
             stride: Bytes(128),
             order: ChaseOrder::WindowLocal,
+            chase_window: None,
+            hops: None,
             sharer: None,
             holder_pushes: Bytes(0),
             reader_pushes: Bytes(0),
@@ -515,10 +547,10 @@ mod tests {
         };
         let ring = chase::write(&buffer, &spec, &cpus, &|| false).unwrap();
         let clock = Clock::calibrate(std::path::Path::new("/"));
-        for parties in [2, 3] {
+        for (parties, windows) in [(2, u64::MAX), (3, u64::MAX), (2, 5), (3, 1)] {
             let baton = Baton::new();
             let end = clock.now() + clock.to_ticks(Duration::from_millis(300));
-            let party = Party { parties, pushed: None, ring: ring.clone(), hops: 512, clock, end, baton: baton.clone() };
+            let party = Party { parties, pushed: None, ring: ring.clone(), hops: 512, clock, end, windows, baton: baton.clone() };
             let holder = Party { pushed: Some((other.clone(), 4096)), ..party.clone() };
             let samples = std::thread::scope(|scope| {
                 let reader = scope.spawn({
@@ -532,6 +564,7 @@ mod tests {
                 reader.join().unwrap()
             });
             assert!(!samples.is_empty() && samples.iter().all(|turn| turn.ns_per_line > 0.0), "{} windows", samples.len());
+            assert!(windows == u64::MAX || samples.len() as u64 == windows, "{} windows of {windows}", samples.len());
             // Whichever party noticed the end first, every window that was read had been through all hands.
             let turns = baton.turn.load(Ordering::Acquire);
             assert_eq!(turns / parties, samples.len() as u64, "{turns} turns of {parties} parties");

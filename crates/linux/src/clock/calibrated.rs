@@ -23,6 +23,7 @@ pub struct Clock {
     ns_per_tick: f64,
     error_ppm: f64,
     pub(super) resolution_ns: f64,
+    step_ns: f64,
     overhead_ns: f64,
     /// Why the counter is not used.
     reason: Option<&'static str>,
@@ -69,8 +70,10 @@ impl Clock {
     }
 
     fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
-        let mut clock = Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, overhead_ns: 0.0, reason };
-        clock.resolution_ns = clock.ns(clock.smallest_step());
+        let mut clock =
+            Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
+        let (smallest, step) = differences(|| clock.now());
+        (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
         clock.overhead_ns = match source {
             Source::Counter(_) => clock.cost_of_reading(),
             // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
@@ -121,6 +124,11 @@ impl Clock {
         matches!(self.source, Source::Counter(_))
     }
 
+    /// Nanoseconds by which the clock advances. [`ClockReport::resolution_ns`] is longer where reading the clock takes longer than that.
+    pub fn step_ns(&self) -> f64 {
+        self.step_ns
+    }
+
     /// How good the clock is, for the result.
     pub fn report(&self) -> ClockReport {
         let source = match self.source {
@@ -135,26 +143,6 @@ impl Clock {
             overhead_ns: self.overhead_ns,
             reason: self.reason.map(str::to_owned),
         }
-    }
-
-    /// The smallest difference between two readings that is not zero.
-    fn smallest_step(&self) -> u64 {
-        let mut smallest = u64::MAX;
-        let mut last = self.now();
-        for _ in 0..20_000 {
-            let now = self.now();
-            if now > last {
-                smallest = smallest.min(now - last);
-            }
-            last = now;
-        }
-        // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
-        if smallest == u64::MAX {
-            let start = self.now();
-            while self.now() == start {}
-            smallest = self.now() - start;
-        }
-        smallest
     }
 
     /// The cost of reading in so many threads at once: the highest of theirs.
@@ -184,6 +172,36 @@ impl Clock {
         };
         (0..7).map(|_| batch()).fold(f64::INFINITY, f64::min)
     }
+}
+
+/// The smallest difference between two readings that is not zero, and the largest number that divides all of them: counters may advance
+/// by several ticks at once.
+fn differences(mut now: impl FnMut() -> u64) -> (u64, u64) {
+    let (mut smallest, mut step) = (u64::MAX, 0);
+    let mut last = now();
+    for _ in 0..20_000 {
+        let next = now();
+        if next > last {
+            smallest = smallest.min(next - last);
+            step = greatest_common_divisor(step, next - last);
+        }
+        last = next;
+    }
+    // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
+    if smallest == u64::MAX {
+        while smallest == u64::MAX {
+            smallest = Some(now() - last).filter(|ticks| *ticks > 0).unwrap_or(u64::MAX);
+        }
+        step = smallest;
+    }
+    (smallest, step)
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Chooses the CPU's counter when the CPU and the kernel trust it.
@@ -275,6 +293,33 @@ mod tests {
         assert!(report.overhead_ns > 0.0 && report.overhead_ns < 1e5, "{report:?}");
         assert_eq!(report.reason.is_some(), report.source == "monotonic-raw");
         assert!(clock.now() <= clock.stamp() && clock.stamp() <= clock.now());
+    }
+
+    #[test]
+    fn the_step_is_that_of_the_counter_and_not_the_cost_of_reading_it() {
+        // Ticks a second, ticks by which the counter advances, and nanoseconds that reading it takes.
+        let step_ns = |hz: f64, advance: u64, cost_ns: f64| {
+            let mut reading = 0.0;
+            let (smallest, step) = differences(|| {
+                reading += 1.0 + 0.01 * (reading % 7.0);
+                (reading * cost_ns * hz / 1e9) as u64 / advance * advance
+            });
+            assert!(smallest >= step);
+            step as f64 / hz * 1e9
+        };
+        for (hz, advance, cost_ns, expected) in [
+            (25e6, 1, 15.0, 40.0),
+            (1e9, 10, 20.0, 10.0),
+            (3.6e9, 36, 11.0, 10.0),
+            (121e6, 1, 12.0, 8.3),
+            (2.4e9, 1, 9.0, 0.4),
+            (1e9, 4_000_000, 30.0, 4e6),
+        ] {
+            let got = step_ns(hz, advance, cost_ns);
+            assert!((got / expected - 1.0).abs() < 0.05, "{hz} Hz by {advance}: {got} ns");
+        }
+        let clock = Clock::calibrate(Path::new("/"));
+        assert!(clock.step_ns() > 0.0 && clock.step_ns() <= clock.report().resolution_ns);
     }
 
     #[test]

@@ -201,14 +201,17 @@ fn is_individual(reason: QualityReason) -> bool {
     matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
-/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
+/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`, and the disturbances in the samples, which make modes too.
 fn modes(m: &Measurement) -> String {
     let list: Vec<_> =
         m.estimate.modes.iter().map(|mode| format!("{} {} ({})", number(mode.value), unit(m.unit), percent(mode.share))).collect();
+    let noise = &m.evidence.noise;
+    let disturbed = noise.bursts_disturbed.zip(noise.bursts).filter(|_| !m.is_reliable());
+    let disturbed = disturbed.map(|(some, all)| format!("; {some} of {all} bursts were disturbed")).unwrap_or_default();
     match list.len() {
-        0 => "the samples form several clusters".into(),
-        2 => format!("two modes: {}", list.join(", ")),
-        _ => format!("several modes: {}", list.join(", ")),
+        0 => format!("the samples form several clusters{disturbed}"),
+        2 => format!("two modes: {}{disturbed}", list.join(", ")),
+        _ => format!("several modes: {}{disturbed}", list.join(", ")),
     }
 }
 
@@ -222,7 +225,7 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
         R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
         R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
         R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
-        R::SeveralModes => "the median hides them; usually pages or lines differ in their home or distance",
+        R::SeveralModes => "the median hides them",
         R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
         R::PlacementUnverified => {
             "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"
