@@ -209,7 +209,9 @@ fn a_report_names_its_run_and_sums_it_up() {
     let short = report(&format!("{line} --no-host-identity"));
     assert_eq!((short.run.labels["rack"].as_str(), &short.run.host, short.run.id.len()), ("B12", &None, 36));
     let summary = short.summary.as_ref().unwrap();
-    assert_eq!(summary.peak_read_gbs.value, short.results[0].estimate.value);
+    // Where other processes leave the CPUs too little time, the value is no headline.
+    let unreliable = short.results[0].quality.level == QualityLevel::Unreliable;
+    assert_eq!(summary.peak_read_gbs.value, short.results[0].estimate.value.filter(|_| !unreliable));
     assert_eq!(summary.idle_latency_local_ns.absent, Some(Absent::NotPlanned));
     assert!(short.measurements().all(|m| m.evidence.kernels_tried.is_empty()));
     let verbose = report(&format!("{line} --verbose"));

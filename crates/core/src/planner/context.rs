@@ -88,11 +88,6 @@ impl<'a> Planner<'a> {
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
         let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
-        let isolated = cpus.intersection(&machine.allowed.isolated);
-        if spec.cpus.is_none() && !isolated.is_empty() {
-            let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
-            notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
-        }
         if machine.identity.hypervisor.is_some() && spec.confidence.is_none() && spec.task != Task::Scan {
             let message = format!(
                 "cells end at intervals of ±{:.0} %, because neighbours share this virtual machine's host",
@@ -100,6 +95,11 @@ impl<'a> Planner<'a> {
             );
             notes
                 .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
+        }
+        let isolated = cpus.intersection(&machine.allowed.isolated);
+        if spec.cpus.is_none() && !isolated.is_empty() {
+            let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
+            notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
         }
         Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
     }
