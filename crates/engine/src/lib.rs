@@ -16,6 +16,7 @@ mod recorder;
 mod run;
 mod scan;
 mod session;
+mod shares;
 mod transfer;
 
 pub use context::{Observer, RunContext};

@@ -46,6 +46,26 @@ fn disturbed_bursts_drift_and_outliers_are_told() {
 }
 
 #[test]
+fn an_unreliable_value_is_marked() {
+    let mut report = only(Experiment::IdleLatency);
+    assert!(!text(&report).contains('~'));
+    let m = &mut report.results[0];
+    m.quality = Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::InvoluntarySwitches] };
+    m.estimate.value = Some(123.4);
+    has(&text(&report), &["~123.4", "~ unreliable: disturbances are in the value"]);
+}
+
+#[test]
+fn a_loop_says_how_long_it_was_off_its_cpu() {
+    let mut report = samples::sweeps::one_loop();
+    assert!(!text(&report).contains("off CPU"));
+    report.results[0].evidence.noise = Noise { waited: Some(0.52), ..Noise::default() };
+    has(&text(&report), &["off CPU 52 %: not reliable"]);
+    report.results[0].evidence.noise.left_out = Some(0.5);
+    has(&text(&report), &["off CPU 52 %: left out"]);
+}
+
+#[test]
 fn shares_of_the_peak_have_a_table_with_intervals() {
     let mut report = only(Experiment::LoadedLatency);
     let estimate = |value: f64| Estimate {
@@ -140,7 +160,8 @@ fn the_cause_of_modes_is_named_only_where_it_was_seen() {
         m.estimate.modes = vec![Mode { value: 98.0, share: 0.6 }, Mode { value: 160.0, share: 0.4 }];
         let noise = &mut m.evidence.noise;
         (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(if disturbed { 12 } else { 0 }), Some(0));
-        m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::SeveralModes] };
+        let level = if disturbed { QualityLevel::Unreliable } else { QualityLevel::Degraded };
+        m.quality = Quality { level, reasons: vec![QualityReason::SeveralModes] };
         text(&report)
     };
     has(&told(true), &["two modes: 98.0 ns (60 %), 160.0 ns (40 %); 12 of 12 bursts were disturbed; the median hides them"]);

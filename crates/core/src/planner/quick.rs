@@ -2,9 +2,10 @@
 
 use crate::conclusions::curve::IDLE_DELAY_CYCLES;
 use crate::experiment::Experiment;
-use crate::plan::{Cell, Delays, Step, Work};
+use crate::plan::{Cell, Delays, Step};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
+use crate::planner::cost;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
@@ -26,26 +27,20 @@ const ALLOCATIONS: u32 = 2;
 const MAX_SIBLINGS: usize = 8;
 /// The largest number of nodes without CPUs that are measured.
 const MAX_FAR: usize = 2;
-/// Starting a cell: warm-up of the core's clock (0.3 s at most) and trials of kernels.
-const START_S: f64 = 0.5;
-/// Seconds of measuring for each extra allocation if the planned ones were too few.
-const MORE_ALLOCATIONS_S: f64 = 0.12;
-/// Bytes a second at which a chase's buffer is touched and its chain written, and at which several CPUs touch theirs.
-const CHAIN_BYTES_S: f64 = 2e9;
-const TOUCH_BYTES_S: f64 = 8e9;
 
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
-        let mut siblings = MAX_SIBLINGS;
         let max_s = FIRST_ROUND_SHARE * self.quick_within();
+        let mut siblings = MAX_SIBLINGS;
         loop {
-            let notes = self.notes.clone();
-            let steps = self.quick_steps(siblings)?;
-            let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
-            if seconds <= max_s || siblings <= 2 {
+            let (notes, coarsened) = (self.notes.clone(), self.coarsened.clone());
+            let mut steps = self.quick_steps(siblings)?;
+            let stop = self.stop_rule(&steps);
+            self.lighten(&mut steps, &stop, max_s);
+            if siblings <= 2 || cost::most(&steps, &stop, self.spec.counters) <= max_s {
                 return Ok(steps);
             }
-            self.notes = notes;
+            (self.notes, self.coarsened) = (notes, coarsened);
             siblings -= 1;
         }
     }
@@ -61,11 +56,6 @@ impl Planner<'_> {
     /// When the whole check ends.
     pub(super) fn quick_within(&self) -> f64 {
         self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64())
-    }
-
-    fn quick_step(&self, title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
-        let estimated_s = cells.iter().map(|c| cell_seconds(c, self.budget())).sum();
-        Step { title: title.into(), experiment, cells, estimated_s }
     }
 
     /// From the first CPU of each node to its own memory; from the first node's also to another node's memory and to memory without CPUs.
@@ -88,7 +78,7 @@ impl Planner<'_> {
             let probe = self.probe(cpu, node, 0)?;
             cells.push(self.latency_cell(probe, ALLOCATIONS, Vec::new()));
         }
-        Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
+        Ok(quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
 
     /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
@@ -103,7 +93,7 @@ impl Planner<'_> {
                 }
             }
         }
-        Ok(self.quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
+        Ok(quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }
 
     /// The cores of each last-level cache on their own memory, if a node has several such caches.
@@ -129,7 +119,7 @@ impl Planner<'_> {
             let cpus: Vec<u32> = domain.iter().collect();
             cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
-        Ok(Some(self.quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
+        Ok(Some(quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
     }
 
     /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Without the second one there is no
@@ -146,24 +136,13 @@ impl Planner<'_> {
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
         let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
-        Ok(Some(self.quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
+        Ok(Some(quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
     }
 }
 
-/// Seconds that a cell takes to start, set up and measure.
-pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
-    let allocations = match &cell.work {
-        // The search for the plateau needs one more allocation. If intervals stay wide, allocations continue until the budget is spent.
-        Work::Latency { allocations, .. } => f64::from(*allocations) + 1.0 + (budget_s / MORE_ALLOCATIONS_S).floor(),
-        _ => 1.0,
-    };
-    let chained = cell.work.probe().map_or(0, |probe| probe.buffer.bytes.0) as f64 * allocations;
-    let touched: u64 = cell.work.loaders().iter().map(|l| l.buffer.bytes.0).sum();
-    let points = match &cell.work {
-        Work::Curve { delays: Delays::Cycles(list), .. } => list.len() as f64,
-        _ => 1.0,
-    };
-    START_S + points * budget_s + touched as f64 / TOUCH_BYTES_S + chained / CHAIN_BYTES_S
+/// A step whose cells run in this order. The time is filled in once all steps are known.
+fn quick_step(title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
+    Step { title: title.into(), experiment, cells, estimated_s: 0.0 }
 }
 
 /// At most `most` of `all`, evenly spread, including the first and the last.

@@ -53,11 +53,9 @@ impl Measurement {
         self.experiment.method(self.metric)
     }
 
-    /// Whether conclusions may be drawn from it. They may not if disturbances are in the value, because too few bursts were without.
+    /// Whether conclusions may be drawn from it.
     pub fn is_reliable(&self) -> bool {
-        let noise = &self.evidence.noise;
-        let disturbed_count = noise.bursts_disturbed.is_some_and(|n| n > 0) && noise.bursts_left_out == Some(0);
-        self.quality.level <= QualityLevel::Degraded && !disturbed_count
+        self.quality.level <= QualityLevel::Degraded
     }
 
     /// Whether both are the same quantity at the same coordinates.
@@ -100,6 +98,8 @@ pub enum QualityLevel {
     Good,
     /// Something was observed that may distort it.
     Degraded,
+    /// Disturbances are in the number, or left too little of the time undisturbed: it may be wrong by more than its interval says.
+    Unreliable,
     /// There is no number.
     None,
 }
@@ -117,7 +117,7 @@ pub enum QualityReason {
     InvoluntarySwitches,
     /// A measuring thread ran on another CPU.
     Migrated,
-    /// Core frequency differed by more than 2 % before and after.
+    /// Core frequency differed by more than 5 % between the first and the last burst.
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, QualityReason, Report};
+use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::grid::Cell;
@@ -44,6 +44,9 @@ impl<'a> Footnotes<'a> {
         let Some(m) = m else { return Cell::Blank };
         let marks = self.marks(m);
         match value_of(&m.estimate) {
+            Some(v) if m.quality.level == QualityLevel::Unreliable => {
+                Cell::Value { number: format!("~{}", number(v)), half: half_width(&m.estimate), claim, marks }
+            }
             Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
             None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
         }
@@ -81,6 +84,14 @@ impl<'a> Footnotes<'a> {
 
     /// Prints the footnotes. Advice is given the first time that a reason occurs in the whole report.
     pub(super) fn print(self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        if self.table.iter().any(|m| m.quality.level == QualityLevel::Unreliable) {
+            page.text(
+                Style::Warning,
+                "  ~ ",
+                "    ",
+                "unreliable: disturbances are in the value, or left too little of the time; run again when idle",
+            );
+        }
         for &reason in &self.everywhere {
             let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
             page.text(Style::Warning, "  ! ", "    ", &text);
@@ -107,7 +118,7 @@ impl<'a> Footnotes<'a> {
             R::FrequencyDrift => {
                 let step = one.and_then(|m| Some((m.evidence.noise.ghz_before?, m.evidence.noise.ghz_after?)));
                 let step = step.map(|(a, b)| format!(" ({a:.2} to {b:.2} GHz)")).unwrap_or_default();
-                format!("the core frequency changed by more than 2 %{step}")
+                format!("the core frequency changed by more than 5 %{step}")
             }
             R::Coverage => {
                 let low = affected.bounds(|m| m.evidence.coverage).map(|(low, _)| format!(" ({})", percent(low)));

@@ -80,7 +80,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     }
     items.extend(checked(regions));
     if regions.len() > listed.len() {
-        let degraded = regions.iter().filter(|m| m.quality.level == QualityLevel::Degraded).count();
+        let degraded = regions.iter().filter(|m| matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable)).count();
         let which = if weak > 0 { "weakest" } else { "slowest" };
         items.push(format!("the {} {which} are listed; all are in the JSON result (-o FILE.json)", listed.len()));
         items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded; the JSON result has the reasons", regions.len())));
