@@ -160,7 +160,8 @@ fn the_cause_of_modes_is_named_only_where_it_was_seen() {
         m.estimate.modes = vec![Mode { value: 98.0, share: 0.6 }, Mode { value: 160.0, share: 0.4 }];
         let noise = &mut m.evidence.noise;
         (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(if disturbed { 12 } else { 0 }), Some(0));
-        m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::SeveralModes] };
+        let level = if disturbed { QualityLevel::Unreliable } else { QualityLevel::Degraded };
+        m.quality = Quality { level, reasons: vec![QualityReason::SeveralModes] };
         text(&report)
     };
     has(&told(true), &["two modes: 98.0 ns (60 %), 160.0 ns (40 %); 12 of 12 bursts were disturbed; the median hides them"]);

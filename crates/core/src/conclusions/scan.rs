@@ -249,8 +249,7 @@ mod tests {
     #[test]
     fn a_region_is_not_weak_by_what_disturbed_it() {
         let mut regions: Vec<Measurement> = (0..20).map(|i| measurement(i, if i == 3 { 60.0 } else { 100.0 })).collect();
-        let noise = &mut regions[3].evidence.noise;
-        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(10), Some(9), Some(0));
+        regions[3].quality.level = crate::result::QualityLevel::Unreliable;
         judge(&mut regions);
         assert!(!found_weak(&regions[3]));
     }

@@ -53,11 +53,9 @@ impl Measurement {
         self.experiment.method(self.metric)
     }
 
-    /// Whether conclusions may be drawn from it. They may not if disturbances are in the value, because too few bursts were without.
+    /// Whether conclusions may be drawn from it.
     pub fn is_reliable(&self) -> bool {
-        let noise = &self.evidence.noise;
-        let disturbed_count = noise.bursts_disturbed.is_some_and(|n| n > 0) && noise.bursts_left_out == Some(0);
-        self.quality.level <= QualityLevel::Degraded && !disturbed_count
+        self.quality.level <= QualityLevel::Degraded
     }
 
     /// Whether both are the same quantity at the same coordinates.

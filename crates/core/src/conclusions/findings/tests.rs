@@ -139,15 +139,10 @@ fn latency_siblings_warn_at_most() {
 
 #[test]
 fn nothing_is_concluded_from_a_number_that_disturbances_are_in() {
-    let slow = |left_out| {
-        let mut m = node(1, 30.0);
-        let noise = &mut m.evidence.noise;
-        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(6), Some(left_out));
-        m
-    };
-    let found = |left_out| health(vec![node(0, 60.0), slow(left_out), again(slow(left_out)), again(slow(left_out))]);
-    assert_eq!(codes(&found(6)), ["slower-than-siblings"]);
-    assert_eq!(codes(&found(0)), Vec::<&str>::new());
+    let slow = |level| Measurement { quality: Quality { level, reasons: vec![QualityReason::BurstsDisturbed] }, ..node(1, 30.0) };
+    let found = |level| health(vec![node(0, 60.0), slow(level), again(slow(level)), again(slow(level))]);
+    assert_eq!(codes(&found(QualityLevel::Degraded)), ["slower-than-siblings"]);
+    assert_eq!(codes(&found(QualityLevel::Unreliable)), Vec::<&str>::new());
 }
 
 #[test]
@@ -333,9 +328,10 @@ fn suspicious_cells_are_planned_twice_within_the_time() {
     assert_eq!(nodes, [1, 0, 1, 0], "of two that differ either may be wrong");
     assert!(again.steps.iter().flat_map(|s| &s.cells).all(|c| c.repeat));
     assert!(again.estimated_s <= 14.0);
-    let hurried = confirm(&now, References::default(), &plan, 3.0).unwrap();
+    // Time for one of the two cells twice, and for none.
+    let hurried = confirm(&now, References::default(), &plan, 0.75 * again.estimated_s).unwrap();
     assert_eq!(hurried.steps.len(), 2, "the worst first");
-    assert_eq!(confirm(&now, References::default(), &plan, 0.5), None);
+    assert_eq!(confirm(&now, References::default(), &plan, 0.25 * again.estimated_s), None);
     let well = report(silent(), vec![node(0, 60.0), node(1, 60.0)]);
     assert_eq!(confirm(&well, References::default(), &plan, 14.0), None);
 }

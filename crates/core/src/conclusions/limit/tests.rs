@@ -151,11 +151,10 @@ fn virtual_unprivileged_and_disturbed_runs_warn_at_most() {
     busy.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::BusyMachine] };
     assert_eq!(judged(machine(), busy).status, VerdictStatus::Warning);
     let mut disturbed = slow();
-    let noise = &mut disturbed.evidence.noise;
-    (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(12), Some(0));
+    disturbed.quality.level = QualityLevel::Unreliable;
     let verdict = judged(machine(), disturbed.clone());
     assert_eq!((verdict.status, verdict.reason), (VerdictStatus::Unknown, VerdictReason::Unreliable));
-    disturbed.evidence.noise.bursts_left_out = Some(6);
+    disturbed.quality.level = QualityLevel::Degraded;
     assert_ne!(judged(machine(), disturbed).reason, VerdictReason::Unreliable);
     let mut numbered = machine();
     numbered.identity.installed.devices.iter_mut().for_each(|d| d.bank = None);
