@@ -255,13 +255,16 @@ pub(super) fn note(coarsened: &[Coarsened], within_s: f64) -> Option<Note> {
     (!words.is_empty()).then(|| Note::info("coarsened", message).advise("give it more time with --within for the usual detail"))
 }
 
+/// One of the two numbers of what was coarsened.
+type Number = fn(&Coarsened) -> f64;
+
 fn words(what: Coarsening, list: &[&Coarsened]) -> String {
-    let range = |of: fn(&Coarsened) -> f64, word: fn(f64) -> String| {
-        let (low, high) = list.iter().fold((f64::INFINITY, 0.0f64), |(low, high), c| (low.min(of(c)), high.max(of(c))));
+    let range = |value: Number, word: fn(f64) -> String| {
+        let (low, high) = list.iter().fold((f64::INFINITY, 0.0f64), |(low, high), c| (low.min(value(c)), high.max(value(c))));
         if low < high { format!("{} to {}", word(low), word(high)) } else { word(high) }
     };
-    let number = |of: fn(&Coarsened) -> f64| range(of, |n| format!("{n:.0}"));
-    let (to, from): (fn(&Coarsened) -> f64, fn(&Coarsened) -> f64) = (|c| c.to, |c| c.from);
+    let number = |value: Number| range(value, |n| format!("{n:.0}"));
+    let (to, from): (Number, Number) = (|c| c.to, |c| c.from);
     match what {
         Coarsening::Seconds => {
             // Shorter than the shortest bursts is as short as these.

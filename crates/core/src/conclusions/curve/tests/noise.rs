@@ -69,7 +69,8 @@ const VERY_BUSY: Noise = Noise { burst: 0.3, window: 0.6, disturbed: 50 };
 fn noise_has_no_knee() {
     // A machine whose latency does not depend on the load, and one on which nothing does.
     let flat_latency = |delay: u32| (12_000.0 / (150.0 + f64::from(delay)), 150.0);
-    let machines: [(fn(u32) -> (f64, f64), u64); 2] = [(flat_latency, 1000), (|_| (30.0, 150.0), 300)];
+    type Machine = fn(u32) -> (f64, f64);
+    let machines: [(Machine, u64); 2] = [(flat_latency, 1000), (|_| (30.0, 150.0), 300)];
     for (machine, curves) in machines {
         for noise in [QUIET, BUSY, VERY_BUSY] {
             let share = knees(machine, noise, curves);
