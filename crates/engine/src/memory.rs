@@ -42,7 +42,7 @@ pub(crate) struct MemoryStore<'a> {
     allocated: u64,
     /// Time spent on laying out and writing chains.
     pub(crate) writing_chains: Duration,
-    /// When the cell in progress must end.
+    /// When setting up must end.
     pub(crate) end: Option<Instant>,
 }
 
