@@ -171,6 +171,8 @@ fn with_interruptions(traces: &[&Trace], counted: Range<usize>) -> Vec<Vec<(u64,
 }
 
 #[cfg(test)]
+// Lists of time ranges: one may be all there is.
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 
