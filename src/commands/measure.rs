@@ -24,7 +24,7 @@ use crate::sinks::{self, Sinks};
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let begin = Instant::now();
     let Request { mut spec, memory_dir, output, identity, planning, verbose, quick } = request;
-    let deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
+    let deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
     let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -45,7 +45,8 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
-    let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
+    let mut context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+    context.deadline = deadline;
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);

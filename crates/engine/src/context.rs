@@ -24,9 +24,46 @@ pub struct RunContext<'a> {
     pub stop: &'a AtomicBool,
     /// When the run must end. Cells that would not fit before are left out, and the cell in progress ends with what it has.
     pub deadline: Option<Instant>,
+    /// What answers instead of the machine.
+    #[cfg(feature = "simulate")]
+    pub(crate) simulated: Option<(&'a dyn crate::SimulatedMachine, Instant)>,
 }
 
-impl RunContext<'_> {
+impl<'a> RunContext<'a> {
+    /// A run on `machine` itself, without a deadline.
+    pub const fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a AtomicBool) -> Self {
+        Self {
+            machine,
+            clock,
+            root,
+            stop,
+            deadline: None,
+            #[cfg(feature = "simulate")]
+            simulated: None,
+        }
+    }
+
+    /// The same on a model of the machine.
+    #[cfg(feature = "simulate")]
+    pub fn simulated(self, model: &'a dyn crate::SimulatedMachine) -> Self {
+        Self { simulated: Some((model, Instant::now())), ..self }
+    }
+
+    /// The model of the machine, where there is one.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn model(&self) -> Option<&'a dyn crate::SimulatedMachine> {
+        self.simulated.map(|(model, _)| model)
+    }
+
+    /// The time now: the machine's, or that of its model.
+    pub fn now(&self) -> Instant {
+        #[cfg(feature = "simulate")]
+        if let Some((model, began)) = self.simulated {
+            return began + model.elapsed();
+        }
+        Instant::now()
+    }
+
     /// The machine's cache line: the largest where caches differ, 64 B where the machine does not say.
     pub(crate) fn line(&self) -> Bytes {
         let lines = self.machine.topology.caches.iter().filter_map(|c| c.line);
@@ -35,7 +72,7 @@ impl RunContext<'_> {
 
     /// Whether the run must end now: the user stopped it, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| Instant::now() >= end)
+        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| self.now() >= end)
     }
 }
 
@@ -76,7 +113,7 @@ impl TimeBudget<'_> {
 
     /// Time until the run must end, where it has a deadline.
     pub(crate) fn left(&self) -> Option<Duration> {
-        self.context.deadline.map(|end| end.saturating_duration_since(Instant::now()))
+        self.context.deadline.map(|end| end.saturating_duration_since(self.context.now()))
     }
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::ChaseOrder;
@@ -89,8 +89,12 @@ impl<'a> MemoryStore<'a> {
         if self.context.interrupted() {
             return Err(CellError::Interrupted);
         }
-        let started = Instant::now();
+        let started = self.context.now();
         self.make_room(plan);
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return Ok(Arc::new(crate::simulated::allocate(model, plan)?));
+        }
         let buffer = match Buffer::allocate(plan, &self.context.root) {
             // What other processes took meanwhile may be what is only kept here.
             Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chases.is_empty() => {
@@ -99,7 +103,7 @@ impl<'a> MemoryStore<'a> {
             }
             buffer => buffer,
         };
-        self.allocating += started.elapsed();
+        self.allocating += self.context.now() - started;
         Ok(Arc::new(buffer?))
     }
 
@@ -183,12 +187,16 @@ impl<'a> MemoryStore<'a> {
         if let Some(Some((_, ring))) = known.as_deref().map(|chain| chain.as_ref().filter(|(written, _)| *written == spec)) {
             return Ok(ring.clone());
         }
-        let started = Instant::now();
+        let started = self.context.now();
+        #[cfg(feature = "simulate")]
+        if self.context.model().is_some() {
+            return Ok(chase::unwritten(buffer, &spec)?);
+        }
         let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &|| self.context.interrupted()))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
         }
-        self.writing_chains += started.elapsed();
+        self.writing_chains += self.context.now() - started;
         Ok(ring)
     }
 
@@ -224,6 +232,10 @@ impl<'a> MemoryStore<'a> {
     /// Writes the plan's contents into a buffer, again and again.
     fn fill(&self, buffer: &Buffer) {
         let contents = &self.plan.contents;
+        #[cfg(feature = "simulate")]
+        if self.context.model().is_some() {
+            return;
+        }
         if contents.is_empty() {
             return;
         }

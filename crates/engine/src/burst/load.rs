@@ -136,6 +136,18 @@ impl Load {
         self.traversal.kernel
     }
 
+    #[cfg(feature = "simulate")]
+    pub(crate) fn buffer(&self) -> &Arc<Buffer> {
+        &self.traversal.buffer
+    }
+
+    /// Bytes that it goes over.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn bytes(&self) -> usize {
+        let Traversal { advance, steps, order, windows, .. } = &self.traversal;
+        order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * LINE as usize * windows)
+    }
+
     /// What became of the checksums; `None` for kernels that keep none.
     pub(crate) fn checked(&self) -> Option<Checksums> {
         let traversals = [Some(&self.traversal), self.second.as_ref().map(|(second, _)| &**second)].into_iter().flatten();

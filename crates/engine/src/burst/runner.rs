@@ -158,7 +158,11 @@ pub(crate) struct BurstRunner<'a> {
 
 impl<'a> BurstRunner<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
-        let counters = plan.counters.then(|| {
+        #[cfg(feature = "simulate")]
+        let simulated = context.model().is_some();
+        #[cfg(not(feature = "simulate"))]
+        let simulated = false;
+        let counters = (plan.counters && !simulated).then(|| {
             let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
             RunCounters::new(&context.root, context.machine, cpus.unwrap_or(0))
         });
@@ -182,6 +186,11 @@ impl<'a> BurstRunner<'a> {
         timeout: Duration,
     ) -> Result<BurstResult> {
         let windows = shape.windows + SETTLE_WINDOWS;
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            self.measuring += shape.window * windows as u32;
+            return Ok(crate::simulated::burst(model, &self.context.clock, chase, loads, shape));
+        }
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
         if let Some(counters) = &mut self.counters {
@@ -218,7 +227,7 @@ impl<'a> BurstRunner<'a> {
         let steal = self.steal_since(before, cpus, length);
         self.measuring += length;
         // Their clocks need no time to settle.
-        let now = Instant::now();
+        let now = self.context.now();
         self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
         Ok((finished, steal))
     }
@@ -238,6 +247,10 @@ impl<'a> BurstRunner<'a> {
         scheduler: &mut SchedulerNoise,
     ) -> Result<(Option<f64>, Chase)> {
         let clock = self.context.clock;
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return Ok((Some(crate::simulated::hop_ns(model, cpu, &chase, hops)), chase));
+        }
         let awake = self.kept_awake(&IdSet::one(cpu));
         let (mut left, mut ticks) = (hops, 0);
         while left > 0 {
@@ -268,7 +281,13 @@ impl<'a> BurstRunner<'a> {
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.
     pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
         let clock = self.context.clock;
-        let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
+        let warm = self.warm.get(&cpu).is_some_and(|since| self.context.now() - *since < STAYS_WARM);
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            model.pass(if warm { Duration::ZERO } else { WARM_UP / 4 });
+            self.core_ghz.insert(cpu, model.ghz(cpu));
+            return Ok(model.ghz(cpu));
+        }
         let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.core_ghz.insert(cpu, ghz);
         Ok(ghz)
@@ -276,6 +295,10 @@ impl<'a> BurstRunner<'a> {
 
     /// Frequency of a core now; `None` when its CPU went away.
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return Some(model.ghz(cpu));
+        }
         let clock = self.context.clock;
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }

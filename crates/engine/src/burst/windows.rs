@@ -55,6 +55,18 @@ impl Trace {
         (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
     }
 
+    /// A thread that did so many units of work in each window from `start` on.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn of_windows(start: u64, window: u64, units: &mut dyn Iterator<Item = f64>) -> Self {
+        let mut marks = vec![Some((start, 0))];
+        let (mut at, mut work) = (start, 0.0);
+        for units in units {
+            (at, work) = (at + window, work + units);
+            marks.push(Some((at, work as u64)));
+        }
+        Self { marks, span: (start, at), count: None }
+    }
+
     /// Ticks and work of the whole burst.
     pub(crate) fn whole(&self) -> Option<(u64, u64)> {
         let mut marks = self.marks.iter().flatten();

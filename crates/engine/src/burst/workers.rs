@@ -238,7 +238,8 @@ mod tests {
 
     #[test]
     fn jobs_that_began_are_waited_for_when_a_later_one_cannot_begin() {
-        let start = |cpu| if cpu == 1_000_000 { Err(WorkerError::Start { cpu, why: "no threads left".into() }) } else { Worker::start(cpu) };
+        let start =
+            |cpu| if cpu == 1_000_000 { Err(WorkerError::Start { cpu, why: "no threads left".into() }) } else { Worker::start(cpu) };
         let mut workers = Workers::default();
         workers.start = start;
         let ended = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));

@@ -1,7 +1,7 @@
 //! An experiment and how it is sampled: its bursts, what they leave, and the loop that measures round by round until the intervals are narrow
 //! or the time is over.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
@@ -312,13 +312,13 @@ struct PointSampler {
 
 impl Sampler for PointSampler {
     fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
-        let started = Instant::now();
+        let started = session.context.now();
         let bursts = self.series.kinds();
         self.series.sample_burst(session, self.shape, 0)?;
         self.series.sample_batches(session, self.shape)?;
         // The budget of a short burst is time that passed, with what surrounds its windows.
         let short = matches!(self.series.vary, Vary::WorkingSet(_));
-        Ok(if short { started.elapsed() } else { self.shape.counted() * bursts })
+        Ok(if short { session.context.now() - started } else { self.shape.counted() * bursts })
     }
 
     fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
@@ -416,7 +416,7 @@ mod sampler_tests {
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
         let stop = AtomicBool::new(false);
-        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline: None };
+        let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
         let mut sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops };

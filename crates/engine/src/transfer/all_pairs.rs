@@ -300,8 +300,7 @@ mod tests {
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let context =
-            crate::context::RunContext { deadline: None, machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
+        let context = crate::context::RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
         let mut memory = allocate(&mut session, transfers).unwrap();

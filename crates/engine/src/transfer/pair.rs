@@ -115,6 +115,22 @@ pub(crate) fn run_at_once(
     transfers: &[(&Handoff, Ring)],
     run: Duration,
 ) -> Result<(Vec<TransferRun>, Option<f64>)> {
+    #[cfg(feature = "simulate")]
+    if let Some(model) = session.context.model() {
+        session.add_measuring(run);
+        let work = transfers.iter().map(|(plan, ring)| crate::TransferWork {
+            reader: plan.reader,
+            holder: plan.holder,
+            home: ring.buffer().node(),
+            state: plan.state,
+            lines: plan.window.0 / plan.stride.0,
+        });
+        let samples = model.transfers(&work.collect::<Vec<_>>(), run);
+        model.pass(run);
+        let rings = transfers.iter().map(|(_, ring)| Some(ring.clone()));
+        let done = samples.into_iter().zip(rings).map(|(samples, ring)| TransferRun { samples, ring, ..TransferRun::default() });
+        return Ok((done.collect(), None));
+    }
     let mut prepared = Vec::with_capacity(transfers.len());
     for (plan, ring) in transfers {
         prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));
