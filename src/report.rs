@@ -45,7 +45,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, curves, rfo, notes, timing, core_ghz, complete } = outcome;
+    let Outcome { results, repeats, curves, rfo, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
     report.curves.extend(curves);
@@ -53,6 +53,10 @@ pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
     add_notes(report, notes);
     add_timing(&mut report.timing, &timing);
     report.environment.core_ghz.extend(core_ghz);
+    for (cpu, ghz) in all_cores_ghz {
+        let highest = report.environment.all_cores_ghz.entry(cpu).or_insert(ghz);
+        *highest = highest.max(ghz);
+    }
     report.complete &= complete;
 }
 
@@ -119,6 +123,7 @@ mod tests {
                 setup: Some(SetUp { buffers_s: seconds, chains_s: 2.0 * seconds, warm_up_s: 0.5 * seconds, trials_s: 0.5 * seconds }),
             },
             core_ghz: [(cpu, 2.0 + seconds)].into(),
+            all_cores_ghz: [(0, 2.0 + seconds)].into(),
             complete: cpu != 2,
         }
     }
@@ -140,6 +145,7 @@ mod tests {
         assert_eq!((report.timing.setup_s, report.timing.measuring_s), (12.0, 24.0));
         assert_eq!(report.timing.setup, Some(SetUp { buffers_s: 3.0, chains_s: 6.0, warm_up_s: 1.5, trials_s: 1.5 }));
         assert_eq!(report.environment.core_ghz, [(1, 3.0), (2, 4.0)].into());
+        assert_eq!(report.environment.all_cores_ghz, [(0, 4.0)].into(), "the highest of a core's readings");
         assert!(!report.complete);
         // What the first found stays, and a part that is whole does not hide one that is not.
         absorb(&mut report, outcome(3, &[]));

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner;
-use memgauge_core::result::{HealthStatus, Report};
+use memgauge_core::result::{Finding, HealthStatus, Report};
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
@@ -58,24 +58,126 @@ fn run(spec: &Spec, machine: &Machine, model: &Model, baseline: Option<&Report>)
 
 const TWO_NODES: Shape = Shape { packages: 2, nodes: 1, domains: 1, cores: 8, threads: 2, cache: Bytes::mib(32) };
 
+/// Whether two numbers agree within this share.
+fn close(a: f64, b: f64, share: f64) -> bool {
+    (a / b - 1.0).abs() < share
+}
+
 #[test]
-fn the_suite_measures_a_simulated_machine_and_finds_what_its_model_says() {
+fn the_suite_finds_what_its_model_says() {
     let machine = TWO_NODES.machine();
     let model = Model::new(&machine, None, 7);
     let report = run(&Spec::new(Task::Suite), &machine, &model, None);
     assert!(report.complete, "{:?}", report.notes);
     let summary = report.summary.as_ref().unwrap();
-    eprintln!("{summary:#?}");
-    for format in ["text", "json", "csv"] {
-        let _ = format;
+    let local: Vec<f64> = [0, 1].iter().map(|node| model.idle_ns(8 * node, *node).unwrap()).collect();
+    let found = summary.idle_latency_local_ns.value.unwrap();
+    assert!(close(found, (local[0] + local[1]) / 2.0, 0.01), "{found}, not {local:?}");
+    let remote = summary.idle_latency_remote_ns.value.unwrap();
+    assert!(close(remote - found, model.links[&(0, 1)].1, 0.05), "{remote} from {found}");
+    let (peak, capacity) = (summary.peak_read_gbs.value.unwrap(), model.nodes.values().map(|n| n.0).sum::<f64>());
+    assert!(peak < capacity * 1.01 && peak > 0.95 * capacity, "{peak} of {capacity}");
+    assert!(summary.trust.missing == 0 && !report.curves.is_empty());
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report, "the report survives its file");
+}
+
+/// What a health check alarms about.
+fn alarms(report: &Report) -> Vec<&Finding> {
+    report.health.iter().flat_map(|h| &h.findings).filter(|f| f.severity >= HealthStatus::Warning).collect()
+}
+
+fn needs_baseline(finding: &Finding) -> bool {
+    finding.code.contains("baseline")
+}
+
+/// Whether a health check can see a fault without an earlier result: the machine has a part that is like the faulty one and healthy, or
+/// what is wrong shows by itself.
+fn shows_alone(fault: &Fault, shape: &Shape) -> bool {
+    match fault {
+        Fault::Channel { .. } | Fault::Node { .. } => shape.packages * shape.nodes > 1,
+        Fault::Link { both, .. } => !both,
+        Fault::Domain { .. } | Fault::Core { .. } | Fault::PrefetchersOff { .. } => true,
+        Fault::WrongNodes => false,
     }
 }
 
+/// Faults of a kind: how many there were, and how many were found.
+#[derive(Default, Clone, Copy)]
+struct Found {
+    faults: u32,
+    /// Those that show without a baseline.
+    alone: u32,
+    found_alone: u32,
+    found: u32,
+}
+
+#[derive(Default)]
+struct Tally {
+    kinds: [Found; FAULTS.len()],
+    healthy: u32,
+    /// Alarms about healthy machines, without a baseline and with one.
+    alarms: [u32; 2],
+}
+
+/// Checks random machines, each healthy, healthy against a baseline, and with a fault against a baseline.
+fn tally(machines: u64, seed: u64) -> Tally {
+    let mut tally = Tally::default();
+    for number in 0..machines {
+        let seed = seed + number;
+        let mut random = Random::new(seed);
+        let shape = Shape::random(&mut random);
+        let machine = shape.machine();
+        let spec = Spec::new(Task::Quick);
+        let healthy = |run: u64| Model::new(&machine, None, seed).again(seed * 10 + run);
+        let baseline = run(&spec, &machine, &healthy(1), None);
+        let again = run(&spec, &machine, &healthy(2), Some(&baseline));
+        tally.healthy += 1;
+        for (count, report) in tally.alarms.iter_mut().zip([&baseline, &again]) {
+            let found = alarms(report);
+            *count += u32::from(!found.is_empty());
+            found.iter().for_each(|f| println!("seed {seed}: a healthy {shape:?}: {} {}", f.code, f.message));
+        }
+        let wanted = number as usize % FAULTS.len();
+        let fault = (wanted..).find_map(|kind| Fault::random(kind % FAULTS.len(), &shape, &mut random)).unwrap();
+        let faulty = fault.shape(&shape).machine();
+        let model = Model::new(&faulty, Some(fault), seed).again(seed * 10 + 3);
+        let report = run(&spec, &faulty, &model, Some(&baseline));
+        let found = alarms(&report);
+        let kind = &mut tally.kinds[fault.kind()];
+        let (alone, by_itself) = (shows_alone(&fault, &shape), found.iter().any(|f| !needs_baseline(f)));
+        kind.faults += 1;
+        kind.alone += u32::from(alone);
+        kind.found_alone += u32::from(alone && by_itself);
+        kind.found += u32::from(!found.is_empty());
+        if found.is_empty() || (alone && !by_itself) {
+            println!("seed {seed}: {fault:?} of {shape:?} not found{}", if found.is_empty() { "" } else { " without a baseline" });
+        }
+    }
+    println!("{:<18} {:>7} {:>18} {:>18}", "fault", "faults", "found, baseline", "found alone");
+    for (name, k) in FAULTS.iter().zip(&tally.kinds) {
+        println!("{name:<18} {:>7} {:>18} {:>18}", k.faults, k.found, format!("{} of {}", k.found_alone, k.alone));
+    }
+    println!("{} healthy machines from seed {seed}: {} alarms, {} against a baseline", tally.healthy, tally.alarms[0], tally.alarms[1]);
+    tally
+}
+
+/// At least 99 % of the faults that can show are found, and at most 1 % of the healthy machines cause an alarm.
+fn assert_rates(tally: &Tally) {
+    let sum = |part: fn(&Found) -> u32| f64::from(tally.kinds.iter().map(part).sum::<u32>());
+    assert!(sum(|k| k.found) >= 0.99 * sum(|k| k.faults), "against a baseline");
+    assert!(sum(|k| k.found_alone) >= 0.99 * sum(|k| k.alone), "without a baseline");
+    assert!(tally.alarms.iter().all(|alarms| f64::from(*alarms) <= 0.01 * f64::from(tally.healthy)), "{:?}", tally.alarms);
+}
+
 #[test]
-fn a_healthy_machine_is_healthy() {
-    let machine = TWO_NODES.machine();
-    let report = run(&Spec::new(Task::Quick), &machine, &Model::new(&machine, None, 7), None);
-    let health = report.health.unwrap();
-    assert!(health.status <= HealthStatus::Unknown, "{health:#?}");
-    eprintln!("{:?} {:?}", report.timing, health);
+fn a_health_check_finds_faults_and_leaves_healthy_machines_alone() {
+    assert_rates(&tally(100, 1));
+}
+
+#[test]
+#[ignore = "a thousand machines take minutes: cargo test --release --lib simulated -- --ignored --nocapture"]
+fn a_health_check_finds_faults_of_a_thousand_machines() {
+    let tally = tally(1000, 10_000);
+    assert_rates(&tally);
 }

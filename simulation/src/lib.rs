@@ -184,6 +184,13 @@ impl Model {
         };
     }
 
+    /// Unloaded nanoseconds of a load from a CPU to a node's memory; `None` where there is no such CPU or node.
+    pub fn idle_ns(&self, cpu: u32, node: u32) -> Option<f64> {
+        let place = self.places.get(&cpu)?;
+        let thread = Thread { place, node, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
+        self.nodes.get(&node).map(|_| self.flow(&thread, f64::MAX).unloaded)
+    }
+
     fn random(&self) -> MutexGuard<'_, Random> {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ use memgauge_core::protocol::KEPT_ALLOCATIONS;
 use memgauge_core::result::{PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
-use memgauge_os::memory::{Buffer, MemoryErrorKind};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
 use crate::burst::chase::{self, ChainSpec, Ring};
 use crate::context::RunContext;
@@ -91,20 +91,24 @@ impl<'a> MemoryStore<'a> {
         }
         let started = self.context.now();
         self.make_room(plan);
-        #[cfg(feature = "simulate")]
-        if let Some(model) = self.context.model() {
-            return Ok(Arc::new(crate::simulated::allocate(model, plan)?));
-        }
-        let buffer = match Buffer::allocate(plan, &self.context.root) {
+        let buffer = match self.obtain(plan) {
             // What other processes took meanwhile may be what is only kept here.
             Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chases.is_empty() => {
                 self.chases.clear();
-                Buffer::allocate(plan, &self.context.root)
+                self.obtain(plan)
             }
             buffer => buffer,
         };
         self.allocating += self.context.now() - started;
         Ok(Arc::new(buffer?))
+    }
+
+    fn obtain(&self, plan: &BufferPlan) -> Result<Buffer, MemoryError> {
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return crate::simulated::allocate(model, plan);
+        }
+        Buffer::allocate(plan, &self.context.root)
     }
 
     /// Gives up kept buffers where they and this one would be more than may be taken.

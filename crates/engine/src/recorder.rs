@@ -31,6 +31,8 @@ pub struct Outcome {
     pub timing: Timing,
     /// Core frequency in GHz by CPU, as measured along the way.
     pub core_ghz: BTreeMap<u32, f64>,
+    /// The same while all cores worked, where cores were compared.
+    pub all_cores_ghz: BTreeMap<u32, f64>,
     /// Whether every cell was measured.
     pub complete: bool,
 }

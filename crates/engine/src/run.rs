@@ -26,6 +26,7 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
     let mut complete = true;
     compare_clocks(&mut session);
+    session.runner.read_all_cores();
     for step in &plan.steps {
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
@@ -38,6 +39,7 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
             session.progress.end_cell();
         }
     }
+    session.runner.read_all_cores();
     outcome(session, started, complete)
 }
 
@@ -61,6 +63,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         rfo: calibration.rfo,
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
+        all_cores_ghz: runner.all_cores_ghz,
         complete,
     }
 }

@@ -10,13 +10,12 @@ use memgauge_core::result::{PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::{CHASE_UNROLL, Kernel};
 use memgauge_os::clock::Clock;
-use memgauge_os::memory::Buffer;
+use memgauge_os::memory::{Buffer, MemoryError};
 
 use crate::burst::chase::Chase;
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstResult, BurstShape, Conditions, Loaded};
 use crate::burst::windows::Trace;
-use crate::error::Result;
 use crate::experiment::loaders::lines_per_step;
 
 /// The model of a machine.
@@ -93,11 +92,11 @@ pub struct BurstRates {
 const TOUCH_NS_PER_BYTE: f64 = 0.125;
 
 /// Address space for a plan's buffer, which nobody touches.
-pub(crate) fn allocate(machine: &dyn SimulatedMachine, plan: &BufferPlan) -> Result<Buffer> {
+pub(crate) fn allocate(machine: &dyn SimulatedMachine, plan: &BufferPlan) -> Result<Buffer, MemoryError> {
     machine.pass(Duration::from_nanos((plan.bytes.0 as f64 * TOUCH_NS_PER_BYTE) as u64));
     let page = Some(Bytes::mib(2));
     let pages = PageEvidence { requested: plan.pages, obtained: Some(PageKind::Thp), share: Some(1.0), page, reason: None };
-    Ok(Buffer::reserve(plan, pages)?)
+    Buffer::reserve(plan, pages)
 }
 
 /// Runs a chase and loaders together, as threads would.

@@ -152,6 +152,8 @@ pub(crate) struct BurstRunner<'a> {
     warm: BTreeMap<u32, Instant>,
     /// Core frequency in GHz by CPU, as measured along the way.
     pub(crate) core_ghz: BTreeMap<u32, f64>,
+    /// The same while all cores that the plan compares worked at once: the highest seen.
+    pub(crate) all_cores_ghz: BTreeMap<u32, f64>,
     /// Time spent measuring so far.
     pub(crate) measuring: Duration,
 }
@@ -173,6 +175,7 @@ impl<'a> BurstRunner<'a> {
             counters,
             warm: BTreeMap::new(),
             core_ghz: BTreeMap::new(),
+            all_cores_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
         }
     }
@@ -293,6 +296,23 @@ impl<'a> BurstRunner<'a> {
         Ok(ghz)
     }
 
+    /// Reads the frequencies of the cores that the plan compares, once those of all have settled. Without the threads for it there is none.
+    pub(crate) fn read_all_cores(&mut self) {
+        let (cpus, clock) = (&self.plan.compared_cores, self.context.clock);
+        if cpus.is_empty() || self.context.interrupted() {
+            return;
+        }
+        let job = |cpu| (cpu, Box::new(move || (cpu, clock::warm_up(&clock, WARM_UP))) as Job<(u32, f64)>);
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            cpus.iter().for_each(|cpu| keep_highest(&mut self.all_cores_ghz, cpu, model.ghz(cpu)));
+            return;
+        }
+        for Finished { value: (cpu, ghz), .. } in self.workers.run(cpus.iter().map(job).collect(), WORKER_TIMEOUT).unwrap_or_default() {
+            keep_highest(&mut self.all_cores_ghz, cpu, ghz);
+        }
+    }
+
     /// Frequency of a core now; `None` when its CPU went away.
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
         #[cfg(feature = "simulate")]
@@ -333,6 +353,11 @@ impl<'a> BurstRunner<'a> {
             totals.add(counters, cpu, count, per_unit);
         }
     }
+}
+
+fn keep_highest(all: &mut BTreeMap<u32, f64>, cpu: u32, ghz: f64) {
+    let highest = all.entry(cpu).or_insert(ghz);
+    *highest = highest.max(ghz);
 }
 
 /// The jobs of a burst, those that measure before those that keep CPUs awake.

@@ -76,7 +76,7 @@ pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> 
 }
 
 fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) -> Result<TrialResult> {
-    let key = group.trial_key(traffic);
+    let key = group.trial_key(traffic, &session.context.machine.topology);
     if let Some((_, known)) = session.calibration.trials.iter().find(|(made, _)| *made == key) {
         return Ok(known.clone());
     }
