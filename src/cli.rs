@@ -1,18 +1,14 @@
 //! The native command line → [`memgauge_core::spec::Spec`]. Each option is defined once: name, help and effect side by side.
 
-mod bandwidth;
 mod c2c;
 pub(crate) mod command;
-pub(crate) mod count;
-pub(crate) mod info;
 mod latency;
-mod loaded;
+mod loaders;
 pub(crate) mod loops;
 mod options;
 pub(crate) mod output;
 pub(crate) mod prefetch;
 mod quick;
-pub(crate) mod render;
 pub(crate) mod request;
 mod run;
 mod scan;

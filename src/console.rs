@@ -10,25 +10,18 @@ use crate::report::NOT_RESTORED;
 
 /// Which of the two programs runs: messages start with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// The native command line.
-    Memgauge,
-    /// The drop-in for mlc's command lines.
-    Mlc,
-}
+pub(crate) struct Program(&'static str);
 
 impl Program {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Memgauge => "memgauge",
-            Self::Mlc => "mlc",
-        }
-    }
+    /// The native command line.
+    pub(crate) const MEMGAUGE: Self = Self("memgauge");
+    /// The drop-in for mlc's command lines.
+    pub(crate) const MLC: Self = Self("mlc");
 
     /// Writes one line to standard error.
     pub(crate) fn message(self, message: impl Display) {
         // When standard error is closed, nobody can be told.
-        let _ = writeln!(io::stderr().lock(), "{}: {message}", self.name());
+        let _ = writeln!(io::stderr().lock(), "{}: {message}", self.0);
     }
 
     /// Reports an error with its causes. clap prints its own: help and version go to standard output.

@@ -8,7 +8,6 @@ mod exit;
 mod host;
 mod mlc;
 mod prefetch;
-mod progress;
 mod report;
 mod runner;
 mod signals;
@@ -34,28 +33,28 @@ pub fn main() -> ExitCode {
         return mlc_main();
     }
     match Cli::try_parse().map_err(Into::into).and_then(|cli| Ok(cli.invocation()?)) {
-        Ok(Invocation::Mlc(arguments)) => exit(Program::Mlc, mlc::run::run(&arguments)),
-        Ok(Invocation::Measure(request)) => exit(Program::Memgauge, measure::measure(*request)),
-        Ok(Invocation::Info(args)) => exit(Program::Memgauge, info::info(args)),
-        Ok(Invocation::Count(args)) => exit(Program::Memgauge, count::count(*args)),
-        Ok(Invocation::Loop(request)) => exit(Program::Memgauge, loops::run_loop(*request)),
-        Ok(Invocation::Render(args)) => exit(Program::Memgauge, render::render(args)),
-        Ok(Invocation::Prefetch(action)) => exit(Program::Memgauge, prefetchers::prefetch(action)),
-        Err(error) => exit(Program::Memgauge, Err(error)),
+        Ok(Invocation::Mlc(arguments)) => exit(Program::MLC, mlc::run::run(&arguments)),
+        Ok(Invocation::Measure(request)) => exit(Program::MEMGAUGE, measure::measure(*request)),
+        Ok(Invocation::Info(args)) => exit(Program::MEMGAUGE, info::info(args)),
+        Ok(Invocation::Count(args)) => exit(Program::MEMGAUGE, count::count(*args)),
+        Ok(Invocation::Loop(request)) => exit(Program::MEMGAUGE, loops::run_loop(*request)),
+        Ok(Invocation::Render(args)) => exit(Program::MEMGAUGE, render::render(args)),
+        Ok(Invocation::Prefetch(action)) => exit(Program::MEMGAUGE, prefetchers::prefetch(action)),
+        Err(error) => exit(Program::MEMGAUGE, Err(error)),
     }
 }
 
 /// The drop-in under its own name.
 pub fn mlc_main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    exit(Program::Mlc, mlc::run::run(&arguments))
+    exit(Program::MLC, mlc::run::run(&arguments))
 }
 
 /// Reports an error and chooses the exit status. A reader that went away is not an error.
 fn exit(program: Program, result: anyhow::Result<ExitStatus>) -> ExitCode {
     let status = result.unwrap_or_else(|error| {
         if console::is_broken_pipe(&error) {
-            return ExitStatus::Success;
+            return ExitStatus::SUCCESS;
         }
         program.error(&error);
         ExitStatus::from(&error)

@@ -50,7 +50,7 @@ pub(crate) fn watch() -> io::Result<Stop> {
     let stop = Stop { flag: Arc::default(), signal: Arc::default() };
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // The order matters: at the first signal, the flag must still be clear when the shutdown handler reads it.
-        flag::register_conditional_shutdown(signal, i32::from(ExitStatus::Interrupted.code()), stop.flag.clone())?;
+        flag::register_conditional_shutdown(signal, i32::from(ExitStatus::INTERRUPTED.0), stop.flag.clone())?;
         flag::register(signal, stop.flag.clone())?;
         flag::register_usize(signal, stop.signal.clone(), signal as usize)?;
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use memgauge_core::conclusions::findings::References;
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner;
 use memgauge_core::result::{Finding, HealthStatus, Report};
@@ -14,7 +15,7 @@ use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_simulation::{FAULTS, Fault, Model, Random, Shape};
 
-use crate::commands::quick::{self, Deadlines, ReferenceData};
+use crate::commands::quick::{self, Deadlines};
 use crate::host::HostIdentity;
 use crate::report;
 use crate::runner::Runner;
@@ -51,7 +52,7 @@ fn run(spec: &Spec, machine: &Machine, model: &Model, baseline: Option<&Report>)
     report.plan = Some(plan);
     runner.conclude(&mut report);
     if let Some(deadlines) = deadlines {
-        quick::confirm(&mut report, &ReferenceData::with_baseline(baseline.cloned()), &mut runner, deadlines);
+        quick::confirm(&mut report, References { baseline, rules: None }, &mut runner, deadlines);
     }
     report
 }

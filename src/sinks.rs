@@ -28,14 +28,15 @@ impl Sinks {
     /// # Errors
     /// When a file has no format or cannot be created.
     pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
-        let standard = (!output.quiet).then(|| standard_format(output.format, stream));
-        let mut files = Vec::new();
-        for path in &output.output {
-            let format = memgauge_render::for_path(&path.to_string_lossy())
-                .ok_or_else(|| UsageError::file(path, "no format has this ending; use .txt, .json, .svg, .png or .pdf"))?;
-            check_writable(path)?;
-            files.push((path.clone(), format));
-        }
+        let standard = (!output.quiet).then(|| -> Box<dyn Format> {
+            match output.format {
+                FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
+                FormatArg::Json => Box::new(Json),
+            }
+        });
+        let files = open_files(&output.output, "no format has this ending; use .txt, .json, .svg, .png or .pdf", |path| {
+            memgauge_render::for_path(&path.to_string_lossy())
+        })?;
         Ok(Self { stream, standard, files })
     }
 
@@ -50,13 +51,30 @@ impl Sinks {
     /// # Errors
     /// Everything that could not be written, after the rest was.
     pub(crate) fn write_all(&self, reports: &[Named<'_>]) -> anyhow::Result<()> {
-        let file = |(path, format): &(PathBuf, Box<dyn Format>)| write_file(path, || Ok(format.render_all(reports)?));
-        let mut failed: Vec<anyhow::Error> = self.files.iter().filter_map(|f| file(f).err()).collect();
-        if let Some(format) = &self.standard {
-            failed.extend(print(self.stream, format.render_all(reports).map_err(Into::into)).err());
-        }
-        join_errors(failed)
+        write_everywhere(self.stream, self.standard.as_ref(), &self.files, |format| Ok(format.render_all(reports)?))
     }
+}
+
+/// Chooses the format of every file by its ending, and checks that the file can be written.
+fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> Result<Vec<(PathBuf, F)>, UsageError> {
+    let open = |path: &PathBuf| {
+        let format = format(path).ok_or_else(|| UsageError::file(path, unknown))?;
+        check_writable(path)?;
+        Ok((path.clone(), format))
+    };
+    paths.iter().map(open).collect()
+}
+
+/// Writes to every file, then to standard output.
+fn write_everywhere<F>(
+    stream: Stream,
+    standard: Option<&F>,
+    files: &[(PathBuf, F)],
+    render: impl Fn(&F) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
+    let mut failed: Vec<_> = files.iter().filter_map(|(path, format)| write_file(path, || render(format)).err()).collect();
+    failed.extend(standard.and_then(|format| print(stream, render(format)).err()));
+    join_errors(failed)
 }
 
 /// Prints what could be rendered. A reader that went away is not an error.
@@ -110,21 +128,14 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn standard_format(format: FormatArg, stream: Stream) -> Box<dyn Format> {
-    match format {
-        FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
-        FormatArg::Json => Box::new(Json),
-    }
-}
-
 /// Prints a plan and writes it to files.
 ///
 /// # Errors
 /// [`UsageError`] for a file that is neither text nor JSON or cannot be created.
 pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyhow::Result<()> {
-    let render = |format: FormatArg, width: usize| -> anyhow::Result<Vec<u8>> {
+    let render = |(format, width): &(FormatArg, usize)| -> anyhow::Result<Vec<u8>> {
         match format {
-            FormatArg::Text => Ok(memgauge_render::plan_text(plan, machine, width).into_bytes()),
+            FormatArg::Text => Ok(memgauge_render::plan_text(plan, machine, *width).into_bytes()),
             FormatArg::Json => {
                 let mut bytes = serde_json::to_vec_pretty(plan)?;
                 bytes.push(b'\n');
@@ -132,24 +143,16 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
             }
         }
     };
-    let mut files = Vec::new();
-    for path in &output.output {
-        let format = match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
-            Some("txt") => FormatArg::Text,
-            Some("json") => FormatArg::Json,
-            _ => return Err(UsageError::file(path, "a plan is text or JSON; use .txt or .json").into()),
+    let files = open_files(&output.output, "a plan is text or JSON; use .txt or .json", |path| {
+        let format = match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "txt" => FormatArg::Text,
+            "json" => FormatArg::Json,
+            _ => return None,
         };
-        check_writable(path)?;
-        files.push((path, format));
-    }
-    let mut failed = Vec::new();
-    for (path, format) in files {
-        failed.extend(write_file(path, || render(format, memgauge_render::FILE_WIDTH)).err());
-    }
-    if !output.quiet {
-        failed.extend(print(Stream::Output, render(output.format, Stream::Output.width())).err());
-    }
-    join_errors(failed)
+        Some((format, memgauge_render::FILE_WIDTH))
+    })?;
+    let standard = (!output.quiet).then(|| (output.format, Stream::Output.width()));
+    write_everywhere(Stream::Output, standard.as_ref(), &files, render)
 }
 
 /// Reads a report that was saved as JSON; `-` is standard input.

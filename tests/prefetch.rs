@@ -10,7 +10,7 @@ use std::process::{Child, Output, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::prefetchers::{NOT_EFFECTIVE, PREFETCHING_RATIO};
+use memgauge_core::conclusions::advise::{NOT_EFFECTIVE, PREFETCHING_RATIO};
 use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest};
 use memgauge_core::prefetchers::PrefetchStatus;
 use memgauge_core::result::Report;

@@ -5,14 +5,13 @@ use memgauge_core::experiment::LineState;
 use memgauge_core::spec::{Spec, Task, TransferShape};
 use memgauge_core::units::Bytes;
 
-use super::options::{ChaseLines, FirstTouch, Order, Prefetch};
+use super::options::{ChaseBuffer, Order, Prefetch, with_default};
 use super::request::{Common, Request};
 use super::values::{STATES, one_of};
-use crate::exit::UsageError;
 
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("window", |arg| arg.help("Window within which the window-local chase is random [default: half of an L2]")),
+    mut_arg("window", |window| with_default(window, "half of an L2")),
     after_help = "Examples:
   memgauge c2c                            one pair for each kind of distance
   memgauge c2c --matrix --cpu 0-7         every pair of eight CPUs
@@ -48,9 +47,7 @@ pub(super) struct C2cArgs {
     #[command(flatten)]
     order: Order,
     #[command(flatten)]
-    lines: ChaseLines,
-    #[command(flatten)]
-    first_touch: FirstTouch,
+    buffer: ChaseBuffer,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -58,16 +55,15 @@ pub(super) struct C2cArgs {
 }
 
 impl C2cArgs {
-    pub(super) fn request(self) -> Result<Request, UsageError> {
+    pub(super) fn request(self) -> Request {
         let shape = match (self.matrix, self.node_matrix) {
             (true, _) => TransferShape::CpuMatrix,
             (_, true) => TransferShape::NodeMatrix,
             _ => TransferShape::Representatives,
         };
         let mut spec = Spec::new(Task::C2c(shape));
-        self.prefetch.apply(&mut spec);
-        self.lines.apply(&mut spec);
-        self.first_touch.apply(&mut spec);
+        spec.prefetch = self.prefetch.prefetch;
+        self.buffer.apply(&mut spec);
         spec.chase.cpu = self.reader;
         spec.transfer.holder = self.holder;
         spec.transfer.sharer = self.sharer;

@@ -5,21 +5,20 @@ use std::ffi::OsString;
 use clap::{Args, Parser, Subcommand};
 use memgauge_core::spec::{Spec, Task};
 
-use super::bandwidth::BandwidthArgs;
 use super::c2c::C2cArgs;
-use super::count::CountArgs;
-use super::info::InfoArgs;
 use super::latency::LatencyArgs;
-use super::loaded::LoadedArgs;
+use super::loaders::{BandwidthArgs, LoadedArgs};
 use super::loops::{ChaseArgs, LoopRequest, StreamArgs};
-use super::options::{Load, Prefetch, budget_help};
-use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchInvocation};
+use super::options::{Load, Prefetch, with_default};
+use super::prefetch::{PrefetchAction, PrefetchArgs, PrefetchCommand};
 use super::quick::QuickArgs;
-use super::render::RenderArgs;
 use super::request::{Common, Request};
 use super::run::RunArgs;
 use super::scan::ScanArgs;
 use super::sweep::SweepArgs;
+use crate::commands::count::CountArgs;
+use crate::commands::info::InfoArgs;
+use crate::commands::render::RenderArgs;
 use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
@@ -90,7 +89,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("budget", |arg| arg.help(budget_help("0.48s"))))]
+#[command(mut_arg("budget", |budget| with_default(budget, "0.48s")))]
 struct SuiteArgs {
     #[command(flatten)]
     load: Load,
@@ -109,26 +108,20 @@ struct MlcArgs {
 
 /// What a command line asks for.
 pub(crate) enum Invocation {
-    /// Measure, or plan to.
     Measure(Box<Request>),
-    /// Show the machine.
     Info(InfoArgs),
-    /// Count a program's events.
     Count(Box<CountArgs>),
-    /// Run one loop.
     Loop(Box<LoopRequest>),
-    /// Show saved results.
     Render(RenderArgs),
-    /// Show or switch prefetchers.
     Prefetch(PrefetchAction),
     /// Do what mlc would do with these arguments.
     Mlc(Vec<OsString>),
 }
 
 impl SuiteArgs {
-    fn request(self) -> Result<Request, UsageError> {
+    fn request(self) -> Request {
         let mut spec = Spec::new(Task::Suite);
-        self.prefetch.apply(&mut spec);
+        spec.prefetch = self.prefetch.prefetch;
         self.load.apply(&mut spec);
         self.common.request(spec)
     }
@@ -136,28 +129,29 @@ impl SuiteArgs {
 
 impl Cli {
     /// # Errors
-    /// When a value is wrong, or a file that the command line names cannot be read or is wrong.
+    /// When a file that the command line names cannot be read or is wrong.
     pub(crate) fn invocation(self) -> Result<Invocation, UsageError> {
         // Errors in files have causes; one line shows them all.
         let usage = |error: anyhow::Error| UsageError(format!("{error:#}"));
         let request = match self.command {
-            None => self.suite.request()?,
-            Some(Command::Latency(args)) => args.request()?,
+            None => self.suite.request(),
+            Some(Command::Latency(args)) => args.request(),
             Some(Command::Bandwidth(args)) => args.request().map_err(usage)?,
             Some(Command::Loaded(args)) => args.request().map_err(usage)?,
             Some(Command::Run(args)) => args.request().map_err(usage)?,
-            Some(Command::C2c(args)) => args.request()?,
-            Some(Command::Scan(args)) => args.request()?,
-            Some(Command::Sweep(args)) => args.request()?,
-            Some(Command::Quick(args)) => args.request()?,
-            Some(Command::Prefetch(args)) => match args.request()? {
-                PrefetchInvocation::Compare(request) => *request,
-                PrefetchInvocation::Action(action) => return Ok(Invocation::Prefetch(action)),
+            Some(Command::C2c(args)) => args.request(),
+            Some(Command::Scan(args)) => args.request(),
+            Some(Command::Sweep(args)) => args.request(),
+            Some(Command::Quick(args)) => args.request(),
+            Some(Command::Prefetch(args)) => match args.command {
+                None => return Ok(Invocation::Prefetch(PrefetchAction::Status(args.report))),
+                Some(PrefetchCommand::Action(action)) => return Ok(Invocation::Prefetch(action)),
+                Some(PrefetchCommand::Compare(common)) => common.request(Spec::new(Task::Prefetch)),
             },
             Some(Command::Info(args)) => return Ok(Invocation::Info(args)),
             Some(Command::Count(args)) => return Ok(Invocation::Count(Box::new(args))),
-            Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()?))),
-            Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()?))),
+            Some(Command::Stream(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
+            Some(Command::Chase(args)) => return Ok(Invocation::Loop(Box::new(args.request()))),
             Some(Command::Render(args)) => return Ok(Invocation::Render(args)),
             Some(Command::Mlc(args)) => return Ok(Invocation::Mlc(args.arguments)),
         };

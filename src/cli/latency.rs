@@ -5,10 +5,9 @@ use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::spec::{LatencyShape, Spec, Task};
 use memgauge_core::units::IdSet;
 
-use super::options::{ChaseLines, ChaseTiming, FirstTouch};
+use super::options::{ChaseBuffer, ChaseTiming};
 use super::request::{Measuring, Request};
 use super::values::{ORDERS, one_of};
-use crate::exit::UsageError;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -29,11 +28,9 @@ pub(super) struct LatencyArgs {
     #[arg(long = "order", value_name = "ORDER", value_delimiter = ',', value_parser = one_of(&ORDERS), help_heading = "Chase")]
     orders: Vec<ChaseOrder>,
     #[command(flatten)]
-    lines: ChaseLines,
+    buffer: ChaseBuffer,
     #[command(flatten)]
     timing: ChaseTiming,
-    #[command(flatten)]
-    first_touch: FirstTouch,
     /// CPUs to keep busy meanwhile [default: one of each other package, so that these packages stay awake]
     #[arg(long, value_name = "LIST", help_heading = "Chase", hide = true)]
     keep_awake: Option<IdSet>,
@@ -42,16 +39,15 @@ pub(super) struct LatencyArgs {
 }
 
 impl LatencyArgs {
-    pub(super) fn request(self) -> Result<Request, UsageError> {
+    pub(super) fn request(self) -> Request {
         let shape = match (self.matrix, self.per_cpu) {
             (true, _) => LatencyShape::Matrix,
             (_, true) => LatencyShape::PerCpu,
             _ => LatencyShape::One,
         };
         let mut spec = Spec::new(Task::Latency(shape));
-        self.lines.apply(&mut spec);
+        self.buffer.apply(&mut spec);
         self.timing.apply(&mut spec);
-        self.first_touch.apply(&mut spec);
         spec.chase.orders = self.orders;
         spec.keep_awake = self.keep_awake;
         self.measuring.request(spec)

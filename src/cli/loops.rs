@@ -5,9 +5,7 @@ use memgauge_core::microbench::{LoopKind, LoopSpec};
 use memgauge_core::units::Bytes;
 
 use super::options::{Counting, Order, Pages};
-use super::output::{Output, ReportOptions};
-use crate::exit::UsageError;
-use crate::host::HostIdentity;
+use super::output::ReportOptions;
 
 /// What both take.
 #[derive(Debug, Args)]
@@ -105,27 +103,25 @@ pub(super) struct ChaseArgs {
 /// A loop to run.
 pub(crate) struct LoopRequest {
     pub(crate) spec: LoopSpec,
-    pub(crate) output: Output,
-    pub(crate) identity: HostIdentity,
+    pub(crate) report: ReportOptions,
 }
 
 impl LoopOptions {
-    fn request(self, kind: LoopKind, seed: u64) -> Result<LoopRequest, UsageError> {
-        let Self { size, cpu, node, pages, passes, counting, report } = self;
-        let (pages, counters) = (pages.pages, counting.counters);
-        let spec = LoopSpec { kind, bytes: size, cpu, node, pages, passes, seed, counters };
-        Ok(LoopRequest { spec, output: report.output, identity: report.host.request()? })
+    fn request(self, kind: LoopKind, seed: u64) -> LoopRequest {
+        let Self { size: bytes, cpu, node, pages, passes, counting, report } = self;
+        let spec = LoopSpec { kind, bytes, cpu, node, pages: pages.pages, passes, seed, counters: counting.counters };
+        LoopRequest { spec, report }
     }
 }
 
 impl StreamArgs {
-    pub(super) fn request(self) -> Result<LoopRequest, UsageError> {
+    pub(super) fn request(self) -> LoopRequest {
         self.options.request(LoopKind::Stream, self.seed)
     }
 }
 
 impl ChaseArgs {
-    pub(super) fn request(self) -> Result<LoopRequest, UsageError> {
+    pub(super) fn request(self) -> LoopRequest {
         let kind = LoopKind::Chase { order: self.order.order, stride: self.stride, window: self.window };
         self.options.request(kind, self.seed)
     }

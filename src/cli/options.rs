@@ -1,19 +1,16 @@
 //! Options that several commands share.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Arg, Args};
 use memgauge_core::distribution::DEFAULT_BATCH;
 use memgauge_core::experiment::{ChaseOrder, Hops, PageRequest, PrefetchRequest};
-use memgauge_core::spec::{Spec, TrafficSpec, WidthRequest};
-use memgauge_core::traffic::{Access, LineContent, LineUse, Mix};
+use memgauge_core::spec::{Spec, WidthRequest};
+use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet, ParseError, parse_duration};
 
-use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
-use crate::contents;
+use super::values::{ORDERS, PAGES, PREFETCH, WIDTHS, one_of, parse_gbs, parse_percent};
 
 /// Where to measure.
 #[derive(Debug, Args)]
@@ -45,28 +42,7 @@ pub(super) struct Prefetch {
     /// Hardware prefetchers during the run. As root, on and off write documented registers of all CPUs and put them back afterwards, which
     /// taints the kernel
     #[arg(long, value_name = "STATE", default_value = "leave", value_parser = one_of(&PREFETCH))]
-    prefetch: PrefetchRequest,
-}
-
-impl Prefetch {
-    pub(super) fn apply(&self, spec: &mut Spec) {
-        spec.prefetch = self.prefetch;
-    }
-}
-
-/// How large the buffers are.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Memory")]
-pub(super) struct Size {
-    /// Size of the chase's buffer and, for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
-}
-
-impl Size {
-    pub(super) fn apply(self, spec: &mut Spec) {
-        spec.size = self.size;
-    }
+    pub(super) prefetch: PrefetchRequest,
 }
 
 /// Which pages the buffers have.
@@ -78,23 +54,7 @@ pub(super) struct Pages {
     pub(super) pages: PageRequest,
 }
 
-impl Pages {
-    pub(super) fn apply(self, spec: &mut Spec) {
-        spec.pages = self.pages;
-    }
-}
-
-/// Files as buffers.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Memory")]
-pub(super) struct Files {
-    /// Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file
-    /// system, which is DRAM. The files have no names and disappear at the end of the run
-    #[arg(long, value_name = "DIR", conflicts_with = "machine")]
-    pub(super) memory_dir: Option<PathBuf>,
-}
-
-/// How long to measure, and how exactly. Each command adds its own defaults to the help.
+/// How long to measure, and how exactly; see [`with_default`].
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Precision")]
 pub(super) struct Precision {
@@ -115,16 +75,6 @@ pub(super) struct Precision {
     seed: Option<u64>,
 }
 
-/// Help of `--budget` with a command's default.
-pub(super) fn budget_help(default: &str) -> String {
-    format!("Measure one cell for at most this long [default: {default}]")
-}
-
-/// Help of `--confidence` with a command's default.
-pub(super) fn confidence_help(default: &str) -> String {
-    format!("Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: {default}]")
-}
-
 impl Precision {
     pub(super) fn apply(self, spec: &mut Spec) {
         spec.time = self.time;
@@ -143,6 +93,25 @@ pub(super) struct Counting {
     /// cannot count is left out, and a note says why
     #[arg(long)]
     pub(super) counters: bool,
+}
+
+/// Lines that a chase visits, and who touches them first.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Chase")]
+pub(super) struct ChaseBuffer {
+    #[command(flatten)]
+    lines: ChaseLines,
+    // Options that are hidden are for scripts that were written for mlc.
+    /// CPU that touches the chase's buffer first; the buffer is on that CPU's node [default: CPUs of the buffer's node]
+    #[arg(long, value_name = "N", hide = true)]
+    touch_cpu: Option<u32>,
+}
+
+impl ChaseBuffer {
+    pub(super) fn apply(self, spec: &mut Spec) {
+        self.lines.apply(spec);
+        spec.chase.touch = self.touch_cpu;
+    }
 }
 
 /// Lines that a chase visits.
@@ -214,31 +183,6 @@ fn parse_hops(text: &str) -> Result<Hops, ParseError> {
     }
 }
 
-/// Who touches the chase's buffer first. An option for scripts that were written for mlc, like all that are hidden.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Chase")]
-pub(super) struct FirstTouch {
-    /// CPU that touches the chase's buffer first; the buffer is on that CPU's node [default: CPUs of the buffer's node]
-    #[arg(long, value_name = "N", hide = true)]
-    touch_cpu: Option<u32>,
-}
-
-impl FirstTouch {
-    pub(super) fn apply(&self, spec: &mut Spec) {
-        spec.chase.touch = self.touch_cpu;
-    }
-}
-
-/// Pauses between bursts of the loaders.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Traffic")]
-pub(super) struct Delays {
-    /// Injection delays in core cycles between bursts of four lines; each has its own result [default: none]
-    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',',
-        value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DELAY_CYCLES)))]
-    pub(super) delays: Vec<u32>,
-}
-
 /// What loads memory.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traffic")]
@@ -256,12 +200,11 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn apply(self, spec: &mut Spec) {
-        let mut mixes = self.mixes;
         let mut seen = BTreeSet::new();
-        mixes.retain(|m| seen.insert(*m));
-        spec.mixes = mixes;
+        spec.mixes = self.mixes;
+        spec.mixes.retain(|m| seen.insert(*m));
         spec.width = self.width;
-        self.limit.apply(spec);
+        spec.peak_gbs = self.limit.peak_gbs;
     }
 }
 
@@ -272,104 +215,12 @@ pub(super) struct Limit {
     /// Peak bandwidth of all the machine's memory, to judge results by: populated channels x MT/s x 8 B / 1000 [default: what firmware
     /// states about the memory devices, which only root may read]
     #[arg(long = "limit", value_name = "GB/s", value_parser = parse_gbs)]
-    peak_gbs: Option<f64>,
+    pub(super) peak_gbs: Option<f64>,
 }
 
-impl Limit {
-    pub(super) fn apply(&self, spec: &mut Spec) {
-        spec.peak_gbs = self.peak_gbs;
-    }
-}
-
-/// How loaders go through their buffers.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Traffic")]
-pub(super) struct AccessPattern {
-    /// Order in which lines are visited
-    #[arg(long, value_name = "ORDER", default_value = "sequential", value_parser = one_of(&ACCESSES))]
-    access: Access,
-    /// With random access: finish a window of this size before the next begins [default: the whole buffer]
-    #[arg(long, value_name = "SIZE", requires = "access")]
-    random_window: Option<Bytes>,
-    /// Visit one line in every SIZE bytes
-    #[arg(long, value_name = "SIZE")]
-    line_stride: Option<Bytes>,
-    /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
-    /// after each pass that what was read is what was written
-    #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
-    line_use: LineUse,
-    /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
-    #[arg(long)]
-    shared_buffer: bool,
-    /// Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line
-    #[arg(long, value_name = "FILE", hide = true)]
-    contents: Option<PathBuf>,
-}
-
-impl AccessPattern {
-    /// # Errors
-    /// When the file of contents cannot be read or is not one.
-    pub(super) fn apply(self, traffic: &mut TrafficSpec) -> anyhow::Result<()> {
-        traffic.access = self.access;
-        traffic.window = self.random_window;
-        traffic.stride = self.line_stride;
-        traffic.line = self.line_use;
-        traffic.shared = self.shared_buffer;
-        traffic.contents = self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default();
-        Ok(())
-    }
-}
-
-fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
-}
-
-/// For the commands whose cells another program may start.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Start")]
-pub(super) struct StartSignal {
-    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
-    #[arg(long, value_name = "NAME", hide = true)]
-    start_signal: Option<String>,
-}
-
-impl StartSignal {
-    pub(super) fn apply(self, spec: &mut Spec) {
-        spec.start_signal = self.start_signal;
-    }
-}
-
-/// Plan instead of measuring.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Plan")]
-pub(crate) struct Planning {
-    /// Show what would be done and how long it would take, and measure nothing
-    #[arg(long)]
-    pub(crate) plan: bool,
-    /// Plan for a recorded machine: a directory that holds its sys/ and proc/
-    #[arg(long, value_name = "DIR", requires = "plan")]
-    pub(crate) machine: Option<PathBuf>,
-}
-
-/// What loaders do.
-#[derive(Debug, Args)]
-pub(super) struct Loaders {
-    #[command(flatten)]
-    delays: Delays,
-    #[command(flatten)]
-    load: Load,
-    #[command(flatten)]
-    pattern: AccessPattern,
-    #[command(flatten)]
-    signal: StartSignal,
-}
-
-impl Loaders {
-    pub(super) fn apply(self, spec: &mut Spec) -> anyhow::Result<()> {
-        spec.delays = self.delays.delays;
-        self.load.apply(spec);
-        self.signal.apply(spec);
-        self.pattern.apply(&mut spec.traffic)
-    }
+/// Puts a command's own default into the help of an option that several commands share.
+pub(super) fn with_default(option: Arg, default: &str) -> Arg {
+    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let text = help.split(" [default: ").next().unwrap_or_default();
+    option.help(format!("{text} [default: {default}]"))
 }

@@ -29,10 +29,12 @@ pub(crate) struct Output {
     pub(crate) quiet: bool,
 }
 
-/// What a new result says about the host.
+/// What every command takes that makes a new result.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
-pub(crate) struct HostOptions {
+pub(crate) struct ReportOptions {
+    #[command(flatten)]
+    pub(crate) output: Output,
     /// Add a label of your own to the result, such as rack=12; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
@@ -41,19 +43,12 @@ pub(crate) struct HostOptions {
     no_host_identity: bool,
 }
 
-impl HostOptions {
+impl ReportOptions {
+    /// What the result says about the host.
+    ///
     /// # Errors
     /// When a label occurs twice, or there are too many.
-    pub(crate) fn request(&self) -> Result<HostIdentity, UsageError> {
+    pub(crate) fn identity(&self) -> Result<HostIdentity, UsageError> {
         HostIdentity::new(self.no_host_identity, self.labels.clone())
     }
-}
-
-/// What every command takes that makes a new result.
-#[derive(Debug, Args)]
-pub(crate) struct ReportOptions {
-    #[command(flatten)]
-    pub(crate) output: Output,
-    #[command(flatten)]
-    pub(crate) host: HostOptions,
 }

@@ -1,11 +1,9 @@
 //! `memgauge prefetch`: its command line.
 
 use clap::{Args, Subcommand};
-use memgauge_core::spec::{Spec, Task};
 
 use super::output::ReportOptions;
-use super::request::{Common, Request};
-use crate::exit::UsageError;
+use super::request::Common;
 
 const AFTER_HELP: &str = "\
 Only registers that vendors document are used: MSR 0x1a4 of Intel CPUs, with the bits of the model, and MSR 0xc0000108 of AMD CPUs that \
@@ -23,80 +21,40 @@ Examples:
 #[command(args_conflicts_with_subcommands = true, after_help = AFTER_HELP)]
 pub(super) struct PrefetchArgs {
     #[command(subcommand)]
-    command: Option<PrefetchCommand>,
+    pub(super) command: Option<PrefetchCommand>,
     #[command(flatten)]
-    report: ReportOptions,
+    pub(super) report: ReportOptions,
 }
 
 #[derive(Debug, Subcommand)]
-enum PrefetchCommand {
-    /// Show which prefetchers of which CPUs are on.
-    Status(OnlyReport),
+pub(super) enum PrefetchCommand {
+    #[command(flatten)]
+    Action(PrefetchAction),
     /// Measure one CPU's bandwidth and latency from every node with prefetchers on and off, and put them back.
-    Compare(Box<CompareArgs>),
-    /// Switch all documented prefetchers of all CPUs off, until restore or the next boot.
-    Off(OnlyReport),
-    /// Switch all documented prefetchers of all CPUs on, until restore or the next boot.
-    On(OnlyReport),
-    /// Put back what off, on, or a run that was killed has changed.
-    Restore(OnlyReport),
-    /// The process that restores registers when a run is killed.
-    #[command(hide = true)]
-    Guard(GuardArgs),
-}
-
-#[derive(Debug, Args)]
-struct OnlyReport {
-    #[command(flatten)]
-    report: ReportOptions,
-}
-
-#[derive(Debug, Args)]
-struct GuardArgs {
-    /// The change to guard
-    id: String,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The first CPU chases, in sequential and in random order. The CPUs of --cpu read together; without --cpu, the first CPU reads alone.")]
-struct CompareArgs {
-    #[command(flatten)]
-    common: Common,
+    #[command(
+        display_order = 1,
+        after_help = "\
+The first CPU chases, in sequential and in random order. The CPUs of --cpu read together; without --cpu, the first CPU reads alone."
+    )]
+    Compare(Box<Common>),
 }
 
 /// What to do with the registers.
+#[derive(Debug, Subcommand)]
 pub(crate) enum PrefetchAction {
-    /// Show them.
+    /// Show which prefetchers of which CPUs are on.
+    #[command(display_order = 0)]
     Status(ReportOptions),
-    /// Switch prefetchers off.
+    /// Switch all documented prefetchers of all CPUs off, until restore or the next boot.
     Off(ReportOptions),
-    /// Switch prefetchers on.
+    /// Switch all documented prefetchers of all CPUs on, until restore or the next boot.
     On(ReportOptions),
-    /// Undo what was switched.
+    /// Put back what off, on, or a run that was killed has changed.
     Restore(ReportOptions),
-    /// Guard the change with this ID.
-    Guard(String),
-}
-
-/// A measurement, or an action.
-pub(super) enum PrefetchInvocation {
-    Compare(Box<Request>),
-    Action(PrefetchAction),
-}
-
-impl PrefetchArgs {
-    pub(super) fn request(self) -> Result<PrefetchInvocation, UsageError> {
-        Ok(PrefetchInvocation::Action(match self.command {
-            None => PrefetchAction::Status(self.report),
-            Some(PrefetchCommand::Status(only)) => PrefetchAction::Status(only.report),
-            Some(PrefetchCommand::Off(only)) => PrefetchAction::Off(only.report),
-            Some(PrefetchCommand::On(only)) => PrefetchAction::On(only.report),
-            Some(PrefetchCommand::Restore(only)) => PrefetchAction::Restore(only.report),
-            Some(PrefetchCommand::Guard(guard)) => PrefetchAction::Guard(guard.id),
-            Some(PrefetchCommand::Compare(args)) => {
-                return Ok(PrefetchInvocation::Compare(Box::new(args.common.request(Spec::new(Task::Prefetch))?)));
-            }
-        }))
-    }
+    /// The process that restores registers when a run is killed.
+    #[command(hide = true)]
+    Guard {
+        /// The change to guard
+        id: String,
+    },
 }

@@ -1,13 +1,10 @@
 //! `memgauge quick`: its command line.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use memgauge_core::spec::{Spec, Task};
 
-use super::options::{Limit, Prefetch, budget_help, confidence_help};
+use super::options::{Limit, Prefetch, with_default};
 use super::request::{Common, ReferenceFiles, Request};
-use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
 What looks wrong is measured twice more before it counts. On virtual machines, on busy machines and without root, problems are warnings \
@@ -44,19 +41,15 @@ Exit status:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("budget", |arg| arg.help(budget_help("0.5s"))),
+    mut_arg("budget", |budget| with_default(budget, "0.5s")),
     mut_arg("within", |arg| arg.help("End the whole check after this time; cells get less time, and what is not measured by then is left out [default: 45s]")),
-    mut_arg("confidence", |arg| arg.help(confidence_help("1.5%"))),
+    mut_arg("confidence", |confidence| with_default(confidence, "1.5%")),
     mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
     after_help = AFTER_HELP
 )]
 pub(super) struct QuickArgs {
-    /// Compare with a result that memgauge quick wrote as JSON
-    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
-    against: Option<PathBuf>,
-    /// Judge by the rules in FILE (TOML, see below)
-    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    references: ReferenceFiles,
     #[command(flatten)]
     limit: Limit,
     #[command(flatten)]
@@ -66,12 +59,11 @@ pub(super) struct QuickArgs {
 }
 
 impl QuickArgs {
-    pub(super) fn request(self) -> Result<Request, UsageError> {
+    pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Quick);
-        self.prefetch.apply(&mut spec);
-        self.limit.apply(&mut spec);
-        let files = ReferenceFiles { baseline: self.against, rules: self.rules };
-        Ok(Request { quick: Some(files), ..self.common.request(spec)? })
+        spec.prefetch = self.prefetch.prefetch;
+        spec.peak_gbs = self.limit.peak_gbs;
+        Request { quick: Some(self.references), ..self.common.request(spec) }
     }
 }
 

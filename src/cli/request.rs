@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use memgauge_core::spec::Spec;
+use memgauge_core::units::Bytes;
 
-use super::options::{Counting, Files, Pages, Placement, Planning, Precision, Prefetch, Size};
-use super::output::{Output, ReportOptions};
-use crate::exit::UsageError;
-use crate::host::HostIdentity;
+use super::options::{Counting, Pages, Placement, Precision, Prefetch};
+use super::output::ReportOptions;
 
 /// A measurement, or a plan for one.
 pub(crate) struct Request {
@@ -16,48 +15,43 @@ pub(crate) struct Request {
     pub(crate) spec: Spec,
     /// The directory whose files are the buffers.
     pub(crate) memory_dir: Option<PathBuf>,
-    pub(crate) output: Output,
-    pub(crate) identity: HostIdentity,
-    pub(crate) planning: Planning,
-    /// Keep the kernels that were tried in the result.
-    pub(crate) verbose: bool,
+    pub(crate) run: RunOptions,
     /// What a health check compares with; `None` for other commands.
     pub(crate) quick: Option<ReferenceFiles>,
 }
 
 /// Files that a health check compares with.
-#[derive(Debug, Default)]
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Verdict")]
 pub(crate) struct ReferenceFiles {
-    /// A saved result.
-    pub(crate) baseline: Option<PathBuf>,
-    /// Rules.
+    /// Compare with a result that memgauge quick wrote as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) against: Option<PathBuf>,
+    /// Judge by the rules in FILE (TOML, see below)
+    #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
 }
 
 impl Request {
-    /// # Errors
-    /// When labels are wrong.
-    pub(super) fn new(spec: Spec, options: RunOptions) -> Result<Self, UsageError> {
-        let RunOptions { report: ReportOptions { output, host }, verbose, planning } = options;
-        Ok(Self { spec, memory_dir: None, output, identity: host.request()?, planning, verbose, quick: None })
-    }
-
-    /// Takes the buffers from files, if that is requested.
-    pub(super) fn with_files(self, files: Files) -> Self {
-        Self { memory_dir: files.memory_dir, ..self }
+    pub(super) fn new(spec: Spec, run: RunOptions) -> Self {
+        Self { spec, memory_dir: None, run, quick: None }
     }
 }
 
 /// What every command takes that measures by a plan.
 #[derive(Debug, Args)]
-pub(super) struct RunOptions {
+pub(crate) struct RunOptions {
     #[command(flatten)]
-    report: ReportOptions,
+    pub(crate) report: ReportOptions,
     /// Also write to JSON which kernels were tried, and how fast each was
     #[arg(short, long, help_heading = "Output")]
-    verbose: bool,
-    #[command(flatten)]
-    planning: Planning,
+    pub(crate) verbose: bool,
+    /// Show what would be done and how long it would take, and measure nothing
+    #[arg(long, help_heading = "Plan")]
+    pub(crate) plan: bool,
+    /// Plan for a recorded machine: a directory that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR", requires = "plan", help_heading = "Plan")]
+    pub(crate) machine: Option<PathBuf>,
 }
 
 /// What most measuring commands take.
@@ -65,8 +59,9 @@ pub(super) struct RunOptions {
 pub(super) struct Common {
     #[command(flatten)]
     placement: Placement,
-    #[command(flatten)]
-    size: Size,
+    /// Size of the chase's buffer and, for bandwidth, of each CPU's buffer: 512M, 2G, 16K [default: four times the caches]
+    #[arg(long, value_name = "SIZE", help_heading = "Memory")]
+    size: Option<Bytes>,
     #[command(flatten)]
     pages: Pages,
     #[command(flatten)]
@@ -76,10 +71,10 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn request(self, mut spec: Spec) -> Result<Request, UsageError> {
+    pub(super) fn request(self, mut spec: Spec) -> Request {
         self.placement.apply(&mut spec);
-        self.size.apply(&mut spec);
-        self.pages.apply(&mut spec);
+        spec.size = self.size;
+        spec.pages = self.pages.pages;
         self.precision.apply(&mut spec);
         Request::new(spec, self.run)
     }
@@ -94,14 +89,16 @@ pub(super) struct Measuring {
     common: Common,
     #[command(flatten)]
     prefetch: Prefetch,
-    #[command(flatten)]
-    files: Files,
+    /// Use files in DIR as buffers: persistent memory (a file system mounted with -o dax), a tmpfs, or the page cache of any other file
+    /// system, which is DRAM. The files have no names and disappear at the end of the run
+    #[arg(long, value_name = "DIR", conflicts_with = "machine", help_heading = "Memory")]
+    memory_dir: Option<PathBuf>,
 }
 
 impl Measuring {
-    pub(super) fn request(self, mut spec: Spec) -> Result<Request, UsageError> {
+    pub(super) fn request(self, mut spec: Spec) -> Request {
         spec.counters = self.counting.counters;
-        self.prefetch.apply(&mut spec);
-        Ok(self.common.request(spec)?.with_files(self.files))
+        spec.prefetch = self.prefetch.prefetch;
+        Request { memory_dir: self.memory_dir, ..self.common.request(spec) }
     }
 }

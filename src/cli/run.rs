@@ -59,10 +59,10 @@ pub(super) struct RunArgs {
 impl RunArgs {
     pub(super) fn request(self) -> anyhow::Result<Request> {
         let mut spec = read(&self.file)?;
-        self.prefetch.apply(&mut spec);
-        self.pages.apply(&mut spec);
+        spec.prefetch = self.prefetch.prefetch;
+        spec.pages = self.pages.pages;
         self.precision.apply(&mut spec);
-        Ok(Request::new(spec, self.run)?)
+        Ok(Request::new(spec, self.run))
     }
 }
 

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
-use memgauge_core::units::{Bytes, ParseError};
+use memgauge_core::units::Bytes;
 
 use super::options::{Pages, Placement, Prefetch};
 use super::request::{Request, RunOptions};
-use super::values::{WIDTHS, one_of};
-use crate::exit::UsageError;
+use super::values::{WIDTHS, one_of, parse_above_0};
 
 const AFTER_HELP: &str = "\
 A scan takes at most four fifths of the free memory, one region at a time. It leaves 5 % of the node or 2 GiB free, whichever is more, and \
@@ -21,6 +20,8 @@ Examples:
   memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
   memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file";
 
+const BUCKET: &str = "a width in GB/s above 0, such as 5 or 0.5";
+
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct ScanArgs {
@@ -31,7 +32,7 @@ pub(super) struct ScanArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Scan")]
     passes: Option<u32>,
     /// Width of the histogram's buckets in GB/s [default: 5]
-    #[arg(long, value_name = "GB/S", value_parser = parse_bucket, help_heading = "Scan")]
+    #[arg(long, value_name = "GB/S", value_parser = |text: &str| parse_above_0(text, BUCKET), help_heading = "Scan")]
     bucket: Option<f64>,
     /// Afterwards write two patterns to all of it, and compare what is read back
     #[arg(long, help_heading = "Scan")]
@@ -56,22 +57,15 @@ pub(super) struct ScanArgs {
 }
 
 impl ScanArgs {
-    pub(super) fn request(self) -> Result<Request, UsageError> {
+    pub(super) fn request(self) -> Request {
         let mut spec = Spec::new(Task::Scan);
-        self.prefetch.apply(&mut spec);
+        spec.prefetch = self.prefetch.prefetch;
         self.placement.apply(&mut spec);
-        self.pages.apply(&mut spec);
+        spec.pages = self.pages.pages;
         spec.size = self.size;
         spec.width = self.width;
         spec.seed = self.seed;
         spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
         Request::new(spec, self.run)
     }
-}
-
-/// A width above 0 in GB/s.
-fn parse_bucket(text: &str) -> Result<f64, ParseError> {
-    let fail = || ParseError { input: text.into(), expected: "a width in GB/s above 0, such as 5 or 0.5" };
-    let width = text.trim().parse::<f64>().map_err(|_| fail())?;
-    if width.is_finite() && width > 0.0 { Ok(width) } else { Err(fail()) }
 }

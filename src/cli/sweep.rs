@@ -5,9 +5,8 @@ use memgauge_core::experiment::Metric;
 use memgauge_core::spec::{Spec, SweepShape, SweepSpec, Task};
 use memgauge_core::units::Bytes;
 
-use super::options::{ChaseLines, Counting, Load, Order, Pages, Placement, Precision, Prefetch, budget_help, confidence_help};
+use super::options::{ChaseLines, Counting, Load, Order, Pages, Placement, Precision, Prefetch, with_default};
 use super::request::{Request, RunOptions};
-use crate::exit::UsageError;
 
 const AFTER_HELP: &str = "\
 A sweep measures over buffers of growing size, finds the levels in the curves, and names them after the caches that the machine describes. \
@@ -24,8 +23,8 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("budget", |arg| arg.help(budget_help("0.25s"))),
-    mut_arg("confidence", |arg| arg.help(confidence_help("2%"))),
+    mut_arg("budget", |budget| with_default(budget, "0.25s")),
+    mut_arg("confidence", |confidence| with_default(confidence, "2%")),
     after_help = AFTER_HELP
 )]
 pub(super) struct SweepArgs {
@@ -71,7 +70,7 @@ pub(super) struct SweepArgs {
 }
 
 impl SweepArgs {
-    pub(super) fn request(self) -> Result<Request, UsageError> {
+    pub(super) fn request(self) -> Request {
         let shape = match (self.per_domain, self.all_cpus) {
             (true, _) => SweepShape::PerDomain,
             (_, true) => SweepShape::AllCpus,
@@ -79,8 +78,8 @@ impl SweepArgs {
         };
         let mut spec = Spec::new(Task::Sweep(shape));
         self.placement.apply(&mut spec);
-        self.prefetch.apply(&mut spec);
-        self.pages.apply(&mut spec);
+        spec.prefetch = self.prefetch.prefetch;
+        spec.pages = self.pages.pages;
         self.lines.apply(&mut spec);
         spec.chase.orders = self.order.not_default().into_iter().collect();
         self.load.apply(&mut spec);

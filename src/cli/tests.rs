@@ -153,21 +153,25 @@ fn prefetchers_are_left_alone_unless_asked() {
 fn labels_are_for_every_command_that_makes_a_result() {
     use crate::host::HostIdentity;
     let identity = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().invocation().unwrap() {
-        Invocation::Measure(request) => request.identity,
-        Invocation::Loop(request) => request.identity,
-        Invocation::Info(args) => args.report.host.request().unwrap(),
-        Invocation::Count(args) => args.report.host.request().unwrap(),
+        Invocation::Measure(request) => request.run.report.identity(),
+        Invocation::Loop(request) => request.report.identity(),
+        Invocation::Info(args) => args.report.identity(),
+        Invocation::Count(args) => args.report.identity(),
         _ => panic!("{line} makes a result"),
     };
     let requested = HostIdentity::new(true, vec!["rack=12".parse().unwrap(), "site=b".parse().unwrap()]).unwrap();
     let commands =
         ["", " latency", " bandwidth", " loaded", " c2c", " quick", " scan", " sweep", " prefetch compare", " stream", " chase", " info"];
     for command in commands {
-        assert_eq!(identity(&format!("memgauge{command} --label rack=12 --label site=b --no-host-identity")), requested, "{command}");
-        assert_eq!(identity(&format!("memgauge{command}")), HostIdentity::default(), "{command}");
+        assert_eq!(
+            identity(&format!("memgauge{command} --label rack=12 --label site=b --no-host-identity")),
+            Ok(requested.clone()),
+            "{command}"
+        );
+        assert_eq!(identity(&format!("memgauge{command}")), Ok(HostIdentity::default()), "{command}");
     }
-    assert_eq!(identity("memgauge count --label rack=12 --label site=b --no-host-identity -- ls"), requested);
-    assert!(refused("memgauge latency --label rack=1 --label rack=2").contains("'rack' is given twice"));
+    assert_eq!(identity("memgauge count --label rack=12 --label site=b --no-host-identity -- ls"), Ok(requested));
+    assert!(identity("memgauge latency --label rack=1 --label rack=2").unwrap_err().0.contains("'rack' is given twice"));
     assert!(refused("memgauge latency --label rack").contains("KEY=VALUE"));
     assert!(refused("memgauge render a.json --label rack=1").contains("unexpected argument"));
 }

@@ -67,6 +67,11 @@ pub(super) fn parse_percent(text: &str) -> Result<f64, ParseError> {
 
 /// A bandwidth in GB/s.
 pub(super) fn parse_gbs(text: &str) -> Result<f64, ParseError> {
-    let gbs = text.trim().parse::<f64>().ok().filter(|gbs| gbs.is_finite() && *gbs > 0.0);
-    gbs.ok_or_else(|| ParseError { input: text.into(), expected: "a bandwidth in GB/s, such as 307.2" })
+    parse_above_0(text, "a bandwidth in GB/s, such as 307.2")
+}
+
+/// A finite number above 0.
+pub(super) fn parse_above_0(text: &str, expected: &'static str) -> Result<f64, ParseError> {
+    let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| ParseError { input: text.into(), expected })
 }

@@ -6,21 +6,73 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use clap::Args;
 use memgauge_core::counters::{
     Counters, CountingContext, EventEstimate, EventTotals, ExpectedEvents, MetricEstimate, ProgramCount, ProgramRun, Scope,
 };
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::note::Note;
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::Incomplete;
 use memgauge_core::stats;
 use memgauge_os::counters::{self, Catalogue, CounterError, EncodedEvent, EventSet, OpenCounters};
 use memgauge_os::{program, topology};
 
-use crate::cli::count::CountArgs;
+use crate::cli::output::ReportOptions;
 use crate::console::{Program, Stream};
 use crate::exit::{ExitStatus, UsageError};
 use crate::report;
 use crate::sinks::Sinks;
+
+const AFTER_HELP: &str = "\
+The program has standard output to itself; the counts go to standard error, and to files with -o. Signals are passed on to the program, \
+and its exit status is that of memgauge: 128 + N if signal N ended it, 127 if there is no such program, 126 if it cannot be run.
+
+An event is one of the kernel's (page-faults, task-clock, cycles, LLC-load-misses), one that sysfs names, a vendor's name from memgauge's \
+tables (mem_load_retired.l3_miss, l1d_cache_refill), or a code: cpu/event=0xd1,umask=0x20/ or r20d1.
+
+Examples:
+  memgauge count -- ./app input            miss rates, parallelism, latency per miss
+  memgauge count -r 10 -- ./app input      medians of ten runs, with intervals
+  memgauge count -e page-faults,task-clock -- make
+  memgauge count -o counts.json -- ./app";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct CountArgs {
+    /// Events to count instead of those for the metrics; may be repeated
+    #[arg(short, long = "event", value_name = "EVENT,...")]
+    events: Vec<String>,
+    /// How many times to run the program
+    #[arg(short, long = "runs", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD ARGS")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
+}
+
+impl CountArgs {
+    /// The names of the events, one by one. A comma between slashes belongs to a code.
+    fn event_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for list in &self.events {
+            let (mut name, mut inside) = (String::new(), false);
+            for c in list.chars() {
+                match c {
+                    ',' if !inside => names.push(std::mem::take(&mut name)),
+                    c => {
+                        inside ^= c == '/';
+                        name.push(c);
+                    }
+                }
+            }
+            names.push(name);
+        }
+        names.retain(|n| !n.is_empty());
+        names
+    }
+}
 
 /// What `env(1)` and shells exit with when there is no such program.
 const NOT_FOUND: u8 = 127;
@@ -56,18 +108,21 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let machine = topology::read_machine(root)?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
-    let identity = args.report.host.request()?;
+    let identity = args.report.identity()?;
     let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {
-        return Ok(ExitStatus::Program(runs.status));
+        return Ok(ExitStatus(runs.status));
     }
     report::end(&mut report);
     let status = runs.status;
-    describe(&mut report, &args.command, &events, runs);
+    report.complete = runs.incomplete.is_none();
+    report.incomplete.clone_from(&runs.incomplete);
+    report.notes.extend(missing_note(&events, &runs.counts));
+    report.program = Some(Box::new(summarise(&args.command, runs)));
     sinks.write(&report)?;
-    Ok(ExitStatus::Program(status))
+    Ok(ExitStatus(status))
 }
 
 impl CountedRuns {
@@ -101,13 +156,6 @@ impl CountedRuns {
             self.status = status;
         }
     }
-}
-
-fn describe(report: &mut Report, command: &[OsString], events: &Events, runs: CountedRuns) {
-    report.complete = runs.incomplete.is_none();
-    report.incomplete.clone_from(&runs.incomplete);
-    report.notes.extend(missing_note(events, &runs.counts));
-    report.program = Some(Box::new(summarise(command, runs)));
 }
 
 fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, UsageError> {
@@ -181,7 +229,7 @@ fn exit_code(ended: &ProgramRun) -> u8 {
 /// Reports why the program did not start, and returns the exit status that says so.
 fn not_started(command: &[OsString], error: &io::Error) -> u8 {
     let program = command.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Program::Memgauge.message(format_args!("cannot run {program}: {error}"));
+    Program::MEMGAUGE.message(format_args!("cannot run {program}: {error}"));
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }
 
@@ -222,5 +270,22 @@ fn summarise(command: &[OsString], runs: CountedRuns) -> ProgramCount {
         running: counts.iter().filter_map(|c| c.running).reduce(f64::min),
         events: events.collect(),
         metrics: metrics.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::command::{Cli, Invocation};
+
+    #[test]
+    fn events_and_the_program_are_told_apart() {
+        let line = ["memgauge", "count", "-e", "cpu/event=0xd1,umask=0x20/,page-faults", "-e", "cycles", "-r", "3", "--", "ls", "-e", "x"];
+        let Ok(Invocation::Count(args)) = Cli::try_parse_from(line).unwrap().invocation() else { panic!("counts") };
+        assert_eq!(args.event_names(), ["cpu/event=0xd1,umask=0x20/", "page-faults", "cycles"]);
+        assert_eq!((args.runs, args.command), (3, ["ls", "-e", "x"].map(Into::into).to_vec()));
+        assert!(Cli::try_parse_from(["memgauge", "count"]).is_err(), "a program is needed");
+        assert!(Cli::try_parse_from(["memgauge", "count", "-r", "0", "--", "ls"]).is_err());
     }
 }

@@ -1,26 +1,36 @@
 //! `memgauge info`: shows the machine, and measures nothing but the clock.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use memgauge_os::clock::Clock;
 use memgauge_os::topology;
 
-use crate::cli::info::InfoArgs;
+use crate::cli::output::ReportOptions;
 use crate::console::Stream;
 use crate::exit::ExitStatus;
 use crate::report;
 use crate::sinks::Sinks;
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// Show a recorded machine: a directory that holds its sys/ and proc/
+    #[arg(long, value_name = "DIR")]
+    machine: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportOptions,
+}
 
 /// Describes this machine, or a recorded one.
 pub(crate) fn info(args: InfoArgs) -> anyhow::Result<ExitStatus> {
     let root = args.machine.as_deref().unwrap_or(Path::new("/"));
     let sinks = Sinks::open(&args.report.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
-    let mut report = report::blank(machine, root, &args.report.host.request()?);
+    let mut report = report::blank(machine, root, &args.report.identity()?);
     if args.machine.is_none() {
         report.environment.clock = Some(Clock::calibrate(root).report());
     }
     report::end(&mut report);
     sinks.write(&report)?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }

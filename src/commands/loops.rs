@@ -18,8 +18,9 @@ use crate::sinks::Sinks;
 /// Runs the loop. A signal ends it as it ends any program, because there is nothing to clean up.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
-    let LoopRequest { spec, output, identity } = request;
-    let sinks = Sinks::open(&output, Stream::Output)?;
+    let LoopRequest { spec, report: options } = request;
+    let identity = options.identity()?;
+    let sinks = Sinks::open(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
     let mut report = report::blank(machine.clone(), root, &identity);
     memory::prefer_out_of_memory_kill();
@@ -40,11 +41,11 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     }
     let written = sinks.write(&report);
     if !corrupted {
-        return written.map(|()| ExitStatus::Success);
+        return written.map(|()| ExitStatus::SUCCESS);
     }
-    Program::Memgauge.corrupted(&report.notes);
+    Program::MEMGAUGE.corrupted(&report.notes);
     if let Err(error) = written {
-        Program::Memgauge.error(&error);
+        Program::MEMGAUGE.error(&error);
     }
-    Ok(ExitStatus::Incident)
+    Ok(ExitStatus::INCIDENT)
 }

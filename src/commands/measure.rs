@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
-use memgauge_core::conclusions::scan;
+use memgauge_core::conclusions::{findings::References, scan};
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
@@ -23,20 +23,22 @@ use crate::sinks::{self, Sinks};
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let begin = Instant::now();
-    let Request { mut spec, memory_dir, output, identity, planning, verbose, quick } = request;
+    let Request { mut spec, memory_dir, run, quick } = request;
+    let identity = run.report.identity()?;
+    let output = &run.report.output;
     let deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
-    let root = planning.machine.as_deref().unwrap_or(Path::new("/"));
+    let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
     // Which kernels can run is known for this machine's CPUs only. The plan for another machine names none.
-    let kernels = if planning.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
+    let kernels = if run.machine.is_none() { memgauge_kernels::rows() } else { Vec::new() };
     let plan = memgauge_core::planner::plan(&spec, &machine, &kernels)?;
-    if planning.plan {
-        sinks::show_plan(&plan, &machine, &output)?;
-        return Ok(ExitStatus::Success);
+    if run.plan {
+        sinks::show_plan(&plan, &machine, output)?;
+        return Ok(ExitStatus::SUCCESS);
     }
-    let sinks = Sinks::open(&output, Stream::Output)?;
-    let references = quick.map(quick::ReferenceData::read).transpose()?;
+    let sinks = Sinks::open(output, Stream::Output)?;
+    let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
@@ -51,10 +53,11 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
     runner.conclude(&mut report);
-    if let Some((references, deadlines)) = references.as_ref().zip(deadlines) {
+    if let Some(((baseline, rules), deadlines)) = references.as_ref().zip(deadlines) {
+        let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
-    if !verbose {
+    if !run.verbose {
         report.remove_trials();
     }
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
@@ -65,20 +68,20 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
 
 /// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
 fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatus {
-    failures.iter().for_each(|error| Program::Memgauge.error(error));
+    failures.iter().for_each(|error| Program::MEMGAUGE.error(error));
     let interrupted = stop.interruption().is_some();
     if !interrupted && !report.complete {
-        Program::Memgauge.not_measured(&report.notes);
+        Program::MEMGAUGE.not_measured(&report.notes);
     }
     if report.measurements().any(scan::corrupted) {
-        Program::Memgauge.corrupted(&report.notes);
-        return ExitStatus::Incident;
+        Program::MEMGAUGE.corrupted(&report.notes);
+        return ExitStatus::INCIDENT;
     }
     let health = report.health.as_ref().map(|health| health.status);
     match health {
-        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::Incident,
-        _ if !failures.is_empty() => ExitStatus::CouldNotMeasure,
-        _ if interrupted => ExitStatus::Interrupted,
+        Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::INCIDENT,
+        _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,
+        _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
         None => ExitStatus::measured(report.results.iter().any(|m| m.estimate.value.is_some()), report.complete),
     }

@@ -24,16 +24,16 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
     let place = place();
     // Files are checked before a register is written.
     let target = |options: ReportOptions| -> anyhow::Result<Target> {
-        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.host.request()? })
+        Ok(Target { sinks: Sinks::open(&options.output, Stream::Output)?, identity: options.identity()? })
     };
     match action {
         PrefetchAction::Status(options) => status(&place, &target(options)?, Vec::new(), PrefetchRequest::Leave),
         PrefetchAction::Off(options) => switch(&place, &target(options)?, PrefetchRequest::Off),
         PrefetchAction::On(options) => switch(&place, &target(options)?, PrefetchRequest::On),
         PrefetchAction::Restore(options) => restore(&place, &target(options)?),
-        PrefetchAction::Guard(id) => {
+        PrefetchAction::Guard { id } => {
             run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
-            Ok(ExitStatus::Success)
+            Ok(ExitStatus::SUCCESS)
         }
     }
 }
@@ -64,7 +64,7 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
     }
     report::end(&mut report);
     target.sinks.write(&report)?;
-    Ok(if unknown { ExitStatus::CouldNotMeasure } else { ExitStatus::Success })
+    Ok(if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
 }
 
 /// Switches prefetchers until `restore` or the next boot.
@@ -74,7 +74,7 @@ fn switch(place: &PrefetchRegisters, target: &Target, requested: PrefetchRequest
     if controls.by_cpu.is_empty() {
         controls.check(&machine.topology.online())?;
     }
-    Program::Memgauge.message(&prefetchers::taint_note().message);
+    Program::MEMGAUGE.message(&prefetchers::taint_note().message);
     let mut change = PrefetchChange::begin(place.clone(), &controls.by_cpu, ChangeKind::Kept).map_err(|e| with_advice(&e))?;
     let notes = found_note(change.leftover()).into_iter().collect();
     if let Err(error) = change.set(requested == PrefetchRequest::Off) {
@@ -105,5 +105,5 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
     }
     // The registers are back, or there was nothing to do. A machine whose registers cannot be read does not change that.
     status(place, target, notes, PrefetchRequest::Leave)?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }

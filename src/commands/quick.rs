@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use memgauge_core::conclusions::findings::{self, Rules};
+use memgauge_core::conclusions::findings::{self, References, Rules};
 use memgauge_core::planner::quick::{DEFAULT_WITHIN_S, ROUND_ENDS, SECOND_ROUND_SHARE};
 use memgauge_core::result::Report;
 
@@ -37,33 +37,13 @@ impl Deadlines {
     }
 }
 
-/// What the results are compared with.
-#[derive(Default)]
-pub(crate) struct ReferenceData {
-    baseline: Option<Report>,
-    rules: Option<Rules>,
-}
-
-impl ReferenceData {
-    /// Reads the files before anything is measured.
-    ///
-    /// # Errors
-    /// When one of them cannot be read or is not what it should be.
-    pub(crate) fn read(files: ReferenceFiles) -> Result<Self, UsageError> {
-        Ok(Self {
-            baseline: files.baseline.map(|path| read_report(&path)).transpose()?,
-            rules: files.rules.map(|path| read_rules(&path)).transpose()?,
-        })
-    }
-
-    #[cfg(test)]
-    pub(crate) fn with_baseline(baseline: Option<Report>) -> Self {
-        Self { baseline, rules: None }
-    }
-
-    fn for_findings(&self) -> findings::References<'_> {
-        findings::References { baseline: self.baseline.as_ref(), rules: self.rules.as_ref() }
-    }
+/// Reads what the results are compared with, before anything is measured.
+///
+/// # Errors
+/// When one of the files cannot be read or is not what it should be.
+pub(crate) fn read_references(files: ReferenceFiles) -> Result<(Option<Report>, Option<Rules>), UsageError> {
+    let baseline = files.against.map(|path| read_report(&path)).transpose()?;
+    Ok((baseline, files.rules.map(|path| read_rules(&path)).transpose()?))
 }
 
 fn read_rules(path: &Path) -> Result<Rules, UsageError> {
@@ -72,8 +52,7 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 }
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
-pub(crate) fn confirm(report: &mut Report, references: &ReferenceData, runner: &mut Runner<'_>, deadlines: Deadlines) {
-    let references = references.for_findings();
+pub(crate) fn confirm(report: &mut Report, references: References<'_>, runner: &mut Runner<'_>, deadlines: Deadlines) {
     let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s(runner.context.now())));
     if let Some(plan) = plan.filter(|_| runner.stop.interruption().is_none()) {
         runner.context.deadline = Some(deadlines.end(1));
@@ -105,7 +84,7 @@ mod tests {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
             let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
             let mut runner = Runner::begin(context, stop, true);
-            confirm(&mut report, &ReferenceData::default(), &mut runner, Deadlines::begin(Instant::now(), None));
+            confirm(&mut report, References::default(), &mut runner, Deadlines::begin(Instant::now(), None));
             report
         };
         let report = confirmed(&Stop::raised(None));

@@ -1,6 +1,6 @@
 //! The files that letters name: delays (`-g`), and what each thread does (`-o`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::spec::{BufferPlace, SecondStream, ThreadSpec};
@@ -21,24 +21,6 @@ pub(crate) fn delays(text: &str) -> Result<Vec<u32>, String> {
         .map(|(n, line)| delay(line).ok_or_else(|| format!("line {n}: '{line}' is not a delay in cycles")))
         .collect::<Result<_, _>>()?;
     if delays.is_empty() { Err("holds no delay".into()) } else { Ok(delays) }
-}
-
-/// Where a buffer is, as a file of threads names it.
-#[derive(Debug, Clone, PartialEq)]
-enum PlaceName {
-    Local,
-    Node(u32),
-    Directory(PathBuf),
-}
-
-impl PlaceName {
-    fn place(&self, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<BufferPlace, String> {
-        Ok(match self {
-            Self::Local => BufferPlace::Local,
-            Self::Node(node) => BufferPlace::Node(*node),
-            Self::Directory(path) => BufferPlace::Directory(Box::new(directory(path)?)),
-        })
-    }
 }
 
 /// What a file of threads says.
@@ -109,11 +91,10 @@ fn thread(words: &[&str], directory: &dyn Fn(&Path) -> Result<MemoryDir, String>
         let [first, kind2, second, percent] = rest else {
             return Err(format!("{traffic} needs two places and a percentage: dram 0 dram 1 25"));
         };
-        let (first, second) = (place(kind, Some(first))?, place(kind2, Some(second))?);
+        let (first, second) = (place(kind, Some(first), directory)?, place(kind2, Some(second), directory)?);
         let percent =
             whole(percent).filter(|p| (1..=99).contains(p)).ok_or_else(|| format!("'{percent}' is not a percentage from 1 to 99"))?;
-        let stream = SecondStream { place: second.place(directory)?, percent };
-        (first, None, Some(stream), [*kind, *kind2].contains(&"pmem"))
+        (first, None, Some(SecondStream { place: second, percent }), [*kind, *kind2].contains(&"pmem"))
     } else {
         let (at, delay) = match rest {
             [] => (None, None),
@@ -122,16 +103,16 @@ fn thread(words: &[&str], directory: &dyn Fn(&Path) -> Result<MemoryDir, String>
             [.., extra] => return Err(format!("has one field too many: '{extra}'")),
         };
         let cycles = |d: &str| whole(d).filter(|&n| n <= MAX_DELAY_CYCLES).ok_or_else(|| format!("'{d}' is not a delay in cycles"));
-        (place(kind, at)?, delay.map(cycles).transpose()?, None, *kind == "pmem")
+        (place(kind, at, directory)?, delay.map(cycles).transpose()?, None, *kind == "pmem")
     };
-    Ok((ThreadSpec { cpus, mix, access, size: Some(bytes), place: place.place(directory)?, delay, second }, pmem))
+    Ok((ThreadSpec { cpus, mix, access, size: Some(bytes), place, delay, second }, pmem))
 }
 
-fn place(kind: &str, at: Option<&str>) -> Result<PlaceName, String> {
+fn place(kind: &str, at: Option<&str>, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<BufferPlace, String> {
     match (kind, at) {
-        ("dram", None) => Ok(PlaceName::Local),
-        ("dram", Some(node)) => whole(node).map(PlaceName::Node).ok_or_else(|| format!("'{node}' is not a node's number")),
-        ("pmem", Some(path)) => Ok(PlaceName::Directory(path.into())),
+        ("dram", None) => Ok(BufferPlace::Local),
+        ("dram", Some(node)) => whole(node).map(BufferPlace::Node).ok_or_else(|| format!("'{node}' is not a node's number")),
+        ("pmem", Some(path)) => Ok(BufferPlace::Directory(Box::new(directory(Path::new(path))?))),
         ("pmem", None) => Err("pmem needs the directory that it is mounted at".into()),
         (other, _) => Err(format!("'{other}' is neither dram nor pmem")),
     }

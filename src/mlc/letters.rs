@@ -66,41 +66,6 @@ const BANDWIDTH: u16 = BANDWIDTH_MATRIX | PEAK_AND_MAX | LOADED;
 const ALL: u16 = FULL | LATENCY_MATRIX | IDLE | C2C | BANDWIDTH | SCAN;
 const MEASURING: u16 = ALL & !SCAN;
 
-/// What kind of value a letter has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueKind {
-    /// No value.
-    Nothing,
-    /// No value, or 0 for "off" and anything else for "on".
-    Switch,
-    /// A whole number up to this.
-    Number(u32),
-    /// KiB, or a number with k, m or g.
-    Size,
-    /// Seconds, whole or with a fraction.
-    Seconds,
-    /// A traffic code.
-    Ratio,
-    /// CPUs as a list.
-    List,
-    /// CPUs as a hexadecimal mask.
-    Mask,
-    /// A name or path.
-    Text,
-}
-
-/// The value of a letter. Only the field of its kind is set.
-#[derive(Default)]
-struct Value {
-    on: bool,
-    number: u32,
-    size: Bytes,
-    seconds: f64,
-    mix: Mix,
-    list: IdSet,
-    text: OsString,
-}
-
 /// The values of all letters that have an effect in the mode.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Letters {
@@ -150,12 +115,12 @@ pub(crate) struct Letters {
 /// A row of the table.
 pub(crate) struct Letter {
     pub(crate) letter: char,
-    pub(crate) value_kind: ValueKind,
-    /// The name of its value in the usage.
+    /// The name of its value in the usage; empty if it takes none.
     pub(crate) value: &'static str,
     modes: u16,
     pub(crate) help: &'static str,
-    set: fn(&mut Letters, Value),
+    /// Reads what is attached to the letter.
+    set: fn(&mut Letters, &OsStr) -> Result<(), String>,
 }
 
 impl Letter {
@@ -166,81 +131,73 @@ impl Letter {
 
 const fn letter(
     letter: char,
-    value_kind: ValueKind,
     value: &'static str,
     modes: u16,
     help: &'static str,
-    set: fn(&mut Letters, Value),
+    set: fn(&mut Letters, &OsStr) -> Result<(), String>,
 ) -> Letter {
-    Letter { letter, value_kind, value, modes, help, set }
+    Letter { letter, value, modes, help, set }
 }
 
-use ValueKind::{List, Mask, Nothing, Number, Ratio, Seconds, Size, Switch, Text};
-
 /// No machine has a CPU or node of a higher number.
-const ID: ValueKind = Number((1 << 20) - 1);
-const COUNT: ValueKind = Number(u32::MAX);
+const MAX_ID: u32 = (1 << 20) - 1;
 
 /// Every letter.
 #[rustfmt::skip]
 pub(crate) const LETTERS: [Letter; 45] = [
-    letter('a', Nothing, "", LATENCY_MATRIX | IDLE, "idle latency from every CPU; with -X from one of each core", |l, _| l.every_cpu = true),
-    letter('b', Size, "SIZE", MEASURING, "buffer of each thread in KiB, or with k, m, g; mixes with writes take as much again", |l, v| l.buffer = Some(v.size)),
-    letter('B', Nothing, "", LOADED, "print each thread's bandwidth too, before the table", |l, _| l.per_thread = true),
-    letter('c', ID, "CPU", IDLE | LOADED | C2C, "CPU that measures latency; c2c: that reads", |l, v| l.cpu = Some(v.number)),
-    letter('C', Size, "SIZE", C2C, "window handed over at a time in KiB, or with k, m, g", |l, v| l.transfer_window = Some(v.size)),
-    letter('d', Number(MAX_DELAY_CYCLES), "CYCLES", LOADED, "this injection delay only", |l, v| (l.delay, l.delay_file) = (Some(v.number), None)),
-    letter('D', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "window of the random chase: N blocks of 128 B", |l, v| l.chase_window_lines = Some(v.number)),
-    letter('e', Switch, "", ALL, "leave prefetchers as they are, which memgauge always does; the chase is sequential unless -r", |l, v| l.leave_prefetchers = v.on),
-    letter('E', Size, "SIZE", C2C, "KiB that the writer reads elsewhere after writing, so that lines move outwards", |l, v| l.writer_pushes = v.size),
-    letter('f', Number(40), "N", IDLE | LOADED, "histogram of latencies, buckets of 2^N cycles", |l, v| l.histogram_log2 = Some(v.number)),
-    letter('g', Text, "FILE", LOADED, "injection delays, a number a line", |l, v| (l.delay, l.delay_file) = (None, Some(v.text.into()))),
-    letter('G', Size, "SIZE", C2C, "KiB that the reader reads elsewhere before it reads", |l, v| l.reader_pushes = v.size),
-    letter('h', Nothing, "", MEASURING & !FULL, "1 GiB pages of the pool; without a mode: this help", |l, _| l.pages = PageRequest::Huge1G),
-    letter('H', Nothing, "", C2C, "clean lines (HIT) only", |l, _| l.clean = true),
-    letter('i', ID, "CPU", IDLE | LOADED | C2C, "CPU that touches the latency buffer first, and so places it", |l, v| l.touch = Some(v.number)),
-    letter('I', Nothing, "", LOADED, "check that what is read is what was written; reads only", |l, _| l.checked = true),
-    letter('j', ID, "NODE", IDLE | LOADED | SCAN, "memory of this node", |l, v| l.node = Some(v.number)),
-    letter('J', Text, "DIR", IDLE, "latency buffer is a file in this directory, such as one of a DAX file system", |l, v| l.directory = Some(v.text.into())),
-    letter('k', List, "LIST", PEAK_AND_MAX | LOADED, "CPUs that make traffic, such as 1-7,12", |l, v| l.loaders = Some(v.list)),
-    letter('K', Number(1), "N", PEAK_AND_MAX | LOADED, "N=1: touch a part of each line only", |l, v| l.part_of_line = v.number == 1),
-    letter('l', Number(1 << 30), "BYTES", MEASURING & !C2C, "stride in bytes", |l, v| l.stride = Some(v.number)),
-    letter('L', Nothing, "", MEASURING, "2 MiB pages of the pool", |l, _| l.pages = PageRequest::Huge2M),
-    letter('m', Mask, "MASK", PEAK_AND_MAX | LOADED, "CPUs that make traffic, as a hexadecimal mask", |l, v| l.loaders = Some(v.list)),
-    letter('M', Text, "FILE", BANDWIDTH, "content of memory: lines of 128 hexadecimal digits", |l, v| l.contents = Some(v.text.into())),
-    letter('n', COUNT, "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| l.lines_or_node = Some(v.number)),
-    letter('o', Text, "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| l.threads = Some(v.text.into())),
-    letter('p', List, "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| l.keep_awake = Some(v.list)),
-    letter('P', Nothing, "", LOADED, "write stored lines back at once if they are persistent memory", |l, _| l.flush_pmem = true),
-    letter('q', COUNT, "N", SCAN, "passes over each GiB", |l, v| l.passes = Some(v.number)),
-    letter('Q', Nothing, "", LOADED, "write stored lines back at once, whatever memory they are", |l, _| l.flush = true),
-    letter('r', Nothing, "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, _| l.random_chase = true),
-    letter('R', Nothing, "", BANDWIDTH_MATRIX | LOADED, "reads only", |l, _| l.mix = Some(Mix::AllReads)),
-    letter('s', Text, "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before measuring; with -T before each delay", |l, v| l.signal = v.text.into_string().ok()),
-    letter('S', COUNT, "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| l.sharer_or_bucket = Some(v.number)),
-    letter('t', Seconds, "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| l.seconds_or_threads = Some(v.seconds)),
-    letter('T', Nothing, "", LOADED, "bandwidth only", |l, _| l.bandwidth_only = true),
-    letter('u', Nothing, "", LOADED | MAX, "all threads read one buffer", |l, _| l.shared = true),
-    letter('U', Nothing, "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, _| l.random_traffic = true),
-    letter('v', Switch, "", ALL, "say more on standard error: plan, kernels, pages, placement, intervals", |l, v| l.verbose = v.on),
-    letter('w', ID, "CPU", C2C, "CPU that writes", |l, v| l.writer = Some(v.number)),
-    letter('W', Ratio, "N", BANDWIDTH, "mix of reads and writes; peak, max: adds a row if N is 4, 6 or 12", |l, v| l.mix = Some(v.mix)),
-    letter('x', COUNT, "N", IDLE | LATENCY_MATRIX | LOADED, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| l.million_hops = Some(v.number)),
-    letter('X', Nothing, "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, _| l.one_thread_per_core = true),
-    letter('Y', Nothing, "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, _| l.width = Some(Width::Avx2)),
-    letter('Z', Nothing, "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, _| l.width = Some(Width::Avx512)),
+    letter('a', "", LATENCY_MATRIX | IDLE, "idle latency from every CPU; with -X from one of each core", |l, v| nothing(v).map(|()| l.every_cpu = true)),
+    letter('b', "SIZE", MEASURING, "buffer of each thread in KiB, or with k, m, g; mixes with writes take as much again", |l, v| bytes(v).map(|b| l.buffer = Some(b))),
+    letter('B', "", LOADED, "print each thread's bandwidth too, before the table", |l, v| nothing(v).map(|()| l.per_thread = true)),
+    letter('c', "CPU", IDLE | LOADED | C2C, "CPU that measures latency; c2c: that reads", |l, v| number(v, MAX_ID).map(|n| l.cpu = Some(n))),
+    letter('C', "SIZE", C2C, "window handed over at a time in KiB, or with k, m, g", |l, v| bytes(v).map(|b| l.transfer_window = Some(b))),
+    letter('d', "CYCLES", LOADED, "this injection delay only", |l, v| number(v, MAX_DELAY_CYCLES).map(|n| (l.delay, l.delay_file) = (Some(n), None))),
+    letter('D', "N", IDLE | LATENCY_MATRIX | LOADED, "window of the random chase: N blocks of 128 B", |l, v| number(v, u32::MAX).map(|n| l.chase_window_lines = Some(n))),
+    letter('e', "", ALL, "leave prefetchers as they are, which memgauge always does; the chase is sequential unless -r", |l, v| switch(v).map(|on| l.leave_prefetchers = on)),
+    letter('E', "SIZE", C2C, "KiB that the writer reads elsewhere after writing, so that lines move outwards", |l, v| bytes(v).map(|b| l.writer_pushes = b)),
+    letter('f', "N", IDLE | LOADED, "histogram of latencies, buckets of 2^N cycles", |l, v| number(v, 40).map(|n| l.histogram_log2 = Some(n))),
+    letter('g', "FILE", LOADED, "injection delays, a number a line", |l, v| name(v).map(|name| (l.delay, l.delay_file) = (None, Some(name.into())))),
+    letter('G', "SIZE", C2C, "KiB that the reader reads elsewhere before it reads", |l, v| bytes(v).map(|b| l.reader_pushes = b)),
+    letter('h', "", MEASURING & !FULL, "1 GiB pages of the pool; without a mode: this help", |l, v| nothing(v).map(|()| l.pages = PageRequest::Huge1G)),
+    letter('H', "", C2C, "clean lines (HIT) only", |l, v| nothing(v).map(|()| l.clean = true)),
+    letter('i', "CPU", IDLE | LOADED | C2C, "CPU that touches the latency buffer first, and so places it", |l, v| number(v, MAX_ID).map(|n| l.touch = Some(n))),
+    letter('I', "", LOADED, "check that what is read is what was written; reads only", |l, v| nothing(v).map(|()| l.checked = true)),
+    letter('j', "NODE", IDLE | LOADED | SCAN, "memory of this node", |l, v| number(v, MAX_ID).map(|n| l.node = Some(n))),
+    letter('J', "DIR", IDLE, "latency buffer is a file in this directory, such as one of a DAX file system", |l, v| name(v).map(|name| l.directory = Some(name.into()))),
+    letter('k', "LIST", PEAK_AND_MAX | LOADED, "CPUs that make traffic, such as 1-7,12", |l, v| cpu_list(v).map(|cpus| l.loaders = Some(cpus))),
+    letter('K', "N", PEAK_AND_MAX | LOADED, "N=1: touch a part of each line only", |l, v| number(v, 1).map(|n| l.part_of_line = n == 1)),
+    letter('l', "BYTES", MEASURING & !C2C, "stride in bytes", |l, v| number(v, 1 << 30).map(|n| l.stride = Some(n))),
+    letter('L', "", MEASURING, "2 MiB pages of the pool", |l, v| nothing(v).map(|()| l.pages = PageRequest::Huge2M)),
+    letter('m', "MASK", PEAK_AND_MAX | LOADED, "CPUs that make traffic, as a hexadecimal mask", |l, v| cpu_mask(v).map(|cpus| l.loaders = Some(cpus))),
+    letter('M', "FILE", BANDWIDTH, "content of memory: lines of 128 hexadecimal digits", |l, v| name(v).map(|name| l.contents = Some(name.into()))),
+    letter('n', "N", LOADED | BANDWIDTH_MATRIX | SCAN, "with -U: window of random traffic in lines; scan: node of the CPUs", |l, v| number(v, u32::MAX).map(|n| l.lines_or_node = Some(n))),
+    letter('o', "FILE", LOADED, "what each thread does: CPUs, traffic, pattern, size, place, delay", |l, v| name(v).map(|name| l.threads = Some(name.into()))),
+    letter('p', "LIST", IDLE, "CPUs to keep awake meanwhile", |l, v| cpu_list(v).map(|cpus| l.keep_awake = Some(cpus))),
+    letter('P', "", LOADED, "write stored lines back at once if they are persistent memory", |l, v| nothing(v).map(|()| l.flush_pmem = true)),
+    letter('q', "N", SCAN, "passes over each GiB", |l, v| number(v, u32::MAX).map(|n| l.passes = Some(n))),
+    letter('Q', "", LOADED, "write stored lines back at once, whatever memory they are", |l, v| nothing(v).map(|()| l.flush = true)),
+    letter('r', "", FULL | IDLE | LATENCY_MATRIX | LOADED | C2C, "random chase, stride 128", |l, v| nothing(v).map(|()| l.random_chase = true)),
+    letter('R', "", BANDWIDTH_MATRIX | LOADED, "reads only", |l, v| nothing(v).map(|()| l.mix = Some(Mix::AllReads))),
+    letter('s', "NAME", LOADED, "wait for value 1 in the shared-memory word NAME before measuring; with -T before each delay", |l, v| name(v).map(|name| l.signal = name.into_string().ok())),
+    letter('S', "N", C2C | SCAN, "c2c: CPU that reads the lines in between; scan: bucket of the histogram in MB/s", |l, v| number(v, u32::MAX).map(|n| l.sharer_or_bucket = Some(n))),
+    letter('t', "SECONDS", ALL, "time of each point, 2 without; scan: threads", |l, v| seconds(v).map(|s| l.seconds_or_threads = Some(s))),
+    letter('T', "", LOADED, "bandwidth only", |l, v| nothing(v).map(|()| l.bandwidth_only = true)),
+    letter('u', "", LOADED | MAX, "all threads read one buffer", |l, v| nothing(v).map(|()| l.shared = true)),
+    letter('U', "", LOADED | BANDWIDTH_MATRIX, "traffic in random order", |l, v| nothing(v).map(|()| l.random_traffic = true)),
+    letter('v', "", ALL, "say more on standard error: plan, kernels, pages, placement, intervals", |l, v| switch(v).map(|on| l.verbose = on)),
+    letter('w', "CPU", C2C, "CPU that writes", |l, v| number(v, MAX_ID).map(|n| l.writer = Some(n))),
+    letter('W', "N", BANDWIDTH, "mix of reads and writes; peak, max: adds a row if N is 4, 6 or 12", |l, v| ratio(v).map(|mix| l.mix = Some(mix))),
+    letter('x', "N", IDLE | LATENCY_MATRIX | LOADED, "N million loads instead of a time; N=0: one pass over the buffer", |l, v| number(v, u32::MAX).map(|n| l.million_hops = Some(n))),
+    letter('X', "", FULL | LATENCY_MATRIX | BANDWIDTH, "one hardware thread of each core", |l, v| nothing(v).map(|()| l.one_thread_per_core = true)),
+    letter('Y', "", FULL | BANDWIDTH, "32-byte loads and stores (AVX2)", |l, v| nothing(v).map(|()| l.width = Some(Width::Avx2))),
+    letter('Z', "", FULL | BANDWIDTH, "64-byte loads and stores (AVX-512)", |l, v| nothing(v).map(|()| l.width = Some(Width::Avx512))),
 ];
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Invocation {
-    /// Print the usage.
     Usage,
-    /// Measure.
     Measure {
-        /// What to measure.
         mode: Mode,
-        /// With which letters.
         letters: Box<Letters>,
         /// Options that were given and have no effect.
         ignored: Vec<String>,
@@ -258,7 +215,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
     let mut chosen: Option<&str> = None;
     let mut usage = false;
     let mut ignored = Vec::new();
-    let mut given: Vec<(&Letter, Value, String)> = Vec::new();
+    let mut given: Vec<(&Letter, &OsStr, String)> = Vec::new();
     for arg in args {
         let shown = arg.to_string_lossy();
         let bytes = arg.as_bytes();
@@ -276,7 +233,8 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
             let row = shown.strip_prefix('-').and_then(|rest| rest.chars().next()).and_then(|c| LETTERS.iter().find(|l| l.letter == c));
             let Some(row) = row else { return refuse(format!("there is no option {shown}")) };
             let value = OsStr::from_bytes(bytes.get(2..).unwrap_or_default());
-            given.push((row, row.value_kind.read(value).map_err(|why| UsageError(format!("{shown}: {why}")))?, shown.into_owned()));
+            (row.set)(&mut Letters::default(), value).map_err(|why| UsageError(format!("{shown}: {why}")))?;
+            given.push((row, value, shown.into_owned()));
         }
     }
     if usage || (mode == Mode::Full && given.iter().any(|(row, ..)| row.letter == 'h')) {
@@ -285,7 +243,7 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Invocation, UsageError> {
     let mut letters = Box::<Letters>::default();
     for (row, value, shown) in given {
         if row.applies(mode) {
-            (row.set)(&mut letters, value);
+            (row.set)(&mut letters, value).map_err(|why| UsageError(format!("{shown}: {why}")))?;
         } else {
             ignored.push(format!("{shown}: no effect with {}", mode.option()));
         }
@@ -303,49 +261,57 @@ fn pasted_dash(shown: &str, rest: &str) -> String {
     )
 }
 
-impl ValueKind {
-    fn read(self, value: &OsStr) -> Result<Value, String> {
-        let text = value.to_str();
-        let needs = |what: &str| format!("needs {what}, attached");
-        let mut given = Value { on: true, ..Value::default() };
-        match self {
-            Nothing if value.is_empty() => {}
-            Nothing => return Err("takes no value".into()),
-            Switch if value.is_empty() => {}
-            Switch => {
-                let n: u32 = text.and_then(whole).ok_or("takes no value but 0 or 1")?;
-                given.on = n != 0;
-            }
-            Number(max) => {
-                let n: u32 = text.and_then(whole).ok_or_else(|| needs("a whole number"))?;
-                if n > max {
-                    return Err(format!("is more than {max}"));
-                }
-                given.number = n;
-            }
-            Size => given.size = text.and_then(size).ok_or_else(|| needs("a size in KiB or with k, m or g"))?,
-            Seconds => {
-                let digits = text.filter(|t| t.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-                let seconds: f64 = digits.and_then(|t| t.parse().ok()).ok_or_else(|| needs("a time in seconds"))?;
-                if seconds <= 0.0 || Duration::try_from_secs_f64(seconds).is_err() || seconds > MAX_SECONDS {
-                    return Err("is not a time to measure for".into());
-                }
-                given.seconds = seconds;
-            }
-            Ratio => {
-                let code = text.and_then(whole).ok_or_else(|| needs("a traffic code"))?;
-                given.mix = mix(code).ok_or_else(|| match code {
-                    21 | 23 | 27 => "two address streams are for the file of -o".to_owned(),
-                    _ => "is not a traffic code; the codes are 2 to 12 and 19".to_owned(),
-                })?;
-            }
-            List => given.list = list(text).ok_or_else(|| needs("CPUs such as 1-7,12"))?,
-            Mask => given.list = text.and_then(mask).ok_or_else(|| needs("a hexadecimal mask of CPUs"))?,
-            Text if value.is_empty() => return Err(needs("a name")),
-            Text => given.text = value.into(),
-        }
-        Ok(given)
+fn needs(what: &str) -> String {
+    format!("needs {what}, attached")
+}
+
+fn nothing(value: &OsStr) -> Result<(), String> {
+    if value.is_empty() { Ok(()) } else { Err("takes no value".into()) }
+}
+
+/// No value, or 0 for "off" and anything else for "on".
+fn switch(value: &OsStr) -> Result<bool, String> {
+    if value.is_empty() {
+        return Ok(true);
     }
+    let n = value.to_str().and_then(whole).ok_or("takes no value but 0 or 1")?;
+    Ok(n != 0)
+}
+
+fn number(value: &OsStr, max: u32) -> Result<u32, String> {
+    let n = value.to_str().and_then(whole).ok_or_else(|| needs("a whole number"))?;
+    if n <= max { Ok(n) } else { Err(format!("is more than {max}")) }
+}
+
+fn bytes(value: &OsStr) -> Result<Bytes, String> {
+    value.to_str().and_then(size).ok_or_else(|| needs("a size in KiB or with k, m or g"))
+}
+
+fn seconds(value: &OsStr) -> Result<f64, String> {
+    let digits = value.to_str().filter(|t| t.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let seconds: f64 = digits.and_then(|t| t.parse().ok()).ok_or_else(|| needs("a time in seconds"))?;
+    let possible = seconds > 0.0 && seconds <= MAX_SECONDS && Duration::try_from_secs_f64(seconds).is_ok();
+    if possible { Ok(seconds) } else { Err("is not a time to measure for".into()) }
+}
+
+fn ratio(value: &OsStr) -> Result<Mix, String> {
+    let code = value.to_str().and_then(whole).ok_or_else(|| needs("a traffic code"))?;
+    mix(code).ok_or_else(|| match code {
+        21 | 23 | 27 => "two address streams are for the file of -o".to_owned(),
+        _ => "is not a traffic code; the codes are 2 to 12 and 19".to_owned(),
+    })
+}
+
+fn cpu_list(value: &OsStr) -> Result<IdSet, String> {
+    list(value.to_str()).ok_or_else(|| needs("CPUs such as 1-7,12"))
+}
+
+fn cpu_mask(value: &OsStr) -> Result<IdSet, String> {
+    value.to_str().and_then(mask).ok_or_else(|| needs("a hexadecimal mask of CPUs"))
+}
+
+fn name(value: &OsStr) -> Result<OsString, String> {
+    if value.is_empty() { Err(needs("a name")) } else { Ok(value.into()) }
 }
 
 /// A point may take a day at most.

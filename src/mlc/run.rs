@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let (mode, letters) = match letters::parse(args) {
         Ok(Invocation::Usage) => {
             print(letters::usage())?;
-            return Ok(ExitStatus::Success);
+            return Ok(ExitStatus::SUCCESS);
         }
         Ok(Invocation::Measure { mode, letters, ignored }) => {
             ignored.iter().for_each(|what| message(format_args!("ignored: {what}")));
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
         Err(error) => {
             message(&error);
             print(letters::usage())?;
-            return Ok(ExitStatus::Usage);
+            return Ok(ExitStatus::USAGE);
         }
     };
     if mode != Mode::Full {
@@ -71,14 +71,7 @@ fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
 }
 
 fn message(text: impl Display) {
-    Program::Mlc.message(text);
-}
-
-/// What the sections have measured so far.
-#[derive(Default)]
-struct Measured {
-    anything: bool,
-    missing: bool,
+    Program::MLC.message(text);
 }
 
 fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
@@ -89,7 +82,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
     if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
     }
-    let mut measured = Measured::default();
+    let (mut anything, mut missing) = (false, false);
     for section in &translation.sections {
         if stop.interruption().is_some() {
             break;
@@ -100,29 +93,29 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
                 message(format_args!("not measured: {error:#}"));
-                measured.missing = true;
+                missing = true;
                 continue;
             }
             Err(error) => return Err(error),
         };
         if report.measurements().any(scan::corrupted) {
-            Program::Mlc.corrupted(&report.notes);
+            Program::MLC.corrupted(&report.notes);
             // A reader that went away changes neither the message above nor the status.
             let _ = print("Checksum mismatch. Data corruption detected. Exiting..\n");
-            return Ok(ExitStatus::Incident);
+            return Ok(ExitStatus::INCIDENT);
         }
-        measured.missing |= !report.complete;
+        missing |= !report.complete;
         if has_values(&report) {
-            measured.anything = true;
+            anything = true;
             print(format!("{}\n", body(section, &report)))?;
         }
         runner.explain(&report);
     }
     if let Some(interruption) = stop.interruption() {
         message(reasons::incomplete(&interruption));
-        return Ok(ExitStatus::Interrupted);
+        return Ok(ExitStatus::INTERRUPTED);
     }
-    Ok(ExitStatus::measured(measured.anything, measured.anything && !measured.missing))
+    Ok(ExitStatus::measured(anything, anything && !missing))
 }
 
 fn has_values(report: &Report) -> bool {
@@ -193,7 +186,7 @@ impl SectionRunner<'_> {
     /// Reports what could not be measured, and with `-v` how the rest was measured.
     fn explain(&self, report: &Report) {
         if self.stop.interruption().is_none() && !report.complete {
-            Program::Mlc.not_measured(&report.notes);
+            Program::MLC.not_measured(&report.notes);
         }
         if self.verbose {
             let notes = report.notes.iter().filter(|n| n.severity != Severity::Error || report.complete);

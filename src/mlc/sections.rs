@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
-use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::spec::{BandwidthShape, BufferPlace, LatencyShape, Spec, Task, TransferShape, WidthRequest};
 use memgauge_core::topology::Machine;
@@ -144,7 +144,7 @@ impl Translator<'_> {
         let l = self.letters;
         let wording = Wording {
             one_thread_per_core: l.one_thread_per_core,
-            large_pages: specs.iter().any(|s| s.pages != memgauge_core::experiment::PageRequest::Auto),
+            large_pages: specs.iter().any(|s| s.pages != PageRequest::Auto),
             searched: specs.iter().any(|s| s.task == Task::Bandwidth(BandwidthShape::Search)),
             only_reads: l.shared,
             more_mixes: true,
@@ -212,15 +212,11 @@ impl Translator<'_> {
     }
 
     fn latency_matrix(&mut self) -> Section {
-        if self.letters.every_cpu {
-            let mut spec = self.spec(Task::Latency(LatencyShape::PerCpu));
-            self.chase(&mut spec);
-            spec.nodes = Some(self.inputs.machine.allowed.nodes.clone());
-            return self.section(SectionKind::LatencyPerCpu, vec![spec]);
-        }
-        let mut spec = self.spec(Task::Latency(LatencyShape::Matrix));
+        let every_cpu = self.letters.every_cpu;
+        let mut spec = self.spec(Task::Latency(if every_cpu { LatencyShape::PerCpu } else { LatencyShape::Matrix }));
         self.chase(&mut spec);
-        self.section(SectionKind::LatencyMatrix, vec![spec])
+        spec.nodes = every_cpu.then(|| self.inputs.machine.allowed.nodes.clone());
+        self.section(if every_cpu { SectionKind::LatencyPerCpu } else { SectionKind::LatencyMatrix }, vec![spec])
     }
 
     fn idle(&mut self) -> Result<Section, String> {
@@ -230,9 +226,9 @@ impl Translator<'_> {
         spec.cpus = l.cpu.filter(|_| !l.every_cpu).map(IdSet::one);
         spec.keep_awake = l.keep_awake.clone();
         spec.memory_dir = l.directory.as_deref().map(self.inputs.directory).transpose()?;
-        if spec.memory_dir.is_some() && spec.pages != memgauge_core::experiment::PageRequest::Auto {
+        if spec.memory_dir.is_some() && spec.pages != PageRequest::Auto {
             self.note("-L, -h: no effect with -J: the file system chooses the pages of its files");
-            spec.pages = memgauge_core::experiment::PageRequest::Auto;
+            spec.pages = PageRequest::Auto;
         }
         match l.node {
             Some(_) if l.directory.is_some() => self.note("-j: no effect with -J"),

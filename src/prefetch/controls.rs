@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
-use memgauge_core::prefetchers::{self, Control, NoControl, PrefetchState, PrefetchStatus, Processor, Read};
+use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus, Processor, Read};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
 use memgauge_os::prefetch::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};
@@ -27,7 +27,7 @@ pub(crate) fn place() -> PrefetchRegisters {
 }
 
 /// The register of every online CPU, or why it has none.
-fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, NoControl>> {
+fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, String>> {
     let stand_in = std::env::var_os(MSR_ROOT).and_then(|_| std::env::var(ACT_AS).ok());
     let Some(stand_in) = stand_in else { return prefetchers::controls(machine, memgauge_kernels::has_prefetch_control()) };
     let words: Vec<&str> = stand_in.split(',').collect();
@@ -54,7 +54,7 @@ pub(crate) struct PrefetchControls {
     /// The register of each CPU that has one.
     pub(crate) by_cpu: BTreeMap<u32, Control>,
     /// Why the other CPUs have none.
-    without: BTreeMap<u32, NoControl>,
+    without: BTreeMap<u32, String>,
     offline: IdSet,
 }
 
@@ -87,7 +87,7 @@ impl PrefetchControls {
 
     /// What the values that were read mean.
     pub(crate) fn state(&self, requested: PrefetchRequest, values: &BTreeMap<u32, Result<u64, MsrError>>) -> PrefetchState {
-        let mut read: BTreeMap<u32, Read> = self.without.iter().map(|(cpu, why)| (*cpu, Err(why.to_string()))).collect();
+        let mut read: BTreeMap<u32, Read> = self.without.iter().map(|(cpu, why)| (*cpu, Err(why.clone()))).collect();
         let mut advice = None;
         for (cpu, value) in values {
             let value = value.as_ref().map_err(|error| {

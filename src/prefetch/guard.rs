@@ -48,7 +48,7 @@ impl PrefetchGuard {
         let controls = PrefetchControls::find(machine);
         let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
         controls.check(&measured)?;
-        Program::Memgauge.message(&prefetchers::taint_note().message);
+        Program::MEMGAUGE.message(&prefetchers::taint_note().message);
         let change = PrefetchChange::begin(place(), &controls.by_cpu, ChangeKind::Run).map_err(|e| with_advice(&e))?;
         let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
         // From here on, the two are dropped in the order of the fields, however this ends.
@@ -123,7 +123,7 @@ impl PrefetchGuard {
             }
         };
         let off = |m: &&Measurement| m.at.prefetch.unwrap_or(requested) == PrefetchRequest::Off;
-        if let Some(note) = memgauge_core::conclusions::prefetchers::contradicted(report.measurements().filter(off)) {
+        if let Some(note) = memgauge_core::conclusions::advise::contradicted(report.measurements().filter(off)) {
             if requested == PrefetchRequest::Off {
                 state.status = PrefetchStatus::Unknown;
                 state.reason = Some(note.message.clone());

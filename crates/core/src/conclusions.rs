@@ -6,8 +6,6 @@ pub mod findings;
 pub mod judge;
 pub mod levels;
 pub mod limit;
-pub mod prefetchers;
 pub mod scan;
 pub mod summary;
 pub mod trend;
-pub mod verdict;

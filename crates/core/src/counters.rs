@@ -29,10 +29,11 @@ pub struct Event {
 }
 
 /// Which code was counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// User code only.
+    #[default]
     User,
     /// User code and the kernel's work on its behalf.
     UserAndKernel,
@@ -180,7 +181,7 @@ pub struct MetricValue {
 }
 
 /// What the CPUs' counters showed while a measurement's windows ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
     /// Which code was counted.
     pub scope: Scope,
@@ -222,16 +223,7 @@ pub struct CountingContext {
 impl Counters {
     /// Nothing was counted, for this reason.
     pub fn missing(reason: impl Into<String>) -> Self {
-        Self {
-            scope: Scope::User,
-            threads: 0,
-            thread_s: 0.0,
-            work: None,
-            running: None,
-            reason: Some(reason.into()),
-            events: Vec::new(),
-            metrics: Vec::new(),
-        }
+        Self { reason: Some(reason.into()), ..Self::default() }
     }
 
     /// Judges counts and derives the metrics.
@@ -239,16 +231,8 @@ impl Counters {
         let events = judge(counted, context.expected);
         let running = events.iter().filter_map(|e| e.running).reduce(f64::min);
         let metrics = evaluate(context, &events);
-        Self {
-            scope: context.scope,
-            threads: context.threads,
-            thread_s: context.thread_s,
-            work: context.work,
-            running,
-            reason: None,
-            events,
-            metrics,
-        }
+        let CountingContext { scope, threads, thread_s, work, .. } = *context;
+        Self { scope, threads, thread_s, work, running, reason: None, events, metrics }
     }
 
     /// A metric's value.
@@ -264,10 +248,8 @@ impl Counters {
     /// The reasons why events have no value, each with the events that share it.
     pub fn gaps(&self) -> BTreeMap<String, Vec<String>> {
         let mut gaps: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for event in self.events.iter() {
-            if let Some(reason) = &event.reason {
-                gaps.entry(reason.clone()).or_default().push(event.event.name.clone());
-            }
+        for (reason, event) in self.events.iter().filter_map(|e| Some((e.reason.as_ref()?, &e.event))) {
+            gaps.entry(reason.clone()).or_default().push(event.name.clone());
         }
         gaps
     }
@@ -281,37 +263,36 @@ pub fn judge(counted: &[EventOutcome], expected: ExpectedEvents) -> Vec<EventCou
     let worked = instructions.is_none_or(|t| t.scaled >= ENOUGH_INSTRUCTIONS);
     let beyond_the_core = |c: &EventOutcome| c.event.roles.iter().any(|r| !matches!(r, Role::Cycles | Role::Instructions));
     let some_cache_event_lives = counted.iter().any(|c| beyond_the_core(c) && alive(c));
-    counted
-        .iter()
-        .map(|c| {
-            let outcome = match &c.outcome {
-                Err(reason) => Err(reason.clone()),
-                Ok(tally) if tally.enabled_ns == 0 => Err("was not enabled while the work ran".to_owned()),
-                Ok(tally) if tally.starved > 0 => {
-                    Err("got no counter: others use them (the NMI watchdog, another profiler), or this core has too few".to_owned())
-                }
-                Ok(tally) if tally.raw == 0 && worked && c.event.roles.iter().any(|&r| expected.includes(r)) => {
-                    Err("opened and never counted, although the work caused such events: this PMU does not have it".to_owned())
-                }
-                Ok(tally) if tally.raw == 0 && worked && beyond_the_core(c) && !some_cache_event_lives => {
-                    Err("opened and never counted, like every event of its kind here: this PMU may not have it".to_owned())
-                }
-                Ok(tally) => Ok(*tally),
-            };
-            let running = c.outcome.as_ref().ok().and_then(EventTotals::running);
-            match outcome {
-                Ok(t) => EventCount { event: c.event.clone(), value: Some(t.scaled), raw: Some(t.raw), running, reason: None },
-                Err(reason) => EventCount { event: c.event.clone(), value: None, raw: None, running, reason: Some(reason) },
+    let reason = |c: &EventOutcome| {
+        let words = match &c.outcome {
+            Err(reason) => reason,
+            Ok(t) if t.enabled_ns == 0 => "was not enabled while the work ran",
+            Ok(t) if t.starved > 0 => "got no counter: others use them (the NMI watchdog, another profiler), or this core has too few",
+            Ok(t) if t.raw > 0 || !worked => return None,
+            Ok(_) if c.event.roles.iter().any(|&r| expected.includes(r)) => {
+                "opened and never counted, although the work caused such events: this PMU does not have it"
             }
-        })
-        .collect()
+            Ok(_) if beyond_the_core(c) && !some_cache_event_lives => {
+                "opened and never counted, like every event of its kind here: this PMU may not have it"
+            }
+            Ok(_) => return None,
+        };
+        Some(words.to_owned())
+    };
+    let judged = counted.iter().map(|c| {
+        let (totals, reason) = (c.outcome.as_ref().ok(), reason(c));
+        let right = totals.filter(|_| reason.is_none());
+        let (value, raw) = (right.map(|t| t.scaled), right.map(|t| t.raw));
+        EventCount { event: c.event.clone(), value, raw, running: totals.and_then(EventTotals::running), reason }
+    });
+    judged.collect()
 }
 
 /// Every metric that applies, with its value or the reason why there is none.
 pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricValue> {
     let count = |role: Role| -> Result<f64, String> {
         let Some(event) = events.iter().find(|e| e.event.roles.contains(&role)) else {
-            return Err(format!("no event for {} is known for this CPU", role.name()));
+            return Err(format!("no event for {role} is known for this CPU"));
         };
         event.value.ok_or_else(|| format!("{} {}", event.event.name, event.reason.as_deref().unwrap_or("was not counted")))
     };
@@ -323,8 +304,8 @@ pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricV
         .map(|&metric| {
             let definition = metric.definition();
             let formula = match context.work {
-                Some(work) => definition.formula.replace("work", work.unit.name()),
-                None => definition.formula.to_owned(),
+                Some(work) => definition.formula().replace("work", work.unit.name()),
+                None => definition.formula(),
             };
             let (value, reason) = match metric.evaluate(&inputs) {
                 Ok(value) => (Some(value), None),
@@ -391,5 +372,4 @@ pub struct MetricEstimate {
 }
 
 #[cfg(test)]
-#[path = "counters/tests.rs"]
 mod tests;

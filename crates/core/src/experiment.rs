@@ -246,6 +246,15 @@ impl PageRequest {
             Self::Huge1G => "1g",
         }
     }
+
+    /// The size of the pages that come from a pool; `None` for those that do not.
+    pub const fn pool_page(self) -> Option<Bytes> {
+        match self {
+            Self::Huge2M => Some(Bytes::mib(2)),
+            Self::Huge1G => Some(Bytes::gib(1)),
+            Self::Auto | Self::Base | Self::Thp => None,
+        }
+    }
 }
 
 /// What to do with prefetchers.
@@ -269,13 +278,5 @@ impl PrefetchRequest {
             Self::On => "on",
             Self::Off => "off",
         }
-    }
-}
-
-impl ChaseOrder {
-    /// Whether it is the default order, which plans leave out.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(crate) const fn is_window_local(&self) -> bool {
-        matches!(self, Self::WindowLocal)
     }
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod device;
-mod kinds;
 mod population;
 
+use device::Family;
 pub use device::MemoryDevice;
-use kinds::Family;
 
 /// Memory devices as SMBIOS lists them. This is a claim of firmware; in a virtual machine, of the hypervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -67,7 +66,7 @@ impl InstalledMemory {
         let (mut keys, mut first) = (Vec::new(), None);
         for device in &self.devices {
             let name = device.locator.as_deref().or(device.bank.as_deref()).unwrap_or("a device");
-            let (family, bytes) = kinds::transfer(device, name)?;
+            let (family, bytes) = device::transfer(device, name)?;
             if *first.get_or_insert(family) != family {
                 return Err("firmware's table (SMBIOS) does not state which node has which of the kinds of memory".into());
             }

@@ -5,90 +5,70 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The roles, each with the name used in formulas and results.
-macro_rules! roles {
-    ($($(#[$doc:meta])+ $role:ident = $name:literal,)+) => {
-        /// What an event stands for in a formula.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Role {
-            $($(#[$doc])+ $role,)+
-        }
-
-        impl Role {
-            /// Every role.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$role),+];
-
-            /// The name used in formulas and results.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$role => $name,)+
-                }
-            }
-        }
-
-        /// The same, for `concat!`.
-        macro_rules! role_name {
-            $(($role) => { $name };)+
-        }
-    };
-}
-
-roles! {
+/// What an event stands for in a formula. Its name there is the one in results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
     /// Core cycles while not halted.
-    Cycles = "cycles",
+    Cycles,
     /// Instructions retired.
-    Instructions = "instructions",
+    Instructions,
     /// Load instructions.
-    Loads = "loads",
+    Loads,
     /// Accesses of the first-level data cache, or loads where a core counts only those.
-    L1Accesses = "l1-accesses",
+    L1Accesses,
     /// Those that missed it.
-    L1Misses = "l1-misses",
+    L1Misses,
     /// Accesses of the second-level cache by demand data reads (or by all data accesses, as the event's name says).
-    L2Accesses = "l2-accesses",
+    L2Accesses,
     /// Those that missed it.
-    L2Misses = "l2-misses",
+    L2Misses,
     /// Accesses of the last-level cache.
-    LlcAccesses = "llc-accesses",
+    LlcAccesses,
     /// Those that missed it.
-    LlcMisses = "llc-misses",
+    LlcMisses,
     /// Loads that missed the second-level cache.
-    LoadL2Misses = "load-l2-misses",
+    LoadL2Misses,
     /// Loads that missed the last-level cache.
-    LoadLlcMisses = "load-llc-misses",
+    LoadLlcMisses,
     /// First-level misses outstanding, summed over cycles.
-    L1Outstanding = "l1-outstanding",
+    L1Outstanding,
     /// Cycles with at least one.
-    L1OutstandingCycles = "l1-outstanding-cycles",
+    L1OutstandingCycles,
     /// Demand data reads outstanding beyond the second-level cache, summed over cycles.
-    DemandOutstanding = "demand-outstanding",
+    DemandOutstanding,
     /// Cycles with at least one.
-    DemandOutstandingCycles = "demand-outstanding-cycles",
+    DemandOutstandingCycles,
     /// Data reads outstanding beyond the second-level cache, prefetches included, summed over cycles.
-    DataOutstanding = "data-outstanding",
+    DataOutstanding,
     /// Cycles with at least one.
-    DataOutstandingCycles = "data-outstanding-cycles",
+    DataOutstandingCycles,
     /// Demand data reads sent beyond the second-level cache.
-    DemandRequests = "demand-requests",
+    DemandRequests,
     /// Completed page walks of loads.
-    TlbWalks = "tlb-walks",
+    TlbWalks,
     /// Page walks in progress, summed over cycles.
-    TlbWalkCycles = "tlb-walk-cycles",
+    TlbWalkCycles,
     /// Reads in flight, summed over cycles (Arm `MEM_ACCESS_RD_PERCYC`).
-    ReadsOutstanding = "reads-outstanding",
+    ReadsOutstanding,
     /// Reads (Arm `MEM_ACCESS_RD`).
-    Reads = "reads",
+    Reads,
     /// Lines read from memory, by the memory controllers of the whole machine.
-    DramReads = "dram-reads",
+    DramReads,
     /// Lines written to memory, likewise.
-    DramWrites = "dram-writes",
+    DramWrites,
 }
 
 impl Role {
     /// Counted by the whole machine's memory controllers and not by the threads' cores.
     pub const fn system_wide(self) -> bool {
         matches!(self, Self::DramReads | Self::DramWrites)
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -132,8 +112,6 @@ pub struct Inputs<'a> {
 pub struct Definition {
     /// What people read in tables.
     pub title: &'static str,
-    /// The formula over roles; `work` stands for hops or lines.
-    pub formula: &'static str,
     /// What it says, and its trap.
     pub meaning: &'static str,
     /// Who defines it so.
@@ -163,23 +141,17 @@ enum Operation {
     LineBandwidth(Role, Role),
 }
 
-/// An [`Operation`] as text.
-macro_rules! formula {
-    (PerWork $a:ident) => {
-        concat!(role_name!($a), " / work")
-    };
-    (Ratio $a:ident $b:ident) => {
-        concat!(role_name!($a), " / ", role_name!($b))
-    };
-    (RatioInNanoseconds $a:ident $b:ident $cycles:ident) => {
-        concat!(role_name!($a), " / ", role_name!($b), " / (", role_name!($cycles), " / time)")
-    };
-    (LineBytes $a:ident) => {
-        concat!(role_name!($a), " * 64")
-    };
-    (LineBandwidth $a:ident $b:ident) => {
-        concat!("(", role_name!($a), " + ", role_name!($b), ") * 64 / time")
-    };
+impl Definition {
+    /// The formula over roles; `work` stands for hops or lines.
+    pub fn formula(&self) -> String {
+        match self.operation {
+            Operation::PerWork(a) => format!("{a} / work"),
+            Operation::Ratio(a, b) => format!("{a} / {b}"),
+            Operation::RatioInNanoseconds(a, b, cycles) => format!("{a} / {b} / ({cycles} / time)"),
+            Operation::LineBytes(a) => format!("{a} * 64"),
+            Operation::LineBandwidth(a, b) => format!("({a} + {b}) * 64 / time"),
+        }
+    }
 }
 
 /// The metrics, in the order in which they are shown: `name: title = formula, unit, source, meaning`.
@@ -196,12 +168,11 @@ macro_rules! metrics {
             /// Every metric, in the order in which they are shown.
             pub const ALL: [Self; [$($title),+].len()] = [$(Self::$metric),+];
 
-            /// Name, formula, meaning, source.
+            /// What it is in words, and how it is computed.
             pub const fn definition(self) -> Definition {
                 match self {
                     $(Self::$metric => Definition {
                         title: $title,
-                        formula: formula!($operation $($role)+),
                         meaning: $meaning,
                         source: $source,
                         unit: MetricUnit::$unit,
@@ -303,7 +274,7 @@ impl CounterMetric {
         let count = inputs.count;
         let ratio = |a: Role, b: Role| -> Result<f64, String> {
             let (a, below) = (count(a)?, count(b)?);
-            if below > 0.0 { Ok(a / below) } else { Err(format!("{} is 0", b.name())) }
+            if below > 0.0 { Ok(a / below) } else { Err(format!("{b} is 0")) }
         };
         match self.definition().operation {
             Operation::PerWork(a) => {
@@ -335,5 +306,4 @@ pub fn lines_in_flight(bandwidth_gbs: f64, latency_ns: f64, line_bytes: f64) -> 
 }
 
 #[cfg(test)]
-#[path = "metrics/tests.rs"]
 mod tests;

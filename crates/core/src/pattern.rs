@@ -18,50 +18,9 @@ use crate::experiment::ChaseOrder;
 use crate::units::Bytes;
 
 /// Why a chase cannot be laid out, and what to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutError {
-    /// The line size is zero or not a power of two.
-    #[error("a line of {0} is not a power of two")]
-    Line(Bytes),
-    /// The stride is not a multiple of the line.
-    #[error(
-        "a stride of {stride} is not a multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
-    )]
-    Stride {
-        /// The stride asked for.
-        stride: Bytes,
-        /// The size of a line.
-        line: Bytes,
-    },
-    /// The chase window is not a multiple of the stride, or holds fewer than two slots.
-    #[error(
-        "a window of {window} must be a multiple of the stride ({stride}) and at least twice it: use 512 KiB, or another multiple of {stride}"
-    )]
-    Window {
-        /// The window asked for.
-        window: Bytes,
-        /// The stride.
-        stride: Bytes,
-    },
-    /// The buffer holds fewer than two slots.
-    #[error("a buffer of {buffer} holds fewer than two strides of {stride}: make it larger or the stride smaller")]
-    BufferTooSmall {
-        /// The buffer asked for.
-        buffer: Bytes,
-        /// The stride.
-        stride: Bytes,
-    },
-    /// A window has more lines, or the buffer more windows, than 32 bits can number.
-    #[error(
-        "a buffer of {buffer} in windows of {window} has more lines or windows than 32 bits number: use a larger window, or a smaller buffer"
-    )]
-    TooLarge {
-        /// The buffer asked for.
-        buffer: Bytes,
-        /// The window.
-        window: Bytes,
-    },
-}
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LayoutError(String);
 
 /// A chase over a buffer: its lines and their order. All offsets are in bytes from the start of the buffer.
 ///
@@ -97,23 +56,30 @@ impl ChaseLayout {
     /// # Errors
     /// If the stride is not a multiple of the line, the window is not a multiple of the stride, or fewer than two slots fit.
     pub fn new(order: ChaseOrder, buffer: Bytes, window: Bytes, stride: Bytes, line: Bytes, seed: u64) -> Result<Self, LayoutError> {
+        let error = |text: String| Err(LayoutError(text));
         if !line.0.is_power_of_two() {
-            return Err(LayoutError::Line(line));
+            return error(format!("a line of {line} is not a power of two"));
         }
         if stride.0 == 0 || !stride.0.is_multiple_of(line.0) {
-            return Err(LayoutError::Stride { stride, line });
+            return error(format!(
+                "a stride of {stride} is not a multiple of the line ({line}): use {line}, or twice that, so that adjacent-line prefetch does not help"
+            ));
         }
         if buffer.0 / stride.0 < 2 {
-            return Err(LayoutError::BufferTooSmall { buffer, stride });
+            return error(format!("a buffer of {buffer} holds fewer than two strides of {stride}: make it larger or the stride smaller"));
         }
         let whole = buffer.0 - buffer.0 % stride.0;
         let window = if order == ChaseOrder::FullRandom || window.0 > whole { Bytes(whole) } else { window };
         if !window.0.is_multiple_of(stride.0) || window.0 / stride.0 < 2 {
-            return Err(LayoutError::Window { window, stride });
+            return error(format!(
+                "a window of {window} must be a multiple of the stride ({stride}) and at least twice it: use 512 KiB, or another multiple of {stride}"
+            ));
         }
         let (windows, limit) = (buffer.0 / window.0, u64::from(u32::MAX));
         if window.0 / line.0 > limit || windows > limit || usize::try_from(whole).is_err() {
-            return Err(LayoutError::TooLarge { buffer, window });
+            return error(format!(
+                "a buffer of {buffer} in windows of {window} has more lines or windows than 32 bits number: use a larger window, or a smaller buffer"
+            ));
         }
         Ok(Self {
             order,
@@ -342,7 +308,7 @@ mod tests {
         assert!(text(layout(WindowLocal, 1 << 40, 256, 128)).contains("32 bits"));
         assert!(text(layout(ChaseOrder::FullRandom, 1 << 40, 256, 128)).contains("32 bits"));
         let line = ChaseLayout::new(WindowLocal, Bytes(4096), Bytes(4096), Bytes(96), Bytes(96), 1);
-        assert_eq!(line, Err(LayoutError::Line(Bytes(96))));
+        assert!(text(line).contains("a line of 96 B is not a power of two"));
     }
 
     #[test]

@@ -3,12 +3,11 @@
 mod loaders;
 mod scan;
 mod steps;
-mod sweeps;
 mod transfers;
 
 pub use loaders::{BufferPlan, Delays, KernelRow, Loader, OwnTraffic, Probe, Traffic};
+pub(crate) use scan::shuffle;
 pub use scan::{Scan, more_passes, pass_order};
-pub use steps::{Cell, Plan, Step, StopRule, Work};
-pub use sweeps::{BandwidthSweep, LatencySweep};
+pub use steps::{BandwidthSweep, Cell, LatencySweep, Plan, Step, StopRule, Work};
 pub(crate) use transfers::MIN_TRANSFER_S;
 pub use transfers::{Handoff, TransferEnd, Transfers};

@@ -5,7 +5,6 @@ mod chase;
 mod check;
 mod context;
 mod cost;
-mod error;
 mod loaded;
 mod loaders;
 mod prefetch;
@@ -17,7 +16,7 @@ mod tasks;
 mod threads;
 mod transfer;
 
-pub use error::PlanError;
+pub use check::PlanError;
 pub use tasks::plan;
 
 #[cfg(test)]

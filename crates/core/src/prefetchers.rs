@@ -16,7 +16,9 @@ use crate::units::IdSet;
 /// Intel's `MSR_MISC_FEATURE_CONTROL` (Intel SDM volume 4; `MSR_PREFETCH_CONTROL` in its later tables). 1 in a bit switches off.
 pub const INTEL_REGISTER: u32 = 0x1A4;
 /// AMD's Prefetch Control (AMD PPR of families 19h and 1Ah). 1 in a bit switches off.
-pub const AMD_REGISTER: u32 = 0xC000_0108;
+const AMD_REGISTER: u32 = 0xC000_0108;
+/// The document that describes most of its bits.
+const INTEL_SDM: &str = "Intel SDM volume 4";
 /// The document that describes bits 4 to 7 of servers and of Meteor Lake.
 const INTEL_ZONE: &str = "Intel, optimization-zone: hardware prefetch controls";
 
@@ -103,82 +105,56 @@ pub struct Processor<'a> {
     pub virtual_machine: bool,
 }
 
-/// Why a CPU's prefetchers cannot be switched by a documented register.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoControl {
-    /// Not x86.
-    #[error("Linux has no interface to prefetchers' registers on {0}")]
-    Architecture(String),
-    /// AMD without the bit in CPUID.
-    #[error("the CPU does not announce a prefetch control register (CPUID 8000_0021h EAX bit 13 is clear){}", if *.0 { ", as hypervisors rarely pass it on" } else { "" })]
-    NotAnnounced(bool),
-    /// AMD before Zen 3.
-    #[error("AMD family {0:#x} has no documented prefetch control register")]
-    OldAmd(u32),
-    /// Efficiency cores: in addition to 0x1A4, undocumented registers and the cores' own logic steer their prefetchers.
-    #[error("prefetchers of efficiency cores are also steered by registers that Intel does not document")]
-    Efficiency,
-    /// An Intel model that the table lacks.
-    #[error("Intel family {0:#x} model {1:#x} is not in the table of documented prefetch control bits")]
-    Model(u32, u32),
-    /// Another vendor.
-    #[error("no documented prefetch control register is known for CPUs of {0}")]
-    Vendor(String),
-}
-
 /// The register that switches a CPU's prefetchers.
 ///
 /// # Errors
-/// [`NoControl`] when there is none that is documented.
-pub fn control(cpu: &Processor<'_>) -> Result<Control, NoControl> {
+/// In words, when there is none that is documented.
+pub fn control(cpu: &Processor<'_>) -> Result<Control, String> {
     if !matches!(cpu.arch, "x86_64" | "i686") {
-        return Err(NoControl::Architecture(cpu.arch.to_owned()));
+        return Err(format!("Linux has no interface to prefetchers' registers on {}", cpu.arch));
     }
     let (family, model) = (cpu.family.unwrap_or(0), cpu.model.unwrap_or(0));
     match cpu.vendor {
         "GenuineIntel" => {
-            let mut source = "Intel SDM volume 4";
-            let prefetchers: &'static [Prefetcher] = match (family, model) {
-                (6, _) if cpu.kind == Some("efficiency") => return Err(NoControl::Efficiency),
+            // Undocumented registers and these cores' own logic steer their prefetchers, in addition to 0x1A4.
+            let efficiency =
+                || Err("prefetchers of efficiency cores are also steered by registers that Intel does not document".to_owned());
+            let (prefetchers, source): (&'static [Prefetcher], _) = match (family, model) {
+                (6, _) if cpu.kind == Some("efficiency") => return efficiency(),
                 // Sierra Forest, Clearwater Forest, Grand Ridge, Alder Lake-N: efficiency cores only.
-                (6, 0xAF | 0xDD | 0xB6 | 0xBE) => return Err(NoControl::Efficiency),
-                (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => &GOLDEN_COVE,
-                (6, 0xAA) => {
-                    source = INTEL_ZONE;
-                    &METEOR_LAKE
+                (6, 0xAF | 0xDD | 0xB6 | 0xBE) => return efficiency(),
+                (6, 0x97 | 0x9A | 0xB7 | 0xBA | 0xBF) => (&GOLDEN_COVE, INTEL_SDM),
+                (6, 0xAA) => (&METEOR_LAKE, INTEL_ZONE),
+                (6, 0x8F | 0xCF) => (&SAPPHIRE_RAPIDS, INTEL_ZONE),
+                (6, 0xAD | 0xAE) => (&GRANITE_RAPIDS, INTEL_ZONE),
+                (6, 0x5C | 0x5F) => (&GOLDMONT, "Linux, resctrl's pseudo_lock.c"),
+                (6, 0x57 | 0x85) => (&KNIGHTS, INTEL_SDM),
+                (6, model) if CORE_MODELS.contains(&model) => (&CORE, INTEL_SDM),
+                _ => {
+                    return Err(format!(
+                        "Intel family {family:#x} model {model:#x} is not in the table of documented prefetch control bits"
+                    ));
                 }
-                (6, 0x8F | 0xCF) => {
-                    source = INTEL_ZONE;
-                    &SAPPHIRE_RAPIDS
-                }
-                (6, 0xAD | 0xAE) => {
-                    source = INTEL_ZONE;
-                    &GRANITE_RAPIDS
-                }
-                (6, 0x5C | 0x5F) => {
-                    source = "Linux, resctrl's pseudo_lock.c";
-                    &GOLDMONT
-                }
-                (6, 0x57 | 0x85) => &KNIGHTS,
-                (6, model) if CORE_MODELS.contains(&model) => &CORE,
-                _ => return Err(NoControl::Model(family, model)),
             };
             Ok(Control { register: INTEL_REGISTER, name: "MISC_FEATURE_CONTROL", prefetchers, source })
         }
-        "AuthenticAMD" if family < 0x19 => Err(NoControl::OldAmd(family)),
-        "AuthenticAMD" if !cpu.announced => Err(NoControl::NotAnnounced(cpu.virtual_machine)),
+        "AuthenticAMD" if family < 0x19 => Err(format!("AMD family {family:#x} has no documented prefetch control register")),
+        "AuthenticAMD" if !cpu.announced => {
+            let why = if cpu.virtual_machine { ", as hypervisors rarely pass it on" } else { "" };
+            Err(format!("the CPU does not announce a prefetch control register (CPUID 8000_0021h EAX bit 13 is clear){why}"))
+        }
         "AuthenticAMD" => Ok(Control {
             register: AMD_REGISTER,
             name: "Prefetch Control",
             prefetchers: &ZEN,
             source: "AMD PPR, announced by CPUID 8000_0021h EAX bit 13",
         }),
-        other => Err(NoControl::Vendor(other.to_owned())),
+        other => Err(format!("no documented prefetch control register is known for CPUs of {other}")),
     }
 }
 
 /// The register of every online CPU of a machine, or why it has none. `announced`: whether CPUID announces AMD's register.
-pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Control, NoControl>> {
+pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Control, String>> {
     let identity = &machine.identity;
     let number = |key: &str| identity.model.get(key).and_then(|text| text.parse().ok());
     let all = Processor {

@@ -8,7 +8,7 @@ use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
 /// The user's request. `None` and empty lists mean "not given"; the plan then decides.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spec {
     /// Which measurement.
     pub task: Task,
@@ -73,9 +73,10 @@ pub struct Spec {
 }
 
 /// Which measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
     /// The suite: everything that `memgauge run` measures.
+    #[default]
     Suite,
     /// Idle latency.
     Latency(LatencyShape),
@@ -264,13 +265,8 @@ pub struct SweepSpec {
 impl ChaseSpec {
     /// The requested orders, each once.
     pub(crate) fn distinct_orders(&self) -> Vec<ChaseOrder> {
-        let mut orders: Vec<ChaseOrder> = Vec::new();
-        for order in &self.orders {
-            if !orders.contains(order) {
-                orders.push(*order);
-            }
-        }
-        orders
+        let first = |(i, order): &(usize, &ChaseOrder)| !self.orders[..*i].contains(order);
+        self.orders.iter().enumerate().filter(first).map(|(_, order)| *order).collect()
     }
 }
 
@@ -287,7 +283,7 @@ impl TrafficSpec {
     pub(crate) fn thread_directories(&self) -> Vec<MemoryDir> {
         let mut all: Vec<MemoryDir> = Vec::new();
         for thread in &self.threads {
-            for place in [Some(&thread.place), thread.second.as_ref().map(|s| &s.place)].into_iter().flatten() {
+            for place in [&thread.place].into_iter().chain(thread.second.as_ref().map(|s| &s.place)) {
                 if let BufferPlace::Directory(dir) = place
                     && all.iter().all(|other| other.file.path != dir.file.path)
                 {
@@ -302,37 +298,7 @@ impl TrafficSpec {
 impl Spec {
     /// A request for `task` with no options.
     pub fn new(task: Task) -> Self {
-        Self {
-            task,
-            cpus: None,
-            nodes: None,
-            size: None,
-            window: None,
-            stride: None,
-            pages: PageRequest::Auto,
-            memory_dir: None,
-            mixes: Vec::new(),
-            width: WidthRequest::Best,
-            one_thread_per_core: false,
-            time: None,
-            budget: None,
-            within: None,
-            confidence: None,
-            delays: Vec::new(),
-            at_percent: Vec::new(),
-            load_nodes: None,
-            chase: ChaseSpec::default(),
-            traffic: TrafficSpec::default(),
-            transfer: TransferSpec::default(),
-            scan: ScanSpec::default(),
-            sweep: SweepSpec::default(),
-            keep_awake: None,
-            start_signal: None,
-            counters: false,
-            seed: None,
-            peak_gbs: None,
-            prefetch: PrefetchRequest::Leave,
-        }
+        Self { task, ..Self::default() }
     }
 }
 

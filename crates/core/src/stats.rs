@@ -162,7 +162,6 @@ pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
     let ends = interval(groups).map(|i| i.hull());
     Estimate {
         value: Some(value),
-        not_measured: None,
         n: values.len() as u32,
         min: values.first().copied(),
         max: values.last().copied(),
@@ -172,7 +171,7 @@ pub fn estimate(groups: &[Vec<f64>], relative_half_width: f64) -> Estimate {
         converged: ends.is_some_and(|ends| narrow(ends, value, relative_half_width)),
         modes: modes(&values),
         outliers: outliers(&values),
-        drift: None,
+        ..Estimate::default()
     }
 }
 

@@ -182,6 +182,10 @@ impl Topology {
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|n| n.id == id)
     }
+    /// SLIT distance from one node to another; the largest number if the machine does not state it.
+    pub fn distance(&self, from: u32, to: u32) -> u32 {
+        self.node(from).and_then(|n| n.distances.get(&to)).copied().unwrap_or(u32::MAX)
+    }
     /// Online CPUs.
     pub fn online(&self) -> IdSet {
         self.cpus.iter().map(|c| c.id).collect()
@@ -202,6 +206,10 @@ impl Topology {
     pub fn last_level_cache(&self, cpu: u32) -> Option<&Cache> {
         self.cpu_caches(cpu).max_by_key(|c| c.level)
     }
+    /// The first CPU behind the last-level cache of this CPU; the CPU itself if it has none.
+    pub fn cache_domain(&self, cpu: u32) -> u32 {
+        self.last_level_cache(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu)
+    }
     /// `cpus` reduced to the first hardware thread of each core.
     pub fn one_per_core(&self, cpus: &IdSet) -> IdSet {
         cpus.iter()
@@ -221,8 +229,7 @@ impl Topology {
         let mut packages: BTreeMap<u32, BTreeMap<u32, Vec<u32>>> = BTreeMap::new();
         for id in cpus.iter() {
             let package = self.cpu(id).map_or(0, |c| c.package);
-            let domain = self.last_level_cache(id).and_then(|c| c.cpus.first()).unwrap_or(id);
-            packages.entry(package).or_default().entry(domain).or_default().push(id);
+            packages.entry(package).or_default().entry(self.cache_domain(id)).or_default().push(id);
         }
         interleave(packages.into_values().map(|domains| interleave(domains.into_values().collect())).collect())
     }

@@ -79,56 +79,39 @@ impl Mix {
     pub const PEAK: [Self; 10] =
         [Self::AllReads, Self::R4W1, Self::R3W1, Self::R2W1, Self::R1W1, Self::NtWrite, Self::R2W1Nt, Self::R1W1Nt, Self::Copy, Self::Fill];
 
+    /// Its name, what it does, and the lines that the program loads and stores in one step.
+    const fn properties(self) -> (&'static str, &'static str, (u32, u32)) {
+        match self {
+            Self::AllReads => ("all-reads", "loads only", (1, 0)),
+            Self::R9W1 => ("9:1", "8 loads : 1 store", (8, 1)),
+            Self::R4W1 => ("4:1", "3 loads : 1 store", (3, 1)),
+            Self::R3W1 => ("3:1", "2 loads : 1 store", (2, 1)),
+            Self::R3W1X2 => ("3:1-x2", "2 load streams : 1 store", (2, 1)),
+            Self::R2W1 => ("2:1", "1 load : 1 store", (1, 1)),
+            Self::R1W1 => ("1:1", "stores only", (0, 1)),
+            Self::NtWrite => ("nt-write", "non-temporal stores only", (0, 1)),
+            Self::R3W1Nt => ("3:1-nt", "3 loads : 1 non-temporal store", (3, 1)),
+            Self::R2W1NtX1 => ("2:1-nt-x1", "2 loads : 1 non-temporal store", (2, 1)),
+            Self::R2W1Nt => ("2:1-nt", "2 load streams : 1 non-temporal store (triad)", (2, 1)),
+            Self::R1W1Nt => ("1:1-nt", "1 load : 1 non-temporal store", (1, 1)),
+            Self::Copy => ("copy", "load and store the same data elsewhere", (1, 1)),
+            Self::Fill => ("fill", "string-instruction fill", (0, 1)),
+        }
+    }
+
     /// The name used on the command line and in results.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::AllReads => "all-reads",
-            Self::R9W1 => "9:1",
-            Self::R4W1 => "4:1",
-            Self::R3W1 => "3:1",
-            Self::R3W1X2 => "3:1-x2",
-            Self::R2W1 => "2:1",
-            Self::R1W1 => "1:1",
-            Self::NtWrite => "nt-write",
-            Self::R3W1Nt => "3:1-nt",
-            Self::R2W1NtX1 => "2:1-nt-x1",
-            Self::R2W1Nt => "2:1-nt",
-            Self::R1W1Nt => "1:1-nt",
-            Self::Copy => "copy",
-            Self::Fill => "fill",
-        }
+        self.properties().0
     }
 
     /// What it does, for people.
     pub const fn description(self) -> &'static str {
-        match self {
-            Self::AllReads => "loads only",
-            Self::R9W1 => "8 loads : 1 store",
-            Self::R4W1 => "3 loads : 1 store",
-            Self::R3W1 => "2 loads : 1 store",
-            Self::R3W1X2 => "2 load streams : 1 store",
-            Self::R2W1 => "1 load : 1 store",
-            Self::R1W1 => "stores only",
-            Self::NtWrite => "non-temporal stores only",
-            Self::R3W1Nt => "3 loads : 1 non-temporal store",
-            Self::R2W1NtX1 => "2 loads : 1 non-temporal store",
-            Self::R2W1Nt => "2 load streams : 1 non-temporal store (triad)",
-            Self::R1W1Nt => "1 load : 1 non-temporal store",
-            Self::Copy => "load and store the same data elsewhere",
-            Self::Fill => "string-instruction fill",
-        }
+        self.properties().1
     }
 
     /// Lines loaded and lines stored by the program in one step.
     pub const fn lines(self) -> (u32, u32) {
-        match self {
-            Self::AllReads => (1, 0),
-            Self::R9W1 => (8, 1),
-            Self::R4W1 | Self::R3W1Nt => (3, 1),
-            Self::R3W1 | Self::R3W1X2 | Self::R2W1Nt | Self::R2W1NtX1 => (2, 1),
-            Self::R2W1 | Self::R1W1Nt | Self::Copy => (1, 1),
-            Self::R1W1 | Self::NtWrite | Self::Fill => (0, 1),
-        }
+        self.properties().2
     }
 
     /// Whether its stores go around the caches.
@@ -272,7 +255,7 @@ impl fmt::Display for Width {
 }
 
 /// Whether plain stores of whole lines read the line first (read for ownership).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rfo {
     /// They do.
@@ -280,6 +263,7 @@ pub enum Rfo {
     /// They do not, or the traffic has no plain stores.
     No,
     /// Not known on this machine.
+    #[default]
     Unknown,
 }
 

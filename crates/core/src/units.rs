@@ -45,10 +45,6 @@ impl Bytes {
     pub const fn gib(n: u64) -> Self {
         Self(n << 30)
     }
-    /// Whether it is 0 bytes.
-    pub const fn is_zero(&self) -> bool {
-        self.0 == 0
-    }
 }
 
 const SIZE: &str = "a size such as 512M, 64KiB, 2G, 100MB or plain bytes";
@@ -253,8 +249,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     if duration.is_zero() || duration > Duration::from_secs(86_400) { Err(fail()) } else { Ok(duration) }
 }
 
-/// Whether a number is 0; serde leaves it out of files then.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-pub(crate) const fn is_zero(n: &u32) -> bool {
-    *n == 0
+/// Whether a value is the default one, which serde leaves out of files.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -1,6 +1,11 @@
 //! Data in words, for tables, figures, notes and findings alike: coordinates, CPUs and nodes here, reasons in [`reasons`].
 
 pub mod reasons;
+
+use std::fmt;
+
+use serde::Serialize;
+
 use crate::experiment::{ChaseOrder, Coordinates, MemoryPlace};
 use crate::units::IdSet;
 
@@ -71,6 +76,19 @@ pub fn ids(set: &IdSet) -> String {
         (Some(first), Some(last)) if text.len() > MAX_LIST_CHARS => format!("{first}…{last} ({} of them)", set.len()),
         _ => text,
     }
+}
+
+/// A value of an enumeration as results spell it: `IdleLatency` is `idle-latency` there.
+pub fn spelled(value: &impl Serialize) -> String {
+    struct Spelled<'a, T>(&'a T);
+
+    impl<T: Serialize> fmt::Display for Spelled<'_, T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.serialize(f)
+        }
+    }
+
+    Spelled(value).to_string()
 }
 
 /// The order as the command line and the result call it.

@@ -81,7 +81,7 @@ impl<'a> Recorder<'a> {
             at,
             distribution: None,
             quality: judge::quality(&estimate, &evidence),
-            verdict: memgauge_core::conclusions::verdict::unjudged(metric, &estimate),
+            verdict: memgauge_core::conclusions::limit::unjudged(metric, &estimate),
             estimate,
             evidence,
             counters: None,

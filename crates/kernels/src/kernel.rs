@@ -190,17 +190,6 @@ impl Kernel {
         unsafe { self.walk(&mut Walk::new(*streams), steps, None) }
     }
 
-    /// Runs `steps` steps from these stream pointers, over every line, with a delay after every burst.
-    ///
-    /// # Safety
-    ///
-    /// As [`walk`](Self::walk).
-    #[inline]
-    pub unsafe fn run_paced(&self, streams: &[*mut u8; MAX_STREAMS], steps: usize, delay: u32) {
-        // SAFETY: the caller's promise is the function's requirement.
-        unsafe { self.walk(&mut Walk::new(*streams), steps, Some(delay)) }
-    }
-
     /// Runs `steps` steps of a walk; of what the caller sees in it, changes only the [sum](Walk::sum) of kernels that keep one.
     ///
     /// With a delay, there is one of so many core cycles after every burst of [`burst_lines`](Self::burst_lines) lines.
@@ -247,32 +236,4 @@ pub(crate) const fn burst_lines(streams: &[Stream], touched: u32) -> u32 {
         i += 1;
     }
     bytes / touched / BURSTS_PER_STEP
-}
-
-/// How many kernels these lists have together.
-pub(crate) const fn total(lists: &[&[Kernel]]) -> usize {
-    let (mut n, mut list) = (0, 0);
-    while list < lists.len() {
-        n += lists[list].len();
-        list += 1;
-    }
-    n
-}
-
-/// Several lists of kernels as one; `N` is their [`total`].
-pub(crate) const fn joined<const N: usize>(lists: &[&[Kernel]]) -> [Kernel; N] {
-    let mut out = [lists[0][0]; N];
-    let (mut list, mut at, mut n) = (0, 0, 0);
-    while n < N {
-        if at == lists[list].len() {
-            list += 1;
-            at = 0;
-        } else {
-            out[n] = lists[list][at];
-            at += 1;
-            n += 1;
-        }
-    }
-    assert!(list + 1 == lists.len() && at == lists[list].len(), "N is not the total of the lists");
-    out
 }

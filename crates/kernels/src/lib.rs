@@ -32,6 +32,8 @@
 //!
 //! This is the only crate with `cfg(target_arch)`.
 
+use std::sync::LazyLock;
+
 use memgauge_core::plan::KernelRow;
 use memgauge_core::traffic::LineUse;
 
@@ -54,6 +56,7 @@ mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as arch;
 
+pub use arch::{chase, chase_exact, chase_store, chase_timed, dependent_adds};
 pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
 pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
@@ -61,7 +64,8 @@ pub use text::CHASE_UNROLL;
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.
 pub fn all() -> &'static [Kernel] {
-    arch::KERNELS
+    static ALL: LazyLock<Vec<Kernel>> = LazyLock::new(arch::kernels);
+    &ALL
 }
 
 /// The kernels that this CPU can run.
@@ -110,65 +114,6 @@ pub fn counter_frequency() -> Option<f64> {
 /// The reason why that is unknown.
 pub fn invariant_counter() -> Result<&'static str, &'static str> {
     arch::invariant_counter()
-}
-
-/// `n` dependent additions of one cycle each: the time that they take is `n` core cycles, which gives the core's frequency.
-/// Returns the sum, `n`.
-#[inline]
-pub fn dependent_adds(n: u64) -> u64 {
-    arch::dependent_adds(n)
-}
-
-/// Tells the core that this is a spin-wait loop.
-#[inline(always)]
-pub fn spin_hint() {
-    core::hint::spin_loop();
-}
-
-/// Follows `hops` pointers, one load each, and returns where it ends. Rounds down to a multiple of [`CHASE_UNROLL`].
-///
-/// # Safety
-///
-/// `start` and every pointer found from it within `hops` hops point to 8 aligned bytes that hold the next pointer.
-#[inline]
-pub unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
-    // SAFETY: the caller's promise is the function's requirement.
-    unsafe { arch::chase(start, hops) }
-}
-
-/// Follows exactly `hops` pointers, with a branch after each.
-///
-/// # Safety
-///
-/// As [`chase`].
-#[inline]
-pub unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
-    // SAFETY: the caller's promise is the function's requirement.
-    unsafe { arch::chase_exact(start, hops) }
-}
-
-/// Follows pointers in batches of `hops`, with a branch after each, and writes the [ticks](ticks_fenced) that each batch took: from after
-/// everything earlier to when its last load has its data. Batches of 0 hops give what reading the clock adds to each.
-///
-/// # Safety
-///
-/// As [`chase`], for `hops` times the number of batches.
-#[inline]
-pub unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
-    // SAFETY: the caller's promise is the function's requirement.
-    unsafe { arch::chase_timed(start, hops, batches) }
-}
-
-/// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
-/// that this core then holds it modified.
-///
-/// # Safety
-///
-/// As [`chase`], and bytes 8 to 15 of every place visited may be written.
-#[inline]
-pub unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
-    // SAFETY: the caller's promise is the function's requirement.
-    unsafe { arch::chase_store(start, hops) }
 }
 
 /// The exclusive or of the 8-byte words from `start` on, read as fast as the widest loads of this CPU can: a checksum that changes with any

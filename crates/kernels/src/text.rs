@@ -6,6 +6,9 @@
 /// Hops of [`chase`](crate::chase) between two of its branches: every instruction set repeats the load this often.
 pub const CHASE_UNROLL: usize = 64;
 
+/// Additions of `dependent_adds` between two of its branches.
+pub(crate) const ADDS_UNROLL: u64 = 64;
+
 /// The instructions `$op`, in turn, for each part (offset in a line) of each line (offset in a burst). They use `\line` and `\part`,
 /// and `\burst`, which the loop around them counts.
 macro_rules! each {
@@ -27,4 +30,174 @@ macro_rules! parts {
 /// The instructions `$op`, in turn, `$n` times.
 macro_rules! times {
     ($n:literal, $($op:expr),+) => { concat!(".rept ", $n, "\n", $($op, "\n",)+ ".endr\n") };
+}
+
+/// A kernel from the texts of its loops: `run` counts `{n}` steps, and `paced` counts `{n}` bursts with a delay after each. Both may write the
+/// registers that `overwrites` declares.
+macro_rules! framed {
+    ($name:expr, $mix:ident, $width:expr, $supported:expr, form $order:ident $use:ident of $touched:expr,
+     streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], operands($walk:ident) [$($operand:tt)*],
+     run [$($run:tt)*], paced [$($paced:tt)*], overwrites [$($overwritten:tt)*]) => {{
+        use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+
+        use crate::kernel::{BURSTS_PER_STEP, Stream, Walk, burst_lines};
+
+        unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
+            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
+            unsafe {
+                std::arch::asm!(
+                    $($run)*
+                    n = inout(reg) steps => _,
+                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    $($operand)*
+                    $($overwritten)*
+                    options(nostack),
+                );
+            }
+        }
+        unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
+            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
+            unsafe {
+                std::arch::asm!(
+                    $($paced)*
+                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
+                    $($s = inout(reg) $walk.streams[$index] => _,)+
+                    count = inout(reg) 0_u64 => _,
+                    delay = in(reg) u64::from(delay),
+                    one = in(reg) 1_u64,
+                    $($operand)*
+                    $($overwritten)*
+                    options(nostack),
+                );
+            }
+        }
+        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
+        Kernel {
+            name: $name,
+            mix: Mix::$mix,
+            width: $width,
+            form: Form { access: Access::$order, line: LineUse::$use },
+            streams: STREAMS,
+            touched: $touched,
+            burst_lines: burst_lines(STREAMS, $touched),
+            supported: $supported,
+            run,
+            paced,
+        }
+    }};
+}
+
+/// The loops that are functions of their own, from their texts.
+macro_rules! loops {
+    (dependent_adds [$($adds:tt)*], chase [$($chase:tt)*], chase_exact [$($exact:tt)*],
+     chase_timed [$($timed:tt)*] scratch [$($scratch:tt)*] overwrites [$($overwritten:tt)*], chase_store [$($store:tt)*],) => {
+        /// `n` dependent additions of one cycle each: the time that they take is `n` core cycles, which gives the core's frequency.
+        /// Returns the sum, `n`.
+        #[inline]
+        pub fn dependent_adds(n: u64) -> u64 {
+            let mut sum = 0;
+            // SAFETY: touches no memory.
+            unsafe {
+                std::arch::asm!(
+                    $($adds)*
+                    rounds = inout(reg) n / crate::text::ADDS_UNROLL => _,
+                    rest = inout(reg) n % crate::text::ADDS_UNROLL => _,
+                    sum = inout(reg) sum,
+                    one = in(reg) 1_u64,
+                    options(nomem, nostack),
+                );
+            }
+            sum
+        }
+
+        /// Follows `hops` pointers, one load each, and returns where it ends. Rounds down to a multiple of
+        /// [`CHASE_UNROLL`](crate::CHASE_UNROLL).
+        ///
+        /// # Safety
+        ///
+        /// `start` and every pointer found from it within `hops` hops point to 8 aligned bytes that hold the next pointer.
+        #[inline]
+        pub unsafe fn chase(start: *const u8, hops: usize) -> *const u8 {
+            let mut at = start;
+            // SAFETY: reads what the caller promises to be readable.
+            unsafe {
+                std::arch::asm!(
+                    $($chase)*
+                    at = inout(reg) at,
+                    rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+                    options(readonly, nostack),
+                );
+            }
+            at
+        }
+
+        /// Follows exactly `hops` pointers, with a branch after each.
+        ///
+        /// # Safety
+        ///
+        /// As [`chase`].
+        #[inline]
+        pub unsafe fn chase_exact(start: *const u8, hops: usize) -> *const u8 {
+            let mut at = start;
+            // SAFETY: reads what the caller promises to be readable.
+            unsafe {
+                std::arch::asm!(
+                    $($exact)*
+                    at = inout(reg) at,
+                    hops = inout(reg) hops => _,
+                    options(readonly, nostack),
+                );
+            }
+            at
+        }
+
+        /// Follows pointers in batches of `hops`, with a branch after each, and writes the [ticks](crate::ticks_fenced) that each batch
+        /// took: from after everything earlier to when its last load has its data. Batches of 0 hops give what reading the clock adds to
+        /// each.
+        ///
+        /// # Safety
+        ///
+        /// As [`chase`], for `hops` times the number of batches.
+        pub unsafe fn chase_timed(start: *const u8, hops: usize, batches: &mut [u64]) -> *const u8 {
+            let mut at = start;
+            // SAFETY: reads what the caller promises to be readable and writes `batches`.
+            unsafe {
+                std::arch::asm!(
+                    $($timed)*
+                    at = inout(reg) at,
+                    left = inout(reg) batches.len() => _,
+                    hops = in(reg) hops,
+                    hop = out(reg) _,
+                    began = out(reg) _,
+                    $($scratch)*
+                    out = inout(reg) batches.as_mut_ptr() => _,
+                    $($overwritten)*
+                    options(nostack),
+                );
+            }
+            at
+        }
+
+        /// Follows exactly `hops` pointers and modifies each line that it leaves (bytes 8 to 15 from the pointer receive the hops left), so
+        /// that this core then holds it modified.
+        ///
+        /// # Safety
+        ///
+        /// As [`chase`], and bytes 8 to 15 of every place visited may be written.
+        #[inline]
+        pub unsafe fn chase_store(start: *const u8, hops: usize) -> *const u8 {
+            let mut at = start;
+            // SAFETY: reads and writes what the caller promises to be readable and writable.
+            unsafe {
+                std::arch::asm!(
+                    $($store)*
+                    at = inout(reg) at,
+                    hops = inout(reg) hops => _,
+                    next = out(reg) _,
+                    options(nostack),
+                );
+            }
+            at
+        }
+    };
 }

@@ -7,6 +7,7 @@ use memgauge_core::topology::Topology;
 use memgauge_core::units::{Bytes, IdSet};
 
 use crate::cgroup;
+use crate::system_call;
 use crate::tree::{CPU_DIR, Tree, field, parse_mask};
 
 /// Bits in a word of a mask.
@@ -110,8 +111,7 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
 fn set_affinity(cpus: &IdSet) -> io::Result<()> {
     let mask = to_mask(cpus);
     // SAFETY: the kernel reads the given size, which is that of `mask`. A `u64` is aligned for the kernel's array of longs.
-    let rc = unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) };
-    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    system_call(|| unsafe { libc::sched_setaffinity(0, size_of_val(mask.as_slice()), mask.as_ptr().cast::<libc::cpu_set_t>()) == 0 })
 }
 
 /// The CPU that the calling thread is running on.

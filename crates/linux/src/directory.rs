@@ -15,6 +15,7 @@ use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
 
 use crate::mount::{self, Mount};
+use crate::system_call;
 use crate::tree::{Tree, field};
 
 /// `TMPFS_MAGIC` of linux/magic.h. It is also that of devtmpfs.
@@ -141,9 +142,7 @@ fn statfs(file: &File) -> io::Result<Statfs> {
     let mut stat = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the call writes one `statfs`, and `stat` has room for one. It is read only after the call has succeeded.
     let stat = unsafe {
-        if libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        system_call(|| libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) == 0)?;
         stat.assume_init()
     };
     let block = if stat.f_frsize > 0 { stat.f_frsize as u64 } else { stat.f_bsize as u64 };
@@ -160,10 +159,8 @@ fn dax_attribute(file: &File) -> Option<bool> {
     // SAFETY: the path is an empty string, which with AT_EMPTY_PATH means the file itself. The call writes one `statx`, and `stat` has room for
     // one. It is read only after the call has succeeded.
     let stat = unsafe {
-        if libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS, stat.as_mut_ptr()) != 0 {
-            return None;
-        }
-        stat.assume_init()
+        let found = libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS, stat.as_mut_ptr()) == 0;
+        found.then(|| stat.assume_init())?
     };
     (stat.stx_attributes_mask & DAX != 0).then_some(stat.stx_attributes & DAX != 0)
 }

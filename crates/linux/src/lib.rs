@@ -23,3 +23,14 @@ mod mount;
 #[cfg(test)]
 mod tests;
 mod tree;
+
+/// Makes a system call, again when a signal interrupted it, and returns its error when `succeeds` does not hold.
+fn system_call(mut succeeds: impl FnMut() -> bool) -> std::io::Result<()> {
+    while !succeeds() {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}

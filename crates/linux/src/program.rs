@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use memgauge_core::counters::ProgramRun;
 
+use crate::system_call;
+
 /// The process id of the child that signals are passed on to; 0 before it has started and after it has ended.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 /// A signal that arrived before the child was started.
@@ -33,16 +35,11 @@ pub fn run(command: &mut Command) -> io::Result<ProgramRun> {
         unsafe { libc::kill(pid, early) };
     }
     // The child keeps its process id until it is waited for below. A signal sent after that could reach another process.
-    loop {
-        // SAFETY: the call writes one `siginfo_t`, and `info` is one. All zeros is a valid `siginfo_t`.
-        let waited = unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut info, libc::WEXITED | libc::WNOWAIT)
-        };
-        if waited == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            break;
-        }
-    }
+    // SAFETY: the call writes one `siginfo_t`, and `info` is one. All zeros is a valid `siginfo_t`.
+    let _ = system_call(|| unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_PID, pid as libc::id_t, &raw mut info, libc::WEXITED | libc::WNOWAIT) == 0
+    });
     CHILD.store(0, Ordering::SeqCst);
     let status = child.wait()?;
     Ok(status.code().map_or_else(|| ProgramRun::Killed(status.signal().unwrap_or(0)), ProgramRun::Exited))
@@ -53,9 +50,7 @@ fn install(signal: i32) -> io::Result<()> {
     // SAFETY: all zeros is a valid `sigaction`: the default action, no flags, an empty mask.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: without a new action the call only writes the current one to `old`, which is a `sigaction`.
-    if unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    system_call(|| unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) == 0 })?;
     if old.sa_sigaction == libc::SIG_IGN {
         return Ok(());
     }
@@ -64,10 +59,7 @@ fn install(signal: i32) -> io::Result<()> {
     new.sa_sigaction = forward as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
     new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
     // SAFETY: `forward` has the signature that SA_SIGINFO requires, and only makes calls that are allowed in a handler.
-    if unsafe { libc::sigaction(signal, &raw const new, std::ptr::null_mut()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    system_call(|| unsafe { libc::sigaction(signal, &raw const new, std::ptr::null_mut()) == 0 })
 }
 
 extern "C" fn forward(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {

@@ -99,6 +99,6 @@ fn a_contradiction_stands_in_the_run() {
     off.status = PrefetchStatus::Unknown;
     off.reason = Some("registers say that prefetchers are off, but random order is 2.20 times as slow as sequential".into());
     report.environment.prefetch = Some(off);
-    report.notes.push(Note::warning(memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE, "registers say off, latencies say on"));
+    report.notes.push(Note::warning(memgauge_core::conclusions::advise::NOT_EFFECTIVE, "registers say off, latencies say on"));
     check("prefetch-contradicted.txt", &report);
 }

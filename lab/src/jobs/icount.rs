@@ -16,7 +16,7 @@ use memgauge_core::plan::BufferPlan;
 use memgauge_core::result::Report;
 use memgauge_core::topology::Identity;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS};
+use memgauge_kernels::{self as kernels, CHASE_UNROLL, MAX_STREAMS, Walk};
 use memgauge_os::clock::{self, Clock};
 use memgauge_os::counters::{Catalogue, EventSet, OpenCounters};
 use memgauge_os::memory::Buffer;
@@ -122,7 +122,7 @@ fn delay_between_bursts() -> Result<()> {
     let ns = |delay| {
         let before = clock.stamp();
         // SAFETY: the kernel is NEON's, which every Arm has; the buffer holds `steps` steps of its one stream, which it only reads.
-        unsafe { kernel.run_paced(&streams, steps, delay) };
+        unsafe { kernel.walk(&mut Walk::new(streams), steps, Some(delay)) };
         clock.ns(clock.stamp() - before)
     };
     let bursts = (steps * kernels::BURSTS_PER_STEP as usize) as f64;

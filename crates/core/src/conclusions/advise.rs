@@ -12,16 +12,18 @@ use crate::units::Bytes;
 const PREFETCH_VISIBLE: f64 = 1.3;
 /// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
 const IDLE_AGREEMENT: f64 = 0.05;
+/// Buffers below this may be in a cache, where order matters little.
+const LARGE: Bytes = Bytes::mib(16);
+/// Above this ratio of random to sequential latency a prefetcher is active, whatever the registers say. Without prefetchers, open DRAM
+/// pages and adjacent lines make ascending order at most this much faster.
+pub const PREFETCHING_RATIO: f64 = 1.5;
+/// Code of [`contradicted`]'s note.
+pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
 /// Notes on `results` as a whole.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
-    let mut notes = Vec::new();
-    notes.extend(small_pages(results, machine));
-    notes.extend(prefetchers(results));
-    notes.extend(plateau(results));
-    notes.extend(lowest_load(results));
-    notes.extend(scan::notes(results));
-    notes
+    let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
+    single.into_iter().flatten().chain(scan::notes(results)).collect()
 }
 
 /// The part of a full-random latency that is address translation: its excess over the window-local one. 0 if their intervals overlap,
@@ -64,15 +66,30 @@ fn small_pages(results: &[Measurement], machine: &Machine) -> Option<Note> {
 }
 
 fn prefetchers(results: &[Measurement]) -> Option<Note> {
-    let idle = results
-        .iter()
-        .find(|m| m.method() == Method::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > Bytes::mib(16))?;
+    let idle = results.iter().find(|m| m.method() == Method::IdleLatency && m.evidence.prefetch.is_some() && m.evidence.buffer > LARGE)?;
     let ratio = idle.evidence.prefetch?.random_over_sequential;
     (ratio < PREFETCH_VISIBLE).then(|| {
         Note::info(
             "prefetch-not-seen",
             format!("random order is only {ratio:.2} times as slow as sequential: prefetchers seem to be off, or have little effect here"),
         )
+    })
+}
+
+/// A note if latencies contradict registers that say that prefetchers are off. `results` were measured in that state.
+pub fn contradicted<'a>(results: impl IntoIterator<Item = &'a Measurement>) -> Option<Note> {
+    let results: Vec<&Measurement> = results.into_iter().filter(|m| m.method() == Method::IdleLatency).collect();
+    let large = |m: &&&Measurement| m.evidence.buffer > LARGE && m.at.order != Some(ChaseOrder::Sequential);
+    let ratios = results.iter().filter(large).filter_map(|m| m.evidence.prefetch).map(|p| p.random_over_sequential);
+    let highest = ratios.fold(0.0, f64::max);
+    (highest > PREFETCHING_RATIO).then(|| {
+        Note::warning(
+            NOT_EFFECTIVE,
+            format!(
+                "registers say that prefetchers are off, but random order is {highest:.2} times as slow as sequential: a prefetcher is active, so these numbers do not show the machine with prefetchers off"
+            ),
+        )
+        .advise("the hypervisor may ignore the write, or firmware may control other prefetchers: look for them in the BIOS set-up")
     })
 }
 

@@ -3,10 +3,183 @@
 //! The terms are those of P. Esmaili-Dokht et al., "A Mess of Memory System Benchmarking, Simulation and Application Profiling", MICRO'24:
 //! unloaded latency, saturated region, and over-saturation, where bandwidth falls while load and latency still grow (the curve bends back).
 
-mod delays;
-mod knee;
-mod share;
+use crate::estimate::Estimate;
+use crate::experiment::Coordinates;
+use crate::result::{CurvePoint, CurveShare, CurveSummary, ShareMissed};
 
-pub use delays::{IDLE_DELAY_CYCLES, next_delay};
-pub use knee::{summarise, summarise_within};
-pub use share::{MAX_TRIES, at_share, next_for_share};
+/// A curve whose latency grows by less than this factor is flat. Its loaders do not make requests queue, and it has no knee. The latency of
+/// published curves of saturated machines grows by 1.7 or more.
+const SATURATED_GROWTH: f64 = 1.3;
+/// The smallest distance of a knee from the straight line between the unloaded and the saturated point, with both axes scaled to 1. A
+/// straighter curve has no knee.
+const KNEE_DISTANCE: f64 = 0.2;
+/// The smallest fall of bandwidth below its peak that counts as over-saturation and not as noise.
+const FALL: f64 = 0.03;
+
+/// Sums up the points of one curve, in any order. `at` are the coordinates that they share. Points with numbers that are not finite and
+/// positive are left out.
+///
+/// The knee is the point furthest below the straight line from the unloaded point to the saturated one when both axes are scaled to 1 (V.
+/// Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011). Before it latency grows more slowly than bandwidth, in shares of the whole
+/// range; after it, faster. It is never one of the ends. It is `None` for fewer than three points, for a flat curve and for a straight one.
+///
+/// `interval` gives the 95 % interval of the bandwidth at a delay. A curve is over-saturated only if the interval of the peak and that of the point
+/// that fell below it do not overlap.
+pub fn summarise(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
+    let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
+    let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(CurvePoint::is_sane).collect();
+    by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
+    let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
+    CurveSummary {
+        at,
+        unloaded_ns: by_load.first().map(|p| p.latency_ns),
+        knee: knee(&by_load),
+        saturated_ns: by_load.last().map(|p| p.latency_ns),
+        peak_gbs: peak.map(|p| p.bandwidth_gbs),
+        shares: Vec::new(),
+        over_saturated: peak.is_some_and(|peak| {
+            by_load.iter().any(|p| {
+                p.delay_cycles < peak.delay_cycles
+                    && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs
+                    && ends(p).1 < ends(&peak).0
+                    && p.latency_ns > peak.latency_ns
+            })
+        }),
+    }
+}
+
+/// The knee of points in order of ascending load.
+fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
+    let [first, inner @ .., _] = by_load else { return None };
+    let largest = |f: fn(&CurvePoint) -> f64| by_load.iter().map(f).fold(f64::MIN, f64::max);
+    let (bandwidth, latency) = (largest(|p| p.bandwidth_gbs), largest(|p| p.latency_ns));
+    if latency < SATURATED_GROWTH * first.latency_ns || bandwidth <= first.bandwidth_gbs {
+        return None;
+    }
+    // Latencies below the unloaded one are noise. They do not make a point a better knee.
+    let below_line = |p: &CurvePoint| {
+        let x = (p.bandwidth_gbs - first.bandwidth_gbs) / (bandwidth - first.bandwidth_gbs);
+        let y = (p.latency_ns - first.latency_ns).max(0.0) / (latency - first.latency_ns);
+        x - y
+    };
+    inner.iter().copied().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)
+}
+
+/// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.
+pub const IDLE_DELAY_CYCLES: u32 = 20_000;
+
+/// The injection delay to measure next, so that points are evenly spread in bandwidth. It lies within the widest gap between neighbours in
+/// delay that exceeds `largest_gap_fraction` of the highest bandwidth. The first two are delay 0 and [`IDLE_DELAY_CYCLES`] (unless there is
+/// a point with a longer delay). It is never a delay that was measured. `None` if there are `max_points` points or no gap is left to
+/// divide.
+///
+/// Within a gap it aims at the middle in bandwidth. A loader that mostly waits for its delay has the bandwidth c / (t + delay), so 1 /
+/// bandwidth is interpolated linearly.
+pub fn next_delay(points: &[CurvePoint], max_points: u32, largest_gap_fraction: f64) -> Option<u32> {
+    if points.len() >= max_points as usize {
+        return None;
+    }
+    if !points.iter().any(|p| p.delay_cycles == 0) {
+        return Some(0);
+    }
+    if !points.iter().any(|p| p.delay_cycles >= IDLE_DELAY_CYCLES) {
+        return Some(IDLE_DELAY_CYCLES);
+    }
+    let mut by_delay = points.to_vec();
+    by_delay.sort_by_key(|p| p.delay_cycles);
+    let peak = by_delay.iter().map(|p| p.bandwidth_gbs).fold(0.0, f64::max);
+    let gap = |pair: &[CurvePoint]| (pair[0].bandwidth_gbs - pair[1].bandwidth_gbs).abs();
+    let pair = by_delay
+        .windows(2)
+        .filter(|pair| pair[1].delay_cycles - pair[0].delay_cycles >= 2 && gap(pair) > largest_gap_fraction * peak)
+        .max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
+    let (near, far) = (pair[0], pair[1]);
+    let inverse = |bandwidth: f64| 1.0 / bandwidth.max(peak * 1e-6);
+    let (from, to) = (inverse(near.bandwidth_gbs), inverse(far.bandwidth_gbs));
+    let middle = inverse((near.bandwidth_gbs + far.bandwidth_gbs) / 2.0);
+    let span = f64::from(far.delay_cycles - near.delay_cycles);
+    let delay = f64::from(near.delay_cycles) + span * (middle - from) / (to - from);
+    Some((delay.round() as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+}
+
+/// A point this close to the wanted bandwidth, as a share of the peak, is close enough: bandwidths of a busy bus scatter by as much.
+const CLOSE: f64 = 0.02;
+/// The longest delay that is tried. At 4 GHz loaders make one request in 2.5 ms, so that only the chase is left.
+const MAX_DELAY_CYCLES: u32 = 10_000_000;
+/// The largest number of delays that are tried for one share. Each divides the remaining range by two or more, and interpolation mostly
+/// needs two or three.
+pub const MAX_TRIES: u32 = 7;
+
+/// The points from the peak to the lightest load, by delay, and the peak. Beyond its peak an over-saturated curve has each bandwidth a
+/// second time, at a much higher latency.
+fn lighter_than_peak(points: &[CurvePoint]) -> Option<(Vec<CurvePoint>, f64)> {
+    let sane = || points.iter().copied().filter(CurvePoint::is_sane);
+    let peak = sane().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs))?;
+    let mut side: Vec<CurvePoint> = sane().filter(|p| p.delay_cycles >= peak.delay_cycles).collect();
+    side.sort_by_key(|p| p.delay_cycles);
+    Some((side, peak.bandwidth_gbs))
+}
+
+/// The delay to measure next in search of `percent` of the peak bandwidth; `tried` is the number of delays that were already measured for
+/// it. `None` if a point is close enough, nothing lies between two neighbours, no load is light enough, or too many delays were tried.
+///
+/// The bandwidth of a waiting loader is c / (t + delay), so 1 / bandwidth is linear in the delay until the bus is full. The search
+/// interpolates along the line through the next two points with lighter load, if there are two, otherwise along the line through the points
+/// on both sides. Every second try is halfway in the logarithm of the delay, so that the search also works on curves of another shape.
+pub fn next_for_share(points: &[CurvePoint], percent: u32, tried: u32) -> Option<u32> {
+    if tried >= MAX_TRIES {
+        return None;
+    }
+    let (side, peak) = lighter_than_peak(points)?;
+    let goal = peak * f64::from(percent) / 100.0;
+    if side.iter().any(|p| (p.bandwidth_gbs - goal).abs() <= CLOSE * peak) {
+        return None;
+    }
+    let Some(at) = side.iter().position(|p| p.bandwidth_gbs < goal) else {
+        // Even the lightest load has more bandwidth.
+        let last = side.last()?.delay_cycles;
+        return if last < IDLE_DELAY_CYCLES {
+            Some(IDLE_DELAY_CYCLES)
+        } else {
+            (last < MAX_DELAY_CYCLES).then_some(last.saturating_mul(8).min(MAX_DELAY_CYCLES))
+        };
+    };
+    // The peak comes first, and it is not below the goal.
+    let (near, far) = (side[at.checked_sub(1)?], side[at]);
+    if far.delay_cycles - near.delay_cycles < 2 {
+        return None;
+    }
+    let (from, to) = (f64::from(near.delay_cycles), f64::from(far.delay_cycles));
+    let line = |a: CurvePoint, b: CurvePoint| {
+        let part = (1.0 / goal - 1.0 / a.bandwidth_gbs) / (1.0 / b.bandwidth_gbs - 1.0 / a.bandwidth_gbs);
+        f64::from(a.delay_cycles) + (f64::from(b.delay_cycles) - f64::from(a.delay_cycles)) * part
+    };
+    let delay = if tried.is_multiple_of(2) {
+        side.get(at + 1).filter(|next| next.bandwidth_gbs < far.bandwidth_gbs).map_or_else(|| line(near, far), |next| line(far, *next))
+    } else {
+        ((from + 1.0) * (to + 1.0)).sqrt() - 1.0
+    };
+    Some((delay.round().clamp(0.0, f64::from(MAX_DELAY_CYCLES)) as u32).clamp(near.delay_cycles + 1, far.delay_cycles - 1))
+}
+
+/// The point closest to `percent` of the peak in bandwidth. `estimates` gives latency and bandwidth by delay.
+pub fn at_share(points: &[CurvePoint], percent: u32, estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveShare {
+    let found = lighter_than_peak(points).and_then(|(side, peak)| {
+        let goal = peak * f64::from(percent) / 100.0;
+        let off = |p: &CurvePoint| (p.bandwidth_gbs - goal).abs();
+        let point = side.into_iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        Some((point, peak))
+    });
+    let Some((point, peak)) = found else {
+        return CurveShare { percent, missed: Some(ShareMissed::NothingMeasured), ..CurveShare::default() };
+    };
+    let reached = point.bandwidth_gbs / peak;
+    let missed = (reached - f64::from(percent) / 100.0).abs() > CLOSE;
+    let too_much = reached > f64::from(percent) / 100.0;
+    let missed = missed.then_some(if too_much { ShareMissed::NoLessBandwidth } else { ShareMissed::NotCloser });
+    let (latency, bandwidth) = estimates(point.delay_cycles).unwrap_or_default();
+    CurveShare { percent, reached: Some(reached), delay_cycles: Some(point.delay_cycles), latency, bandwidth, missed }
+}
+
+#[cfg(test)]
+mod tests;

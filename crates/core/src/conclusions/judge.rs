@@ -68,15 +68,11 @@ pub fn bytes_per_cycle(gbs: f64, threads: u32, noise: &Noise) -> Option<f64> {
 /// Whether measuring threads lost their CPUs for too long or, if the kernel does not say how long, too often.
 fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
     let noise = &evidence.noise;
-    match (noise.waited, noise.involuntary_switches) {
-        (Some(share), _) => share > MAX_WAITED,
-        (None, switches) => switches.is_some_and(|n| n as f64 > normal_switches(estimate, evidence)),
+    let normal = f64::from(evidence.threads.max(1)) * f64::from(NORMAL_SWITCHES).max(SWITCHES_PER_SAMPLE * f64::from(estimate.n));
+    match noise.waited {
+        Some(share) => share > MAX_WAITED,
+        None => noise.involuntary_switches.is_some_and(|n| n as f64 > normal),
     }
-}
-
-/// The number of involuntary switches of all threads together that is normal.
-fn normal_switches(estimate: &Estimate, evidence: &Evidence) -> f64 {
-    f64::from(evidence.threads.max(1)) * f64::from(NORMAL_SWITCHES).max(SWITCHES_PER_SAMPLE * f64::from(estimate.n))
 }
 
 fn bursts_disturbed(noise: &Noise) -> bool {

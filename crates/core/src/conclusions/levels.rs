@@ -1,18 +1,13 @@
 //! Finds the levels of the memory hierarchy in a curve over the working set: its plateaus, the knees between them, and the caches that they
 //! belong to. The arithmetic is the same for latency and bandwidth.
 //!
-//! A curve of latency is a staircase: flat while the working set fits a cache, rising where it does not, flat again at the next level. The
-//! steps:
-//!
-//! 1. Smooth the logarithms of the values: the median of three neighbours removes single disturbed points. Then fit a step function that
-//!    never falls (for bandwidth: never rises), by pooling adjacent violators with medians, so that a few disturbed points have no effect
-//!    (R. Barlow et al., "Statistical Inference under Order Restrictions", 1972).
-//! 2. Plateaus are the widest runs of that function that change by less than [`FLAT`] and are at least [`MIN_OCTAVES`] wide. The widest is
-//!    found first. Neighbours that differ by less than [`SAME_LATENCY`] or [`SAME_BANDWIDTH`] are one plateau. What is left between two
-//!    plateaus is a knee.
-//! 3. The size of a level is where the curve leaves its plateau: between the last size before the curve has gone [`DEPARTED`] of the way to
-//!    the next plateau, and the size after it. A cyclic chase leaves a cache sharply under LRU, and gradually under any other replacement
-//!    policy.
+//! 1. Smooth the logarithms of the values (median of three neighbours), then fit a step function that never falls (for bandwidth: never
+//!    rises), by pooling adjacent violators with medians, so that a few disturbed points have no effect (R. Barlow et al., "Statistical
+//!    Inference under Order Restrictions", 1972).
+//! 2. Plateaus are the widest runs of that function that change by less than [`FLAT`], the widest first. Neighbours that hardly differ are
+//!    one plateau. What is left between two plateaus is a knee.
+//! 3. A level ends where the curve leaves its plateau. A cyclic chase leaves a cache sharply under LRU, and gradually under any other
+//!    replacement policy.
 //! 4. Knees are matched with caches in order, so that the sum of the distances between their sizes is smallest.
 
 use crate::experiment::{Coordinates, Experiment, Metric};
@@ -101,7 +96,6 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
     plateaus(&stairs, &octave, 0, stairs.len(), &mut runs);
     runs.sort_unstable();
     let runs = merged(&runs, &stairs, if rising { SAME_LATENCY } else { SAME_BANDWIDTH });
-    let height = |run: &(usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
     let mut levels = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         let values: Vec<f64> = points[run.0..run.1].iter().map(|p| p.1).collect();
@@ -109,7 +103,7 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
         let (Some(first), Some(last)) = (sorted.first().copied(), sorted.last().copied()) else { continue };
         let (low, high) = stats::median_interval(&sorted).unwrap_or((first, last));
         let knee = runs.get(i + 1).map(|next| {
-            let edge = height(run) + departure(height(next) - height(run));
+            let edge = height(&stairs, *run) + departure(height(&stairs, *next) - height(&stairs, *run));
             let spills = (run.0..points.len()).find(|&p| stairs[p] > edge).unwrap_or(next.0).max(run.0 + 1);
             Knee { fits: points[spills - 1].0, spills: points[spills].0, cache: None, agrees: None }
         });
@@ -175,17 +169,21 @@ fn plateaus(stairs: &[f64], octave: &[f64], from: usize, to: usize, found: &mut 
     plateaus(stairs, octave, end, to, found);
 }
 
+/// The median of a run.
+fn height(stairs: &[f64], run: (usize, usize)) -> f64 {
+    stats::median(&stairs[run.0..run.1]).unwrap_or_default()
+}
+
 /// Merges neighbouring plateaus that are one level.
 fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usize)> {
     let mut out: Vec<(usize, usize)> = Vec::new();
-    let middle = |run: (usize, usize)| stats::median(&stairs[run.0..run.1]).unwrap_or_default();
     // Later parts are compared with the height of the first part, so that a long slope is not one level.
     let mut first = 0.0;
     for &run in runs {
         match out.last_mut() {
-            Some(last) if middle(run) - first < same.ln() => last.1 = run.1,
+            Some(last) if height(stairs, run) - first < same.ln() => last.1 = run.1,
             _ => {
-                first = middle(run);
+                first = height(stairs, run);
                 out.push(run);
             }
         }

@@ -1,81 +1,92 @@
 //! The most that the machine's memory can transfer, who states it, and how bandwidths compare with it.
 
-use crate::conclusions::verdict::{self, Band, Limit, VerdictInput};
+use crate::conclusions::judge::CLOCK_TOLERANCE;
+use crate::estimate::Estimate;
 use crate::experiment::{Method, Metric};
-use crate::installed::InstalledPeak;
 use crate::note::Note;
-use crate::result::{Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, VerdictReason};
+use crate::result::{
+    Environment, LimitShare, LimitSource, Measurement, QualityLevel, QualityReason, Report, Verdict, VerdictReason, VerdictStatus,
+};
 use crate::topology::{Machine, Topology};
 use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
-/// The limit of a whole machine, as the user or firmware states it.
-#[derive(Debug, Clone, Copy)]
-struct MachineLimit {
+/// The shares of the limit from which a bandwidth is good, or only low.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Band {
+    /// From this share on it is good.
+    ok: f64,
+    /// From this share on it is low; below it, far too low.
+    low: f64,
+    /// The reasons for a low and for a far too low bandwidth.
+    reasons: (VerdictReason, VerdictReason),
+}
+
+impl Band {
+    /// Loads only. Published systems reach 70 to 90 % of the theoretical peak with reads, most of them above 80 %.
+    const READS: Self = Self { ok: 0.80, low: 0.70, reasons: (VerdictReason::Below80Percent, VerdictReason::Below70Percent) };
+    /// Loads and stores: turning the bus around costs published DDR systems 4 to 12 points.
+    const MIXED: Self = Self { ok: 0.68, low: 0.58, reasons: (VerdictReason::Below68Percent, VerdictReason::Below58Percent) };
+}
+
+/// The most that a memory can transfer, and who states it.
+#[derive(Debug, Clone, PartialEq)]
+struct Limit {
+    /// In 10^9 bytes a second.
     gbs: f64,
+    /// Who states it.
     source: LimitSource,
+    /// The part of the machine that it is for, when the machine's limit was divided evenly among nodes.
+    share: Option<LimitShare>,
+    /// Whether it rests on something that nobody states, or on a claim that is often wrong. A bandwidth far below it is then no failure.
     doubtful: bool,
+    /// Whether there are published figures for how much of such a limit CPUs reach.
     has_band: bool,
 }
 
 /// What is known about a machine's limits.
 #[derive(Debug, Clone)]
-pub struct Limits<'a> {
+struct Limits<'a> {
     topology: &'a Topology,
     /// The limit of the whole machine, or why it is not known.
-    machine: Result<MachineLimit, String>,
+    machine: Result<Limit, String>,
     /// The nodes with CPUs and memory, among which the limit is divided.
     nodes: IdSet,
 }
 
 impl<'a> Limits<'a> {
     /// The limits from the user's `peak_gbs`, otherwise from SMBIOS. HMAT describes single nodes only.
-    pub fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
+    fn new(machine: &'a Machine, peak_gbs: Option<f64>) -> Self {
         let topology = &machine.topology;
         let stated = match peak_gbs {
-            Some(gbs) => Ok(MachineLimit { gbs, source: LimitSource::User, doubtful: false, has_band: true }),
-            // The firmware of a virtual machine says what the hypervisor made up.
-            None => {
-                let doubtful = |known: bool| !known || machine.identity.hypervisor.is_some();
-                let from_peak = |p: InstalledPeak| MachineLimit {
-                    gbs: p.gbs,
-                    source: if doubtful(p.channels_known) { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios },
-                    doubtful: doubtful(p.channels_known),
-                    has_band: p.dimms,
-                };
-                machine.identity.installed.peak().map(from_peak)
-            }
+            Some(gbs) => Ok(Limit { gbs, source: LimitSource::User, share: None, doubtful: false, has_band: true }),
+            None => machine.identity.installed.peak().map(|peak| {
+                // The firmware of a virtual machine says what the hypervisor made up.
+                let doubtful = !peak.channels_known || machine.identity.hypervisor.is_some();
+                let source = if doubtful { LimitSource::SmbiosUpperBound } else { LimitSource::Smbios };
+                Limit { gbs: peak.gbs, source, share: None, doubtful, has_band: peak.dimms }
+            }),
         };
         let nodes = topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).map(|n| n.id).collect();
         Self { topology, machine: stated, nodes }
-    }
-
-    /// The limit of all nodes with CPUs and memory.
-    pub fn for_machine(&self) -> Option<Limit> {
-        self.for_nodes(&self.nodes, None)
     }
 
     /// The limit of these nodes' memory, used by CPUs of node `from`, or by each node's own CPUs if `from` is `None`.
     ///
     /// The machine's limit is assumed to be divided evenly among the nodes that have CPUs. Nodes without CPUs (CXL, HBM) have no such
     /// share. For them, and if nothing else is known, the read bandwidth that HMAT claims is the limit.
-    pub fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
+    fn for_nodes(&self, nodes: &IdSet, from: Option<u32>) -> Option<Limit> {
         if nodes.is_empty() {
             return None;
         }
         let own = from.is_none_or(|node| *nodes == IdSet::one(node));
-        if let Ok(MachineLimit { gbs, source, doubtful, has_band }) = self.machine
+        if let Ok(limit) = &self.machine
             && own
             && nodes.difference(&self.nodes).is_empty()
         {
-            let share = (nodes.len(), self.nodes.len());
-            return Some(Limit {
-                gbs: gbs * share.0 as f64 / share.1 as f64,
-                source,
-                share: (share.0 < share.1).then_some(LimitShare { nodes: share.0 as u32, total: share.1 as u32 }),
-                doubtful,
-                has_band,
-            });
+            let (part, total) = (nodes.len(), self.nodes.len());
+            let share = (part < total).then_some(LimitShare { nodes: part as u32, total: total as u32 });
+            return Some(Limit { gbs: limit.gbs * part as f64 / total as f64, share, ..*limit });
         }
         let claims = nodes.iter().map(|n| Some(self.topology.claim(from.unwrap_or(n), n)?.read_bandwidth_mbs? as f64 / 1e3));
         let gbs = claims.sum::<Option<f64>>().filter(|gbs| *gbs > 0.0)?;
@@ -84,7 +95,7 @@ impl<'a> Limits<'a> {
 }
 
 /// The bytes of all caches that data of these CPUs may stay in: their last-level caches and their L2s.
-pub fn cache_reach(topology: &Topology, cpus: &IdSet) -> Bytes {
+fn cache_reach(topology: &Topology, cpus: &IdSet) -> Bytes {
     let last = topology.caches.iter().map(|c| c.level).max().unwrap_or(0);
     let counts = |level: u8| level == last || (level == 2 && last > 2);
     let caches = topology.caches.iter().filter(|c| counts(c.level) && !c.cpus.intersection(cpus).is_empty());
@@ -135,7 +146,7 @@ fn set_verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, envi
         () => Ok(Band::MIXED),
     };
     let may_fail = all_reads && m.estimate.converged && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
-    m.verdict = verdict::verdict(&VerdictInput { value: bus.or(m.estimate.value), limit, band, may_fail });
+    m.verdict = verdict(bus.or(m.estimate.value), limit.as_ref(), band, may_fail);
 }
 
 /// The limit of the memory that a measurement used.
@@ -177,6 +188,37 @@ pub fn blameless(m: &Measurement, machine: &Machine, environment: &Environment) 
 pub fn disturbed(m: &Measurement) -> bool {
     use QualityReason as R;
     m.quality.level != QualityLevel::Good && m.quality.reasons.iter().any(|r| !matches!(r, R::MemoryErrors | R::NotConverged))
+}
+
+/// The verdict before a limit is known: `limit-unknown`, `not-measured`, or `not-judged` for latencies, because there is no published limit
+/// for latencies.
+pub fn unjudged(metric: Metric, estimate: &Estimate) -> Verdict {
+    let reason = match (metric, estimate.value) {
+        (_, None) => VerdictReason::NotMeasured,
+        (Metric::Latency, _) => VerdictReason::NotJudged,
+        (Metric::Bandwidth, _) => VerdictReason::LimitUnknown,
+    };
+    Verdict { reason, ..Verdict::default() }
+}
+
+/// Compares a bandwidth (bytes that crossed the bus, where they are known) with the limit, by the shares of it that are expected or the
+/// reason why there are none. `may_fail`: a far too low one is a failure, and not a warning because something else may be the cause.
+fn verdict(value: Option<f64>, limit: Option<&Limit>, band: Result<Band, VerdictReason>, may_fail: bool) -> Verdict {
+    use VerdictStatus as S;
+    let limit = limit.filter(|l| l.gbs.is_finite() && l.gbs > 0.0);
+    let (status, reason) = match (value, limit, band) {
+        (None, ..) => (S::Unknown, VerdictReason::NotMeasured),
+        (Some(value), Some(limit), _) if value / limit.gbs > CLOCK_TOLERANCE => (S::Unknown, VerdictReason::AboveLimit),
+        (_, _, Err(word)) => (S::Unknown, word),
+        (_, None, _) => (S::Unknown, VerdictReason::LimitUnknown),
+        (Some(value), Some(limit), Ok(band)) => match value / limit.gbs {
+            share if share >= band.ok => (S::Ok, VerdictReason::WithinLimit),
+            share if share >= band.low => (S::Warning, band.reasons.0),
+            _ if may_fail => (S::Failure, band.reasons.1),
+            _ => (S::Warning, band.reasons.1),
+        },
+    };
+    Verdict { status, reason, limit: limit.map(|l| l.gbs), limit_source: limit.map(|l| l.source), limit_share: limit.and_then(|l| l.share) }
 }
 
 /// What a reader should know about the limit, if bandwidth was measured.

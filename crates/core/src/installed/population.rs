@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::installed::InstalledMemory;
-use crate::installed::device::MemoryDevice;
 use crate::units::Bytes;
 
 /// A channel's devices.
@@ -52,20 +51,10 @@ impl InstalledMemory {
     }
 }
 
-impl MemoryDevice {
-    /// The package that its names state, such as `CPU1`; one common word if they state none.
-    fn socket(&self) -> String {
-        let names: Vec<Vec<String>> = [&self.bank, &self.locator].into_iter().flatten().map(|name| super::device::words(name)).collect();
-        let package = |word: &&str| {
-            names.iter().find_map(|words| Some(format!("{word}{}", super::device::after(words, word, super::device::is_number)?)))
-        };
-        ["CPU", "PROC", "SOCKET", "P", "S", "NODE"].iter().find_map(package).unwrap_or_else(|| "the socket".into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::installed::MemoryDevice;
 
     fn installed(devices: &[(&str, &str, u64, u32)]) -> InstalledMemory {
         let device = |&(bank, locator, gib, mts): &(&str, &str, u64, u32)| MemoryDevice {

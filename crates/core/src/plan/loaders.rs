@@ -63,7 +63,7 @@ pub struct OwnTraffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second: Option<BufferPlan>,
     /// Percent of the accesses that go to the second buffer.
-    #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub second_percent: u32,
 }
 
@@ -76,7 +76,7 @@ pub struct Traffic {
     /// in a plan for an instruction set other than this program's.
     pub kernels: Vec<String>,
     /// Its access pattern.
-    #[serde(default, skip_serializing_if = "Form::is_plain")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub form: Form,
     /// Strided access: bytes from one line to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]

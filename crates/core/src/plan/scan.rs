@@ -47,11 +47,16 @@ pub fn more_passes(planned: u32) -> u32 {
 /// The order in which pass number `pass` reads the regions. Each pass has its own order. So slow drift affects other regions in each pass,
 /// and no region always follows the same one.
 pub fn pass_order(regions: usize, pass: u32, seed: u64) -> Vec<usize> {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ u64::from(pass).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut order: Vec<usize> = (0..regions).collect();
-    for i in (1..regions).rev() {
-        // Fisher and Yates; the remainder's bias is one in 2^40 here.
-        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
-    }
+    shuffle(&mut order, seed ^ u64::from(pass).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     order
+}
+
+/// The Fisher-Yates shuffle, with a generator whose values are the same in every version of the library.
+pub(crate) fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    for i in (1..items.len()).rev() {
+        // The remainder's bias is one in 2^40 for a million items.
+        items.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
 }

@@ -7,10 +7,9 @@ use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic};
 use crate::plan::scan::Scan;
-use crate::plan::sweeps::{BandwidthSweep, LatencySweep};
 use crate::plan::transfers::{Handoff, Transfers};
 use crate::traffic::LineContent;
-use crate::units::IdSet;
+use crate::units::{Bytes, IdSet};
 
 /// Everything that will be done, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -137,7 +136,7 @@ pub enum Work {
         /// Their traffic.
         traffic: Traffic,
         /// Injection delay, in core cycles after every four lines.
-        #[serde(default, skip_serializing_if = "crate::units::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::units::is_default")]
         delay: u32,
     },
     /// A probe and loaders at several injection delays.
@@ -154,7 +153,7 @@ pub enum Work {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         at_percent: Vec<u32>,
         /// Order of the chase.
-        #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+        #[serde(default, skip_serializing_if = "crate::units::is_default")]
         order: ChaseOrder,
         /// Length of the chase at each delay, if it was given instead of a time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,36 +175,70 @@ pub enum Work {
 }
 
 impl Work {
-    /// The CPUs that work.
-    pub fn cpus(&self) -> IdSet {
+    /// The chase, if there is one.
+    pub const fn probe(&self) -> Option<&Probe> {
         match self {
-            Self::Latency { probe, .. } => IdSet::one(probe.cpu),
-            Self::Bandwidth { loaders, .. } => loaders.iter().map(|l| l.cpu).collect(),
-            Self::Curve { probe, loaders, .. } => loaders.iter().map(|l| l.cpu).chain([probe.cpu]).collect(),
-            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
-            Self::Transfers(transfers) => transfers.ends.iter().map(|e| e.cpu).collect(),
-            Self::Scan(scan) => scan.cpus.clone(),
-            Self::LatencySweep(sweep) => IdSet::one(sweep.probe.cpu),
-            Self::BandwidthSweep(sweep) => sweep.loaders.iter().map(|l| l.cpu).collect(),
+            Self::Latency { probe, .. } | Self::Curve { probe, .. } => Some(probe),
+            Self::LatencySweep(sweep) => Some(&sweep.probe),
+            _ => None,
         }
     }
 
-    /// The transfers between every two CPUs, mutable.
-    pub(crate) const fn transfers_mut(&mut self) -> Option<&mut Transfers> {
-        if let Self::Transfers(transfers) = self { Some(transfers) } else { None }
+    /// The loaders.
+    pub fn loaders(&self) -> &[Loader] {
+        match self {
+            Self::Bandwidth { loaders, .. } | Self::Curve { loaders, .. } => loaders,
+            Self::BandwidthSweep(sweep) => &sweep.loaders,
+            _ => &[],
+        }
+    }
+
+    /// The CPUs that work.
+    pub fn cpus(&self) -> IdSet {
+        match self {
+            Self::Handoff(handoff) => [handoff.holder, handoff.reader].into_iter().chain(handoff.sharer).collect(),
+            Self::Transfers(transfers) => transfers.ends.iter().map(|e| e.cpu).collect(),
+            Self::Scan(scan) => scan.cpus.clone(),
+            _ => self.loaders().iter().map(|l| l.cpu).chain(self.probe().map(|p| p.cpu)).collect(),
+        }
     }
 
     /// The buffers that exist at the same time; for a scan, one of its regions.
     pub fn buffers(&self) -> Vec<&BufferPlan> {
         match self {
-            Self::Latency { probe, .. } => vec![&probe.buffer],
-            Self::Bandwidth { loaders, .. } => loaders.iter().flat_map(Loader::buffers).collect(),
-            Self::Curve { probe, loaders, .. } => loaders.iter().flat_map(Loader::buffers).chain([&probe.buffer]).collect(),
             Self::Handoff(handoff) => vec![&handoff.buffer],
             Self::Transfers(transfers) => transfers.ends.iter().flat_map(|e| &e.buffers).collect(),
             Self::Scan(scan) => vec![&scan.region],
-            Self::LatencySweep(sweep) => vec![&sweep.probe.buffer],
-            Self::BandwidthSweep(sweep) => sweep.loaders.iter().flat_map(Loader::buffers).collect(),
+            _ => self.loaders().iter().flat_map(Loader::buffers).chain(self.probe().map(|p| &p.buffer)).collect(),
         }
     }
+}
+
+/// A pointer chase alone over working sets that all begin where the probe's buffer begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LatencySweep {
+    /// The probe; its buffer holds the largest working set.
+    pub probe: Probe,
+    /// Order of the chase.
+    pub order: ChaseOrder,
+    /// The working sets, ascending, in bytes of the lines that are chased. These lines are [`Probe::stride`] apart.
+    pub sizes: Vec<Bytes>,
+}
+
+impl LatencySweep {
+    /// Bytes of the buffer over which the lines of a working set are spread.
+    pub const fn range(&self, size: Bytes, line: Bytes) -> Bytes {
+        Bytes(size.0 / line.0 * self.probe.stride.0)
+    }
+}
+
+/// Loaders alone over working sets that all begin where their buffers begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BandwidthSweep {
+    /// The loaders; each one's buffer holds the largest working set.
+    pub loaders: Vec<Loader>,
+    /// Their traffic.
+    pub traffic: Traffic,
+    /// The working sets of each loader, ascending.
+    pub sizes: Vec<Bytes>,
 }

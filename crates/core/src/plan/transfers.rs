@@ -23,16 +23,16 @@ pub struct Handoff {
     /// Distance between lines.
     pub stride: Bytes,
     /// Order of the chase.
-    #[serde(default, skip_serializing_if = "ChaseOrder::is_window_local")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub order: ChaseOrder,
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer: Option<u32>,
     /// Bytes that the holder reads from another buffer after it has loaded or stored the lines, so that they move to an outer cache.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub holder_pushes: Bytes,
     /// Bytes that the reader reads from another buffer before it reads the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub reader_pushes: Bytes,
 }
 
@@ -56,10 +56,10 @@ pub struct Transfers {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<ChaseOrder>,
     /// Bytes that each holder reads from another buffer after it has loaded or stored the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub holder_pushes: Bytes,
     /// Bytes that each reader reads from another buffer before it reads the lines.
-    #[serde(default, skip_serializing_if = "Bytes::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub reader_pushes: Bytes,
     /// Number of rounds. Each is run once for each direction, state and home.
     pub rounds: u64,

@@ -2,9 +2,9 @@
 
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Step, Work};
+use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
-use crate::planner::loaders::{SEARCH_DELAYS, with_delay};
+use crate::planner::loaders::{SEARCH_DELAYS, with_delays};
 use crate::spec::{BandwidthShape, Task};
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -12,57 +12,42 @@ use crate::units::IdSet;
 impl Planner<'_> {
     pub(super) fn bandwidth(&mut self, shape: BandwidthShape) -> Result<Step, PlanError> {
         if matches!(shape, BandwidthShape::Matrix | BandwidthShape::Ramp | BandwidthShape::Search) && !self.spec.delays.is_empty() {
-            return Err(PlanError::Request(
-                "--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search".into(),
-            ));
+            return invalid("--delay is for one CPU set and node at a time; leave out --delay, or --matrix, --ramp or --search");
         }
-        let order = self.machine.topology.spread(&self.cpus);
-        let fixed_node = if shape == BandwidthShape::Matrix { None } else { self.one_node()? };
-        let mut cells = Vec::new();
-        match shape {
-            _ if !self.spec.traffic.threads.is_empty() => cells = self.threads_alone()?,
-            BandwidthShape::One | BandwidthShape::Peak => {
-                let default: &[Mix] = if shape == BandwidthShape::Peak { &Mix::PEAK } else { &[Mix::AllReads] };
-                for mix in self.mixes(default)? {
-                    let cell = self.bandwidth_cell(&order, None, fixed_node, mix)?;
-                    cells.extend(self.delayed(cell));
-                }
-            }
-            BandwidthShape::Search => {
-                for mix in self.mixes(&Mix::PEAK)? {
-                    for cpus in self.search_cpu_sets(&order) {
-                        let cell = self.bandwidth_cell(&cpus, None, fixed_node, mix)?;
-                        cells.extend(SEARCH_DELAYS.map(|delay| with_delay(cell.clone(), delay)));
-                    }
-                }
-            }
-            BandwidthShape::Matrix => {
-                for mix in self.mixes(&[Mix::AllReads])? {
-                    for row in self.cpu_nodes().iter() {
-                        let cpus = self.machine.topology.spread(&self.cpus_on(row));
-                        for column in self.columns() {
-                            cells.push(self.bandwidth_cell(&cpus, Some(row), column, mix)?);
-                        }
-                    }
-                }
-            }
-            BandwidthShape::Ramp => {
-                for mix in self.mixes(&[Mix::AllReads])? {
-                    for n in ramp(order.len()) {
-                        cells.push(self.bandwidth_cell(&order[..n], None, fixed_node, mix)?);
-                    }
-                }
-            }
-        }
-        let (experiment, title) = match shape {
-            _ if !self.spec.traffic.threads.is_empty() => (Experiment::Bandwidth, "Bandwidth of given threads"),
-            BandwidthShape::One => (Experiment::Bandwidth, "Bandwidth"),
-            BandwidthShape::Peak => (Experiment::Bandwidth, "Peak bandwidth by mix"),
-            BandwidthShape::Matrix => (Experiment::BandwidthMatrix, "Bandwidth by node"),
-            BandwidthShape::Ramp => (Experiment::BandwidthRamp, "Bandwidth by number of CPUs"),
-            BandwidthShape::Search => (Experiment::BandwidthSearch, "Highest bandwidth by mix"),
+        let threads = !self.spec.traffic.threads.is_empty();
+        let (experiment, title, default): (_, _, &[Mix]) = match shape {
+            _ if threads => (Experiment::Bandwidth, "Bandwidth of given threads", &[]),
+            BandwidthShape::One => (Experiment::Bandwidth, "Bandwidth", &[Mix::AllReads]),
+            BandwidthShape::Peak => (Experiment::Bandwidth, "Peak bandwidth by mix", &Mix::PEAK),
+            BandwidthShape::Matrix => (Experiment::BandwidthMatrix, "Bandwidth by node", &[Mix::AllReads]),
+            BandwidthShape::Ramp => (Experiment::BandwidthRamp, "Bandwidth by number of CPUs", &[Mix::AllReads]),
+            BandwidthShape::Search => (Experiment::BandwidthSearch, "Highest bandwidth by mix", &Mix::PEAK),
         };
+        let columns = if shape == BandwidthShape::Matrix { self.columns() } else { vec![self.one_node()?] };
+        let cells = if threads { self.threads_alone()? } else { self.bandwidth_cells(shape, default, &columns)? };
         Ok(self.step(&self.titled(title), experiment, cells))
+    }
+
+    /// A cell for each mix, set of CPUs, column and delay.
+    fn bandwidth_cells(&mut self, shape: BandwidthShape, default: &[Mix], columns: &[Option<u32>]) -> Result<Vec<Cell>, PlanError> {
+        let topology = &self.machine.topology;
+        let order = topology.spread(&self.cpus);
+        let rows: Vec<(Option<u32>, Vec<u32>)> = match shape {
+            BandwidthShape::One | BandwidthShape::Peak => vec![(None, order)],
+            BandwidthShape::Search => self.search_cpu_sets(&order).into_iter().map(|cpus| (None, cpus)).collect(),
+            BandwidthShape::Matrix => self.cpu_nodes().iter().map(|row| (Some(row), topology.spread(&self.cpus_on(row)))).collect(),
+            BandwidthShape::Ramp => ramp(order.len()).into_iter().map(|n| (None, order[..n].to_vec())).collect(),
+        };
+        let delays: &[u32] = if shape == BandwidthShape::Search { &SEARCH_DELAYS } else { &self.spec.delays };
+        let mut cells = Vec::new();
+        for mix in self.mixes(default)? {
+            for (row, cpus) in &rows {
+                for &column in columns {
+                    cells.extend(with_delays(self.bandwidth_cell(cpus, *row, column, mix)?, delays));
+                }
+            }
+        }
+        Ok(cells)
     }
 
     pub(super) fn bandwidth_cell(&mut self, cpus: &[u32], row: Option<u32>, node: Option<u32>, mix: Mix) -> Result<Cell, PlanError> {
@@ -85,9 +70,9 @@ impl Planner<'_> {
         match &self.spec.nodes {
             // In the suite, named nodes only restrict what is measured. Each CPU uses the nearest of them.
             _ if self.spec.task == Task::Suite => Ok(None),
-            Some(nodes) if nodes.len() > 1 => Err(PlanError::Request(format!(
+            Some(nodes) if nodes.len() > 1 => invalid(format!(
                 "--node names {nodes}, and this measures one node's memory at a time; name one, or use 'memgauge bandwidth --matrix'"
-            ))),
+            )),
             nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
         }
     }

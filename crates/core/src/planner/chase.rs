@@ -3,9 +3,9 @@
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
 use crate::plan::{Cell, Probe, Step, Work};
+use crate::planner::check::{PlanError, invalid};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::planner::error::PlanError;
-use crate::spec::{LatencyShape, Task};
+use crate::spec::{ChaseSpec, LatencyShape, Task};
 use crate::units::{Bytes, IdSet};
 
 /// The assumed time of a hop: a load from DRAM. For estimates of time only.
@@ -32,22 +32,21 @@ pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
 
 impl Planner<'_> {
     pub(super) fn latency(&mut self, shape: LatencyShape) -> Result<Step, PlanError> {
-        let (orders, hops, histogram) = (self.spec.chase.distinct_orders(), self.spec.chase.hops, self.spec.chase.histogram);
+        let orders = self.spec.chase.distinct_orders();
+        let matrix = shape == LatencyShape::Matrix;
         let several = self.spec.cpus.is_some() && self.cpus.len() > 1;
-        let cpus: Vec<u32> = match shape {
-            LatencyShape::Matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
-            LatencyShape::PerCpu => self.cpus.iter().collect(),
-            LatencyShape::One if several => self.cpus.iter().collect(),
-            LatencyShape::One => self.cpus.first().into_iter().collect(),
+        let per_cpu = shape == LatencyShape::PerCpu || (!matrix && several);
+        let cpus: Vec<u32> = match () {
+            () if matrix => self.cpu_nodes().iter().filter_map(|n| self.cpus_on(n).first()).collect(),
+            () if per_cpu => self.cpus.iter().collect(),
+            () => self.cpus.first().into_iter().collect(),
         };
+        let all = self.device.is_none() && self.spec.chase.touch.is_none() && (matrix || self.spec.nodes.is_some());
         let mut pairs = Vec::new();
         for cpu in cpus {
-            let all =
-                self.device.is_none() && self.spec.chase.touch.is_none() && (shape == LatencyShape::Matrix || self.spec.nodes.is_some());
             let nodes = if all { self.nodes.clone() } else { IdSet::one(self.chase_home(cpu)) };
             pairs.extend(nodes.iter().map(|node| (cpu, node)));
         }
-        let per_cpu = shape == LatencyShape::PerCpu || (shape == LatencyShape::One && several);
         let experiment = if per_cpu { Experiment::IdleLatencyPerCpu } else { Experiment::IdleLatency };
         let allocations = match pairs.len() {
             n if n > LARGE_MATRIX => FEW_ALLOCATIONS,
@@ -62,27 +61,33 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            let allocations = hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
-            let at = Coordinates {
-                cpu_node: Some(self.cpu_node(cpu)),
-                memory: Some(self.memory_place(Some(node))),
-                cpu: Some(cpu),
-                ..Default::default()
-            };
-            cells.push(Cell::new(at, Work::Latency { probe, allocations, orders, hops, histogram }));
+            let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
+            cells.push(self.latency_cell(probe, allocations, orders));
         }
-        let title = "Idle latency";
-        Ok(self.step(title, experiment, cells))
+        Ok(self.step("Idle latency", experiment, cells))
+    }
+
+    /// The coordinates of a chase.
+    pub(super) fn chase_at(&self, probe: &Probe) -> Coordinates {
+        Coordinates {
+            cpu_node: Some(self.cpu_node(probe.cpu)),
+            memory: Some(self.memory_place(Some(probe.buffer.node))),
+            cpu: Some(probe.cpu),
+            ..Coordinates::default()
+        }
+    }
+
+    /// A chase alone.
+    pub(super) fn latency_cell(&self, probe: Probe, allocations: u32, orders: Vec<ChaseOrder>) -> Cell {
+        let ChaseSpec { hops, histogram, .. } = self.spec.chase;
+        Cell::new(self.chase_at(&probe), Work::Latency { probe, allocations, orders, hops, histogram })
     }
 
     pub(super) fn probe(&mut self, cpu: u32, node: u32, reserved: u64) -> Result<Probe, PlanError> {
         let stride = self.sizes.stride()?;
-        let mut buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
-        if let Some(touch) = self.spec.chase.touch {
-            buffer.touch = IdSet::one(touch);
-        }
+        let buffer = self.sizes.probe_buffer(cpu, node, reserved, &mut self.notes)?;
         if self.spec.chase.orders.contains(&ChaseOrder::FullRandom) && self.sizes.too_long(buffer.bytes) {
-            return Err(PlanError::Request(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes))));
+            return invalid(format!("{}; give a smaller --size or another --order", too_long(buffer.bytes)));
         }
         let window = self.sizes.window(buffer.bytes, stride)?;
         Ok(Probe { cpu, buffer, stride, window })

@@ -3,33 +3,51 @@
 use crate::directory::FileBacking;
 use crate::distribution::BATCHES;
 use crate::experiment::{Hops, PageRequest};
-use crate::planner::error::PlanError;
-use crate::planner::sizes::LINE;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
 use crate::traffic::{Access, LineUse, Mix};
 use crate::units::{Bytes, IdSet};
 
+/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
+pub(super) const LINE: u64 = 64;
+
+/// Why no plan can be made. Every message names the cause and what to do about it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The request itself is wrong on this machine.
+    #[error("{0}")]
+    Request(String),
+    /// The request is valid, but this process may not use what it needs.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+pub(super) fn invalid<T>(why: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError::Request(why.into()))
+}
+
+pub(super) fn unavailable<T>(why: impl Into<String>) -> Result<T, PlanError> {
+    Err(PlanError::Unavailable(why.into()))
+}
+
 /// The requested CPUs, if all of them may be used.
 pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let online = machine.topology.online();
     if requested.is_empty() {
-        return Err(PlanError::Request(format!("--cpu names no CPU; online are {online}")));
+        return invalid(format!("--cpu names no CPU; online are {online}"));
     }
     for cpu in requested.iter() {
         if machine.topology.offline.contains(cpu) {
-            return Err(PlanError::Request(format!(
-                "CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"
-            )));
+            return invalid(format!("CPU {cpu} is offline; online are {online} (echo 1 > /sys/devices/system/cpu/cpu{cpu}/online)"));
         }
         if !online.contains(cpu) {
-            return Err(PlanError::Request(format!("there is no CPU {cpu}; online are {online}")));
+            return invalid(format!("there is no CPU {cpu}; online are {online}"));
         }
         if !machine.allowed.cpus.contains(cpu) {
-            return Err(PlanError::Unavailable(format!(
+            return unavailable(format!(
                 "this process may not use CPU {cpu}; it may use {} (its affinity mask or cpuset leaves the others out: taskset -p, cpuset.cpus)",
                 machine.allowed.cpus
-            )));
+            ));
         }
     }
     Ok(requested.clone())
@@ -39,21 +57,20 @@ pub(super) fn check_cpus(requested: &IdSet, machine: &Machine) -> Result<IdSet, 
 pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
     let Some(dir) = &spec.memory_dir else { return Ok(()) };
     let path = &dir.file.path;
-    let request = |text: String| Err(PlanError::Request(text));
     if matches!(spec.task, Task::Suite | Task::C2c { .. } | Task::Scan) {
-        return request("--memory-dir is for 'latency', 'bandwidth' and 'loaded'".into());
+        return invalid("--memory-dir is for 'latency', 'bandwidth' and 'loaded'");
     }
     if spec.pages != PageRequest::Auto {
-        return request(format!(
+        return invalid(format!(
             "--pages {} does not go with --memory-dir: the file system at {path} chooses the pages of its files; leave --pages out",
             spec.pages.name()
         ));
     }
     match dir.file.backing {
         FileBacking::Dax if spec.nodes.is_some() => {
-            request(format!("--node does not go with --memory-dir here: files in {path} are where their device is (DAX); leave --node out"))
+            invalid(format!("--node does not go with --memory-dir here: files in {path} are where their device is (DAX); leave --node out"))
         }
-        FileBacking::PageCache if spec.nodes.is_some() => request(format!(
+        FileBacking::PageCache if spec.nodes.is_some() => invalid(format!(
             "--node does not go with --memory-dir here: the page cache of {path} cannot be bound to a node; leave --node out, or give a directory of a tmpfs"
         )),
         _ => Ok(()),
@@ -64,19 +81,19 @@ pub(super) fn check_directory(spec: &Spec) -> Result<(), PlanError> {
 pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet, PlanError> {
     let nodes: IdSet = machine.topology.nodes.iter().filter(|n| n.memory > Bytes(0)).map(|n| n.id).collect();
     if requested.is_empty() {
-        return Err(PlanError::Request(format!("--node names no node; nodes with memory are {nodes}")));
+        return invalid(format!("--node names no node; nodes with memory are {nodes}"));
     }
     for node in requested.iter() {
         match machine.topology.node(node) {
-            None => return Err(PlanError::Request(format!("there is no node {node}; nodes with memory are {nodes}"))),
+            None => return invalid(format!("there is no node {node}; nodes with memory are {nodes}")),
             Some(n) if n.memory == Bytes(0) => {
-                return Err(PlanError::Request(format!("node {node} has CPUs but no memory; nodes with memory are {nodes}")));
+                return invalid(format!("node {node} has CPUs but no memory; nodes with memory are {nodes}"));
             }
             Some(_) if !machine.allowed.nodes.contains(node) => {
-                return Err(PlanError::Unavailable(format!(
+                return unavailable(format!(
                     "this process may not use the memory of node {node}; it may use {} (cpuset.mems of its control group)",
                     machine.allowed.nodes
-                )));
+                ));
             }
             Some(_) => {}
         }
@@ -87,26 +104,27 @@ pub(super) fn check_nodes(requested: &IdSet, machine: &Machine) -> Result<IdSet,
 /// Checks that the options of the loaders' traffic fit together.
 pub(super) fn check_traffic(spec: &Spec) -> Result<(), PlanError> {
     let traffic = &spec.traffic;
-    let wrong = |why: String| Err(PlanError::Request(why));
     if let Some(stride) = traffic.stride.filter(|s| s.0 < LINE || s.0 % LINE != 0) {
-        return wrong(format!("a stride of {stride} is not a multiple of {LINE} B"));
+        return invalid(format!("a stride of {stride} is not a multiple of {LINE} B"));
     }
     if traffic.window.is_some() && traffic.access != Access::Random {
-        return wrong("a random window needs random access".into());
+        return invalid("a random window needs random access");
     }
     if traffic.stride.is_some() && traffic.access == Access::Random {
-        return wrong("random access has no stride; leave one of them out".into());
+        return invalid("random access has no stride; leave one of them out");
     }
     if traffic.line != LineUse::Whole && (traffic.access == Access::Random || traffic.stride.is_some_and(|s| s.0 > LINE)) {
-        return wrong("only traffic that visits every line in order can touch parts of lines, write them back or sum them up".into());
+        return invalid("only traffic that visits every line in order can touch parts of lines, write them back or sum them up");
     }
     let reads = |mix: &Mix| *mix == Mix::AllReads;
     let writes = spec.mixes.iter().find(|m| !reads(m)).copied();
     let peak = matches!(spec.task, Task::Suite | Task::Bandwidth(BandwidthShape::Peak | BandwidthShape::Search));
     let writes = writes.or((peak && spec.mixes.is_empty()).then_some(Mix::R1W1));
     match writes {
-        Some(mix) if traffic.shared => wrong(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
-        Some(mix) if traffic.line == LineUse::Checked => wrong(format!("a checksum needs data that nobody changes; the mix {mix} writes")),
+        Some(mix) if traffic.shared => invalid(format!("loaders that share one buffer can only read it; the mix {mix} writes")),
+        Some(mix) if traffic.line == LineUse::Checked => {
+            invalid(format!("a checksum needs data that nobody changes; the mix {mix} writes"))
+        }
         _ => Ok(()),
     }
 }
@@ -116,7 +134,6 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Checks that what the options of the chase name exists, may be used and fits together.
 pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanError> {
-    let request = |text: String| Err(PlanError::Request(text));
     let chase = &spec.chase;
     for (option, cpu) in [("the chase's CPU", chase.cpu), ("--touch-cpu", chase.touch)] {
         if let Some(cpu) = cpu {
@@ -126,33 +143,33 @@ pub(super) fn check_chase(spec: &Spec, machine: &Machine) -> Result<(), PlanErro
     if let Some(node) = chase.node {
         check_nodes(&IdSet::one(node), machine).map_err(|e| named("--probe-node", e))?;
         if chase.touch.is_some() {
-            return request("--probe-node and --touch-cpu both say where the chase's buffer is; leave one of them out".into());
+            return invalid("--probe-node and --touch-cpu both say where the chase's buffer is; leave one of them out");
         }
     }
     if chase.touch.is_some() && spec.nodes.is_some() && spec.task != Task::Loaded {
-        return request("--node and --touch-cpu both say where the buffer is; leave one of them out".into());
+        return invalid("--node and --touch-cpu both say where the buffer is; leave one of them out");
     }
     if chase.touch.is_some() && matches!(spec.task, Task::Latency(LatencyShape::Matrix) | Task::C2c(TransferShape::NodeMatrix)) {
-        return request("--touch-cpu places one buffer, and a matrix has one for each node; leave --matrix or --touch-cpu out".into());
+        return invalid("--touch-cpu places one buffer, and a matrix has one for each node; leave --matrix or --touch-cpu out");
     }
     let backing = spec.memory_dir.as_ref().map(|d| d.file.backing);
     if chase.node.is_some() && matches!(backing, Some(FileBacking::Dax | FileBacking::PageCache)) {
-        return request("--probe-node does not go with this --memory-dir: its files are not placed by node; leave --probe-node out".into());
+        return invalid("--probe-node does not go with this --memory-dir: its files are not placed by node; leave --probe-node out");
     }
     if chase.hops == Some(Hops::Count(0)) {
-        return request("--hops 0 chases nothing; give a number of hops, or 'pass' for one pass over the buffer".into());
+        return invalid("--hops 0 chases nothing; give a number of hops, or 'pass' for one pass over the buffer");
     }
     if chase.hops.is_some() && spec.time.is_some() {
-        return request("--hops and --time both say how long to chase; leave one of them out".into());
+        return invalid("--hops and --time both say how long to chase; leave one of them out");
     }
     if let Some(batch) = chase.histogram.filter(|batch| !BATCHES.contains(batch)) {
-        return request(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
+        return invalid(format!("a histogram cannot have batches of {batch} hops; give 1, 8 or 64"));
     }
     if spec.task == Task::Loaded && chase.orders.len() > 1 {
-        return request("latency under load is one chase, in one order; name one --order".into());
+        return invalid("latency under load is one chase, in one order; name one --order");
     }
     match &spec.start_signal {
-        Some(name) if !is_name(name) => request(format!(
+        Some(name) if !is_name(name) => invalid(format!(
             "'{name}' cannot name shared memory: give 1 to {MAX_NAME_BYTES} characters without a slash, such as memgauge-start"
         )),
         _ => Ok(()),

@@ -1,14 +1,11 @@
 //! The planner's state: the request, the machine, the CPUs and nodes that may be measured, sizes, notes.
 
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use crate::directory::FileBacking;
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, Step, StopRule};
-use crate::planner::check::{check_chase, check_cpus, check_directory, check_nodes};
-use crate::planner::error::PlanError;
+use crate::plan::{Cell, KernelRow, Step, StopRule, shuffle};
+use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
+use crate::planner::quick;
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
@@ -55,7 +52,7 @@ impl<'a> Planner<'a> {
             None => machine.allowed.cpus.clone(),
         };
         if cpus.is_empty() {
-            return Err(PlanError::Unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset".into()));
+            return unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset");
         }
         check_directory(spec)?;
         check_chase(spec, machine)?;
@@ -64,7 +61,7 @@ impl<'a> Planner<'a> {
             None => machine.allowed.nodes.clone(),
         };
         if nodes.is_empty() {
-            return Err(PlanError::Unavailable("this process may use memory of no node; check cpuset.mems of its control group".into()));
+            return unavailable("this process may use memory of no node; check cpuset.mems of its control group");
         }
         if spec.one_thread_per_core {
             cpus = machine.topology.one_per_core(&cpus);
@@ -75,9 +72,9 @@ impl<'a> Planner<'a> {
             let touchable = |n: &u32| machine.topology.node(*n).is_some_and(|n| !n.cpus.intersection(&machine.allowed.cpus).is_empty());
             nodes = nodes.iter().filter(touchable).collect();
             if nodes.is_empty() {
-                return Err(PlanError::Unavailable(
-                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs".into(),
-                ));
+                return unavailable(
+                    "the page cache can be placed on no node: this process may use no CPU of a node whose memory it may use; give a directory of a tmpfs",
+                );
             }
         }
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
@@ -88,20 +85,18 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
-        let suite = self.spec.task == Task::Suite;
-        let default = match () {
-            () if matches!(self.spec.task, Task::Sweep(_)) => SWEEP_BUDGET_S,
-            () if suite => SUITE_BUDGET_S,
-            () if steps.iter().any(|s| s.cells.len() > LARGE_MATRIX) => LARGE_MATRIX_BUDGET_S,
-            () => COMMAND_BUDGET_S,
+        let large = steps.iter().any(|s| s.cells.len() > LARGE_MATRIX);
+        let command_s = if large { LARGE_MATRIX_BUDGET_S } else { COMMAND_BUDGET_S };
+        let (half_width, budget_s) = match self.spec.task {
+            Task::Quick => (quick::HALF_WIDTH, quick::BUDGET_S),
+            Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
+            Task::Suite => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
+            Task::Scan => (SCAN_HALF_WIDTH, command_s),
+            _ => (DEFAULT_HALF_WIDTH, command_s),
         };
         StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(match self.spec.task {
-                Task::Scan => SCAN_HALF_WIDTH,
-                Task::Sweep(_) => SWEEP_HALF_WIDTH,
-                _ => DEFAULT_HALF_WIDTH,
-            }),
-            budget_s: self.spec.time.or(self.spec.budget).map_or(default, |t| t.as_secs_f64()),
+            relative_half_width: self.spec.confidence.unwrap_or(half_width),
+            budget_s: self.spec.time.or(self.spec.budget).map_or(budget_s, |t| t.as_secs_f64()),
             fixed_time: self.spec.time.is_some(),
         }
     }
@@ -128,13 +123,11 @@ impl<'a> Planner<'a> {
         if self.nodes.contains(own) {
             return own;
         }
-        let distances = self.machine.topology.node(own).map(|n| n.distances.clone()).unwrap_or_default();
-        let near = self.nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX)).unwrap_or(own);
+        let near = self.nodes.iter().min_by_key(|&node| self.machine.topology.distance(own, node)).unwrap_or(own);
         if self.spec.nodes.is_none() {
-            self.notes.push(
-                Note::warning("no-local-memory", format!("CPUs of node {own} may not use its memory; node {near} is used instead"))
-                    .advise("allow the node in cpuset.mems, or name CPUs of another node with --cpu"),
-            );
+            let message = format!("CPUs of node {own} may not use its memory; node {near} is used instead");
+            let advice = "allow the node in cpuset.mems, or name CPUs of another node with --cpu";
+            self.notes.push(Note::warning("no-local-memory", message).advise(advice));
         }
         near
     }
@@ -177,14 +170,5 @@ impl<'a> Planner<'a> {
         }
         // The time is filled in once all steps are known.
         Step { title, experiment, cells, estimated_s: 0.0 }
-    }
-}
-
-/// The Fisher-Yates shuffle, with a generator whose values are the same in every version of the library.
-fn shuffle(cells: &mut [Cell], seed: u64) {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    for i in (1..cells.len()).rev() {
-        // The remainder's bias is one in 2^60 here.
-        cells.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
     }
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::{ChaseOrder, Coordinates, Experiment};
-use crate::plan::{Cell, Delays, Loader, Step, Work};
-use crate::planner::check::check_nodes;
+use crate::plan::{Cell, Delays, Loader, Probe, Step, Work};
+use crate::planner::check::{PlanError, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::spec::ChaseSpec;
 use crate::traffic::Mix;
 use crate::units::IdSet;
@@ -22,9 +21,9 @@ impl Planner<'_> {
         let siblings = self.machine.topology.cpu(chaser).map(|c| c.siblings.clone()).unwrap_or_default();
         let others = self.cpus.difference(&siblings).difference(&IdSet::one(chaser));
         if others.is_empty() && self.spec.traffic.threads.is_empty() {
-            return Err(PlanError::Unavailable(format!(
+            return unavailable(format!(
                 "latency under load needs a second core besides CPU {chaser}; allow one (taskset, cpuset) or name more with --cpu"
-            )));
+            ));
         }
         let loading = self.machine.topology.spread(&others);
         let fixed_node = self.one_node()?;
@@ -33,7 +32,10 @@ impl Planner<'_> {
             (None, None, Some(node)) => node,
             _ => self.chase_home(chaser),
         };
-        let order = self.spec.chase.distinct_orders().first().copied();
+        let delays = match self.spec.delays.as_slice() {
+            [] => Delays::Adaptive { points: CURVE_POINTS },
+            given => Delays::Cycles(given.to_vec()),
+        };
         let mut cells = Vec::new();
         let threads = !self.spec.traffic.threads.is_empty();
         let mixes = if threads { vec![self.spec.traffic.threads[0].mix] } else { self.mixes(&[Mix::AllReads])? };
@@ -46,29 +48,23 @@ impl Planner<'_> {
                 Some(nodes) => self.loaders_on(&loading, nodes, reserved)?,
                 None => self.loaders(&loading, fixed_node, reserved)?,
             };
-            let at = Coordinates {
-                cpu: Some(chaser),
-                cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
-                cpu_node: Some(self.cpu_node(chaser)),
-                memory: Some(self.memory_place(Some(home))),
-                load_nodes,
-                order,
-                mix: (!threads).then_some(mix),
-                ..Default::default()
-            };
-            let delays = if self.spec.delays.is_empty() {
-                Delays::Adaptive { points: CURVE_POINTS }
-            } else {
-                Delays::Cycles(self.spec.delays.clone())
-            };
-            let traffic = self.traffic(mix)?;
-            let ChaseSpec { hops, histogram, .. } = self.spec.chase;
-            let order = order.unwrap_or(ChaseOrder::WindowLocal);
-            let at_percent = self.spec.at_percent.clone();
-            cells.push(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }));
+            let mut cell = self.curve_cell(probe, loaders, mix, delays.clone())?;
+            cell.at.load_nodes = load_nodes;
+            cell.at.mix = (!threads).then_some(mix);
+            cells.push(cell);
         }
         let step = self.step(&self.titled("Latency under load"), Experiment::LoadedLatency, cells);
         Ok(vec![step])
+    }
+
+    /// The curve of this chase alongside these loaders.
+    pub(super) fn curve_cell(&self, probe: Probe, loaders: Vec<Loader>, mix: Mix, delays: Delays) -> Result<Cell, PlanError> {
+        let ChaseSpec { hops, histogram, ref orders, .. } = self.spec.chase;
+        let order = orders.first().copied();
+        let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), order, mix: Some(mix), ..self.chase_at(&probe) };
+        let (traffic, at_percent) = (self.traffic(mix)?, self.spec.at_percent.clone());
+        let order = order.unwrap_or(ChaseOrder::WindowLocal);
+        Ok(Cell::new(at, Work::Curve { probe, loaders, traffic, delays, at_percent, order, hops, histogram }))
     }
 
     /// Loaders of memory on `nodes`, on the nearest of `cpus`: a node's own CPUs, or for a node without CPUs those of the nearest node that
@@ -76,12 +72,10 @@ impl Planner<'_> {
     pub(super) fn loaders_on(&mut self, cpus: &[u32], nodes: &IdSet, reserved: u64) -> Result<Vec<Loader>, PlanError> {
         let nodes = check_nodes(nodes, self.machine)?;
         if self.spec.traffic.shared {
-            return Err(PlanError::Request(
-                "loaders that share one buffer cannot load several nodes; leave out --shared or --load-node".into(),
-            ));
+            return invalid("loaders that share one buffer cannot load several nodes; leave out --shared or --load-node");
         }
         if self.spec.memory_dir.is_some() {
-            return Err(PlanError::Request("files are on their own node; leave out --memory-dir or --load-node".into()));
+            return invalid("files are on their own node; leave out --memory-dir or --load-node");
         }
         let near: BTreeMap<u32, IdSet> = nodes.iter().map(|node| (node, self.nearest(cpus, node))).collect();
         let mut loads: BTreeMap<u32, usize> = nodes.iter().map(|node| (node, 0)).collect();
@@ -94,17 +88,16 @@ impl Planner<'_> {
             }
         }
         if let Some((node, _)) = loads.iter().find(|(_, count)| **count == 0) {
-            return Err(PlanError::Unavailable(format!(
+            return unavailable(format!(
                 "no CPU is left to load the memory of node {node}; name fewer nodes with --load-node, or more CPUs with --cpu"
-            )));
+            ));
         }
         self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }
 
     /// Those of `cpus` that are on `node`, or on the nearest node that has some of them.
     fn nearest(&self, cpus: &[u32], node: u32) -> IdSet {
-        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
-        let far = |home: u32| if home == node { 0 } else { distances.get(&home).copied().unwrap_or(u32::MAX) };
+        let far = |home: u32| if home == node { 0 } else { self.machine.topology.distance(node, home) };
         let best = cpus.iter().map(|cpu| far(self.cpu_node(*cpu))).min();
         let nearest = best.and_then(|best| cpus.iter().map(|cpu| self.cpu_node(*cpu)).find(|home| far(*home) == best));
         cpus.iter().copied().filter(|cpu| Some(self.cpu_node(*cpu)) == nearest).collect()

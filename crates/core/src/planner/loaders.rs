@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::plan::{BufferPlan, Cell, KernelRow, Loader, Traffic, Work};
+use crate::planner::check::{LINE, PlanError, invalid};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
-use crate::planner::sizes::LINE;
 use crate::spec::WidthRequest;
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
 
@@ -28,9 +27,7 @@ impl Planner<'_> {
         let runnable = |m: &Mix| self.kernels.is_empty() || !self.candidates(*m, self.spec.traffic.access).is_empty();
         let mixes: Vec<Mix> = requested.iter().copied().filter(runnable).collect();
         match requested.iter().find(|m| !runnable(m)) {
-            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => {
-                Err(PlanError::Request(self.no_kernel(*missing, self.spec.traffic.access)))
-            }
+            Some(missing) if !self.spec.mixes.is_empty() || mixes.is_empty() => invalid(self.no_kernel(*missing, self.spec.traffic.access)),
             _ => Ok(mixes),
         }
     }
@@ -39,18 +36,16 @@ impl Planner<'_> {
         let widths: BTreeSet<&str> = self.matching_kernels(mix, access).map(|k| k.width.name()).collect();
         match self.spec.width {
             WidthRequest::Is(width) if !widths.is_empty() => {
-                let widths: Vec<&str> = widths.into_iter().collect();
-                format!("this CPU has no {width} kernel for the mix {mix}; it has {}: use one of these or --width best", widths.join(", "))
+                let widths = Vec::from_iter(widths).join(", ");
+                format!("this CPU has no {width} kernel for the mix {mix}; it has {widths}: use one of these or --width best")
             }
             _ => {
                 let (form, mix) = self.form(mix, access);
-                let others: BTreeSet<&str> = self.kernels.iter().filter(|k| k.form == form).map(|k| k.mix.name()).collect();
                 let kind = form_name(form);
-                if others.is_empty() {
-                    format!("this CPU has no kernel for {kind}")
-                } else {
-                    let others: Vec<&str> = others.into_iter().collect();
-                    format!("this CPU has no kernel for {kind} with the mix {mix}; it has {}", others.join(", "))
+                let others: BTreeSet<&str> = self.kernels.iter().filter(|k| k.form == form).map(|k| k.mix.name()).collect();
+                match Vec::from_iter(others).join(", ").as_str() {
+                    "" => format!("this CPU has no kernel for {kind}"),
+                    others => format!("this CPU has no kernel for {kind} with the mix {mix}; it has {others}"),
                 }
             }
         }
@@ -81,7 +76,7 @@ impl Planner<'_> {
     pub(super) fn traffic_with_access(&self, mix: Mix, access: Access) -> Result<Traffic, PlanError> {
         let kernels = self.candidates(mix, access);
         if kernels.is_empty() && !self.kernels.is_empty() {
-            return Err(PlanError::Request(self.no_kernel(mix, access)));
+            return invalid(self.no_kernel(mix, access));
         }
         let (form, mix) = self.form(mix, access);
         let requested = &self.spec.traffic;
@@ -123,14 +118,6 @@ impl Planner<'_> {
         self.sizes.loader_buffers(&homes, reserved, &mut self.notes)
     }
 
-    /// A bandwidth cell at each delay that was asked for.
-    pub(super) fn delayed(&self, cell: Cell) -> Vec<Cell> {
-        if self.spec.delays.is_empty() {
-            return vec![cell];
-        }
-        self.spec.delays.iter().map(|&delay| with_delay(cell.clone(), delay)).collect()
-    }
-
     /// The CPUs that a search tries: all of them, one thread of each core, three quarters and half of those.
     pub(super) fn search_cpu_sets(&self, order: &[u32]) -> Vec<Vec<u32>> {
         let cores = self.machine.topology.one_per_core(&self.cpus).len();
@@ -140,13 +127,17 @@ impl Planner<'_> {
     }
 }
 
-/// The cell with an injection delay.
-pub(super) fn with_delay(mut cell: Cell, cycles: u32) -> Cell {
-    if let Work::Bandwidth { delay, .. } = &mut cell.work {
-        *delay = cycles;
-    }
-    cell.at.delay_cycles = Some(cycles);
-    cell
+/// A bandwidth cell at each of these delays; the cell itself if there are none.
+pub(super) fn with_delays(cell: Cell, delays: &[u32]) -> Vec<Cell> {
+    let delayed = |cycles: &u32| {
+        let mut cell = cell.clone();
+        if let Work::Bandwidth { delay, .. } = &mut cell.work {
+            *delay = *cycles;
+        }
+        cell.at.delay_cycles = Some(*cycles);
+        cell
+    };
+    if delays.is_empty() { vec![cell] } else { delays.iter().map(delayed).collect() }
 }
 
 /// The form in words.

@@ -1,9 +1,9 @@
 //! Prefetchers on and off: one CPU's bandwidth and latency from every node, in both states.
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment, PrefetchRequest};
-use crate::plan::{Cell, Step, Work};
+use crate::experiment::{ChaseOrder, Experiment, PrefetchRequest};
+use crate::plan::Step;
+use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
@@ -27,23 +27,11 @@ impl Planner<'_> {
                 let mut cell = self.bandwidth_cell(&readers, row, *node, Mix::AllReads)?;
                 cell.at.prefetch = Some(state);
                 bandwidths.push(cell);
-                let home = node.unwrap_or_else(|| self.cpu_node(first));
-                let at = Coordinates {
-                    cpu_node: row,
-                    memory: Some(self.memory_place(*node)),
-                    cpu: Some(first),
-                    cpus: Some(IdSet::one(first)),
-                    prefetch: Some(state),
-                    ..Default::default()
-                };
-                let work = Work::Latency {
-                    probe: self.probe(first, home, 0)?,
-                    allocations: ALLOCATIONS,
-                    orders: vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal],
-                    hops: None,
-                    histogram: None,
-                };
-                latencies.push(Cell::new(at, work));
+                let probe = self.probe(first, node.unwrap_or_else(|| self.cpu_node(first)), 0)?;
+                let mut cell = self.latency_cell(probe, ALLOCATIONS, vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal]);
+                cell.at.cpus = Some(IdSet::one(first));
+                cell.at.prefetch = Some(state);
+                latencies.push(cell);
             }
             let name = state.name();
             steps.push(self.step(&format!("Bandwidth, prefetchers {name}"), Experiment::PrefetchComparison, bandwidths));

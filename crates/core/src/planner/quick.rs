@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{ChaseOrder, Coordinates, Experiment};
-use crate::plan::{Cell, Delays, Step, StopRule, Work};
+use crate::experiment::{Coordinates, Experiment};
+use crate::plan::{Cell, Delays, Step, Work};
+use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
@@ -18,9 +18,9 @@ pub const SECOND_ROUND_SHARE: f64 = 0.2;
 /// Shares of the time after which the first round and the second round end, whatever has been measured by then.
 pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
 /// Seconds of measuring for a cell: the fewest bursts for which an interval exists take 0.4 s.
-const BUDGET_S: f64 = 0.5;
+pub(super) const BUDGET_S: f64 = 0.5;
 /// Relative half-width of the interval at which a cell stops: half of the smallest difference that counts.
-const HALF_WIDTH: f64 = 0.015;
+pub(super) const HALF_WIDTH: f64 = 0.015;
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
 /// What is sampled at most, and at least where that takes too long. What shows a fault that no other number shows is given up last.
@@ -72,7 +72,7 @@ impl Samples {
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
         let mut samples = MOST;
-        let max_s = FIRST_ROUND_SHARE * self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64());
+        let max_s = FIRST_ROUND_SHARE * self.quick_within();
         loop {
             let notes = self.notes.clone();
             let steps = self.quick_steps(samples)?;
@@ -95,27 +95,14 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// When cells end, and when the whole check ends.
-    pub(super) fn quick_time(&self) -> (StopRule, f64) {
-        (self.quick_stop(), self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64()))
-    }
-
-    fn quick_stop(&self) -> StopRule {
-        let requested = self.spec.time.or(self.spec.budget);
-        StopRule {
-            relative_half_width: self.spec.confidence.unwrap_or(HALF_WIDTH),
-            budget_s: requested.map_or(BUDGET_S, |t| t.as_secs_f64()),
-            fixed_time: self.spec.time.is_some(),
-        }
-    }
-
-    fn cell_budget(&self) -> f64 {
-        self.quick_stop().budget_s
+    /// When the whole check ends.
+    pub(super) fn quick_within(&self) -> f64 {
+        self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64())
     }
 
     fn quick_step(&self, title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
         let trials = cells.iter().any(|c| matches!(c.work, Work::Bandwidth { .. } | Work::Curve { .. }));
-        let seconds: f64 = cells.iter().map(|c| cell_seconds(c, self.cell_budget())).sum();
+        let seconds: f64 = cells.iter().map(|c| cell_seconds(c, self.budget())).sum();
         let estimated_s = seconds + if trials { TRIALS_S } else { 0.0 };
         Step { title: title.into(), experiment, cells, estimated_s }
     }
@@ -138,14 +125,7 @@ impl Planner<'_> {
         let mut cells = Vec::new();
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
-            let at = Coordinates {
-                cpu_node: Some(self.cpu_node(cpu)),
-                memory: Some(self.memory_place(Some(node))),
-                cpu: Some(cpu),
-                ..Coordinates::default()
-            };
-            let work = Work::Latency { probe, allocations: ALLOCATIONS, orders: Vec::new(), hops: None, histogram: None };
-            cells.push(Cell::new(at, work));
+            cells.push(self.latency_cell(probe, ALLOCATIONS, Vec::new()));
         }
         Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
@@ -234,47 +214,22 @@ impl Planner<'_> {
         let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
-        let at = Coordinates {
-            cpu: Some(chaser),
-            cpus: Some(loaders.iter().map(|l| l.cpu).collect()),
-            cpu_node: Some(node),
-            memory: Some(self.memory_place(Some(home))),
-            mix: Some(Mix::AllReads),
-            ..Coordinates::default()
-        };
-        let work = Work::Curve {
-            probe,
-            loaders,
-            traffic: self.traffic(Mix::AllReads)?,
-            delays: Delays::Cycles(vec![0]),
-            at_percent: Vec::new(),
-            order: ChaseOrder::WindowLocal,
-            hops: None,
-            histogram: None,
-        };
-        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![Cell::new(at, work)])))
+        let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0]))?;
+        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![cell])))
     }
 }
 
 /// Seconds that a cell takes to start, set up and measure.
 pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
-    let loaders = |work: &Work| match work {
-        Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. } => {
-            loaders.iter().map(|l| l.buffer.bytes.0).sum::<u64>() as f64 / TOUCH_BYTES_S
-        }
-        _ => 0.0,
-    };
-    let chain = |work: &Work| match work {
+    let allocations = match &cell.work {
         // The search for the plateau needs one more allocation. If intervals stay wide, allocations continue until the budget is spent, which
         // half of the cells do.
-        Work::Latency { probe, allocations, .. } => {
-            let more = 1.0 + (budget_s / MORE_ALLOCATIONS_S / 2.0).floor();
-            probe.buffer.bytes.0 as f64 * (f64::from(*allocations) + more) / CHAIN_BYTES_S
-        }
-        Work::Curve { probe, .. } => probe.buffer.bytes.0 as f64 / CHAIN_BYTES_S,
-        _ => 0.0,
+        Work::Latency { allocations, .. } => f64::from(*allocations) + 1.0 + (budget_s / MORE_ALLOCATIONS_S / 2.0).floor(),
+        _ => 1.0,
     };
-    START_S + budget_s + loaders(&cell.work) + chain(&cell.work)
+    let chained = cell.work.probe().map_or(0, |probe| probe.buffer.bytes.0) as f64 * allocations;
+    let touched: u64 = cell.work.loaders().iter().map(|l| l.buffer.bytes.0).sum();
+    START_S + budget_s + touched as f64 / TOUCH_BYTES_S + chained / CHAIN_BYTES_S
 }
 
 /// At most `most` of `all`, evenly spread, including the first and the last.

@@ -1,10 +1,10 @@
 //! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
-use crate::experiment::{Coordinates, Experiment, MemoryPlace, PageRequest};
+use crate::experiment::{Coordinates, Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
+use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
@@ -41,17 +41,17 @@ impl Planner<'_> {
     pub(super) fn scan(&mut self) -> Result<Step, PlanError> {
         let scan = &self.spec.scan;
         if scan.passes == Some(0) {
-            return Err(PlanError::Request("--passes 0 measures nothing; give 1 or more".into()));
+            return invalid("--passes 0 measures nothing; give 1 or more");
         }
         if scan.bucket_gbs.is_some_and(|b| !(b.is_finite() && b > 0.0)) {
-            return Err(PlanError::Request("the width of a histogram's bucket must be more than 0 GB/s".into()));
+            return invalid("the width of a histogram's bucket must be more than 0 GB/s");
         }
         let mix = self.mixes(&[Mix::AllReads])?;
         let [mix] = mix[..] else {
-            return Err(PlanError::Request("a scan has one mix of traffic at a time".into()));
+            return invalid("a scan has one mix of traffic at a time");
         };
         if mix != Mix::AllReads {
-            return Err(PlanError::Request(format!("a scan only reads memory (all-reads), but {mix} was asked for")));
+            return invalid(format!("a scan only reads memory (all-reads), but {mix} was asked for"));
         }
         let mut cells = Vec::new();
         let mut scanned = Vec::new();
@@ -84,21 +84,17 @@ impl Planner<'_> {
         if !own.is_empty() {
             return own;
         }
-        let distances = self.machine.topology.node(node).map(|n| n.distances.clone()).unwrap_or_default();
-        let nodes: IdSet = self.cpus.iter().map(|c| self.cpu_node(c)).collect();
-        let near = nodes.iter().min_by_key(|n| distances.get(n).copied().unwrap_or(u32::MAX));
+        let near = self.cpu_nodes().iter().min_by_key(|&home| self.machine.topology.distance(node, home));
         near.map_or_else(|| self.cpus.clone(), |near| self.cpus_on(near))
     }
 
     fn node_scan(&mut self, node: u32, cpus: IdSet, mix: Mix, room: &NodeRoom) -> Result<Scan, PlanError> {
         let bytes = match self.spec.size {
             Some(Bytes(requested)) if requested > room.bytes => {
-                return Err(PlanError::Unavailable(format!(
-                    "{} of node {node} are more than the {} that may be taken there (limited by {}); give a smaller --size",
-                    Bytes(requested),
-                    approximately(room.bytes),
-                    room.limited_by
-                )));
+                let (requested, most, limited_by) = (Bytes(requested), approximately(room.bytes), &room.limited_by);
+                return unavailable(format!(
+                    "{requested} of node {node} are more than the {most} that may be taken there (limited by {limited_by}); give a smaller --size"
+                ));
             }
             Some(Bytes(requested)) => requested,
             None => room.bytes,
@@ -125,7 +121,7 @@ impl Planner<'_> {
 
     /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.
     fn node_room(&mut self, node: u32) -> NodeRoom {
-        if matches!(self.spec.pages, PageRequest::Huge2M | PageRequest::Huge1G) {
+        if self.spec.pages.pool_page().is_some() {
             // Pages of a pool left free memory when the pool was made, so using them does not reduce it.
             let limited_by = format!("the free {} pages of node {node}'s pool", self.spec.pages.name());
             return NodeRoom { bytes: self.sizes.in_pool(node), limited_by, margin: 0 };
@@ -133,10 +129,9 @@ impl Planner<'_> {
         let found = self.machine.topology.node(node).cloned().unwrap_or_else(|| Node { id: node, ..Node::default() });
         let (margin, reduced) = margin(found.memory.0);
         if reduced {
-            self.notes.push(Note::info(
-                "scan-margin",
-                format!("node {node} has {}: {} of it stay free instead of 2 GiB", approximately(found.memory.0), approximately(margin)),
-            ));
+            let (memory, margin) = (approximately(found.memory.0), approximately(margin));
+            let message = format!("node {node} has {memory}: {margin} of it stay free instead of 2 GiB");
+            self.notes.push(Note::info("scan-margin", message));
         }
         let allowed = &self.machine.allowed;
         let mut limits = vec![(allowed.memory.0, allowed.memory_limited_by.clone())];
@@ -150,43 +145,38 @@ impl Planner<'_> {
 
     /// Bytes of a region when `bytes` are scanned.
     fn region(&mut self, node: u32, bytes: u64, room: &NodeRoom) -> Result<u64, PlanError> {
-        let page = match self.spec.pages {
-            PageRequest::Huge2M => Bytes::mib(2),
-            PageRequest::Huge1G => Bytes::gib(1),
-            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => MIN_REGION,
+        let pool_page = self.spec.pages.pool_page();
+        let page = pool_page.unwrap_or(MIN_REGION);
+        let limited_by = if self.spec.size.is_some() { "--size" } else { &room.limited_by };
+        let advice = match pool_page {
+            Some(_) => "make its pool larger, or leave --pages out",
+            None => "free some there, raise the limit, or give a smaller --region",
         };
-        let too_little = |region: Bytes| {
-            PlanError::Unavailable(format!(
-                "node {node} has no room for a region of {region}: {} are to be taken (limited by {}); {}",
-                approximately(bytes),
-                if self.spec.size.is_some() { "--size" } else { &room.limited_by },
-                match self.spec.pages {
-                    PageRequest::Huge2M | PageRequest::Huge1G => "make its pool larger, or leave --pages out",
-                    _ => "free some there, raise the limit, or give a smaller --region",
-                }
+        let fitting = |region: Bytes, room: u64| {
+            if region.0 <= room {
+                return Ok(region.0);
+            }
+            let all = approximately(bytes);
+            unavailable(format!(
+                "node {node} has no room for a region of {region}: {all} are to be taken (limited by {limited_by}); {advice}"
             ))
         };
         if let Some(requested) = self.spec.scan.region {
             if requested < page || !requested.0.is_multiple_of(page.0) {
-                return Err(PlanError::Request(format!("a region of {requested} is not a multiple of {page}")));
+                return invalid(format!("a region of {requested} is not a multiple of {page}"));
             }
-            return if requested.0 > bytes { Err(too_little(requested)) } else { Ok(requested.0) };
+            return fitting(requested, bytes);
         }
         if bytes / REGION.0 >= FEW_REGIONS || page == REGION {
-            return if bytes < REGION.0 { Err(too_little(REGION)) } else { Ok(REGION.0) };
+            return fitting(REGION, bytes);
         }
         let region = floor_power_of_two(bytes / WANTED_REGIONS);
-        if region < page.0 {
-            return Err(too_little(page));
-        }
-        self.notes.push(Note::info(
-            "scan-region",
-            format!(
-                "{} are to be scanned on node {node}: regions have {} instead of {REGION}, so that there are several to compare",
-                approximately(bytes),
-                Bytes(region)
-            ),
-        ));
+        fitting(page, region)?;
+        let (all, each) = (approximately(bytes), Bytes(region));
+        let message = format!(
+            "{all} are to be scanned on node {node}: regions have {each} instead of {REGION}, so that there are several to compare"
+        );
+        self.notes.push(Note::info("scan-region", message));
         Ok(region)
     }
 
@@ -194,17 +184,10 @@ impl Planner<'_> {
         // Between two passes over a region all other regions are read. What the caches can hold of them is read from the caches.
         let caches = self.sizes.cache_bytes(&scan.cpus);
         if scan.bytes().0 < 4 * caches {
-            self.notes.push(
-                Note::warning(
-                    "scan-in-cache",
-                    format!(
-                        "{} are scanned on node {node}, and caches can hold {}: part of what is measured is cache",
-                        approximately(scan.bytes().0),
-                        approximately(caches)
-                    ),
-                )
-                .advise("scan four times the caches at least, with a larger --size"),
-            );
+            let (scanned, caches) = (approximately(scan.bytes().0), approximately(caches));
+            let message = format!("{scanned} are scanned on node {node}, and caches can hold {caches}: part of what is measured is cache");
+            let advice = "scan four times the caches at least, with a larger --size";
+            self.notes.push(Note::warning("scan-in-cache", message).advise(advice));
         }
     }
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::directory::MemoryDir;
-use crate::experiment::PageRequest;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
-use crate::planner::error::PlanError;
+use crate::planner::check::{LINE, PlanError, invalid};
 use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -18,10 +17,10 @@ const CACHES_TIMES: u64 = 4;
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
+/// The smallest buffer of a loader in which every stream of every kernel has whole steps.
+const MIN_LOADER_SIZE: Bytes = Bytes::kib(16);
 /// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
-/// Bytes of a cache line: the step of every kernel here, and the line size where the machine states none.
-pub(super) const LINE: u64 = 64;
 /// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.
 const MAX_TOUCHERS: usize = 16;
 /// The transfer window, in bytes, if the size of the holder's L2 is not known.
@@ -73,7 +72,7 @@ impl<'a> Sizes<'a> {
         match self.spec.stride {
             None => Ok(Bytes(2 * line)),
             Some(Bytes(s)) if s >= line && s.is_multiple_of(line) => Ok(Bytes(s)),
-            Some(s) => Err(PlanError::Request(format!("a stride of {s} is not a multiple of the {line} B cache line"))),
+            Some(s) => invalid(format!("a stride of {s} is not a multiple of the {line} B cache line")),
         }
     }
 
@@ -82,14 +81,12 @@ impl<'a> Sizes<'a> {
         let derived = || Bytes((WINDOW.0 / stride.0).max(2).saturating_mul(stride.0));
         let window = self.spec.window.unwrap_or_else(derived);
         if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) {
-            return Err(PlanError::Request(format!(
-                "a window of {window} must be a multiple of the stride ({stride}) and at least twice it"
-            )));
+            return invalid(format!("a window of {window} must be a multiple of the stride ({stride}) and at least twice it"));
         }
         if self.spec.window.is_some() && window > buffer {
-            return Err(PlanError::Request(format!(
+            return invalid(format!(
                 "the window of {window} is larger than the buffer of {buffer}; give a smaller --window or a larger --size"
-            )));
+            ));
         }
         Ok(window.min(buffer))
     }
@@ -100,9 +97,9 @@ impl<'a> Sizes<'a> {
         if self.spec.window.is_some() {
             let window = self.window(Bytes(u64::MAX), stride)?;
             if window.0 > buffer.0 / 2 {
-                return Err(PlanError::Request(format!(
+                return invalid(format!(
                     "a window of {window} is too large for a buffer of {buffer}, which must hold two of them; give a larger --size or a smaller --window"
-                )));
+                ));
             }
             return Ok(window);
         }
@@ -110,9 +107,7 @@ impl<'a> Sizes<'a> {
         let window = half.max(64 * stride.0).next_multiple_of(stride.0);
         let largest = buffer.0 / 2 / stride.0 * stride.0;
         if largest < 2 * stride.0 {
-            return Err(PlanError::Request(format!(
-                "a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"
-            )));
+            return invalid(format!("a buffer of {buffer} is too small for transfers of lines {stride} apart; give a larger --size"));
         }
         Ok(Bytes(window.min(largest)))
     }
@@ -172,22 +167,16 @@ impl<'a> Sizes<'a> {
 
     /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
-        let page = match self.spec.pages {
-            PageRequest::Huge2M => Bytes::mib(2),
-            PageRequest::Huge1G => Bytes::gib(1),
-            PageRequest::Auto | PageRequest::Base | PageRequest::Thp => return 0,
-        };
+        let Some(page) = self.spec.pages.pool_page() else { return 0 };
         let pools = self.machine.topology.node(node).map(|n| n.pools.as_slice()).unwrap_or_default();
         pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
     }
 
-    fn too_much(&self, requested: u64, what: &str, room: &Room) -> PlanError {
+    fn too_much(requested: u64, what: &str, room: &Room) -> PlanError {
+        let Room { bytes, place, limited_by } = room;
+        let (requested, room) = (Bytes(requested), approximately(*bytes));
         PlanError::Unavailable(format!(
-            "{what} of {} on {} is more than the {} that may be taken there (limited by {}); give a smaller --size",
-            Bytes(requested),
-            room.place,
-            approximately(room.bytes),
-            room.limited_by,
+            "{what} of {requested} on {place} is more than the {room} that may be taken there (limited by {limited_by}); give a smaller --size"
         ))
     }
 
@@ -197,17 +186,22 @@ impl<'a> Sizes<'a> {
         if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
             if requested.0 < 2 * stride.0 {
-                return Err(PlanError::Request(format!("a buffer of {requested} does not hold two lines {stride} apart")));
+                return invalid(format!("a buffer of {requested} does not hold two lines {stride} apart"));
             }
             if requested.0 > room.bytes {
-                return Err(self.too_much(requested.0, "a buffer", &room));
+                return Err(Self::too_much(requested.0, "a buffer", &room));
             }
-            return Ok(self.buffer(Bytes(requested.0 / stride.0 * stride.0), node, false));
+            return Ok(self.chase_buffer(requested.0 / stride.0 * stride.0, node, false));
         }
         let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED).next_power_of_two();
         self.warn_of_memory_side_cache(node, wanted, notes);
         let bytes = self.shrink(wanted, &room, notes)?;
-        Ok(self.buffer(Bytes(bytes), node, true))
+        Ok(self.chase_buffer(bytes, node, true))
+    }
+
+    fn chase_buffer(&self, bytes: u64, node: u32, derived: bool) -> BufferPlan {
+        let buffer = self.buffer(Bytes(bytes), node, derived);
+        BufferPlan { touch: self.spec.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
     }
 
     fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
@@ -217,13 +211,10 @@ impl<'a> Sizes<'a> {
         }
         let caches = self.machine.topology.node(node).map(|n| n.memory_side_caches.as_slice()).unwrap_or_default();
         if let Some(cache) = caches.iter().max_by_key(|c| c.size).filter(|c| wanted < 8 * c.size.0) {
-            notes.push(
-                Note::warning(
-                    "memory-side-cache",
-                    format!("a memory-side cache of {} stands before node {node}'s memory: small buffers measure that cache", cache.size),
-                )
-                .advise("give --size of eight times that cache to measure the memory behind it"),
-            );
+            let size = cache.size;
+            let message = format!("a memory-side cache of {size} stands before node {node}'s memory: small buffers measure that cache");
+            let advice = "give --size of eight times that cache to measure the memory behind it";
+            notes.push(Note::warning("memory-side-cache", message).advise(advice));
         }
     }
 
@@ -234,22 +225,15 @@ impl<'a> Sizes<'a> {
         }
         let smallest = 1 << 20;
         if room.bytes < smallest {
-            return Err(self.too_much(smallest, "even a buffer", room));
+            return Err(Self::too_much(smallest, "even a buffer", room));
         }
-        notes.push(
-            Note::warning(
-                "small-buffer",
-                format!(
-                    "{} leaves {} to take (limited by {}), less than the {} that four times its caches need: results may be partly cache",
-                    room.place,
-                    approximately(room.bytes),
-                    room.limited_by,
-                    Bytes(wanted)
-                ),
-            )
-            .advise("free some there or raise the limit"),
+        let Room { bytes, place, limited_by } = room;
+        let (rest, wanted) = (approximately(*bytes), Bytes(wanted));
+        let message = format!(
+            "{place} leaves {rest} to take (limited by {limited_by}), less than the {wanted} that four times its caches need: results may be partly cache"
         );
-        Ok(floor_power_of_two(room.bytes))
+        notes.push(Note::warning("small-buffer", message).advise("free some there or raise the limit"));
+        Ok(floor_power_of_two(*bytes))
     }
 
     /// The buffers of loaders given as (CPU, node). Together they are four times the caches that they share, and equal within a cache
@@ -269,22 +253,23 @@ impl<'a> Sizes<'a> {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
                 if let Some(requested) = self.spec.size {
-                    if requested.0 < self.min_loader_bytes() {
-                        return Err(PlanError::Request(format!(
-                            "a loader's buffer of {requested} is less than {}",
-                            Bytes(self.min_loader_bytes())
-                        )));
+                    if requested < MIN_LOADER_SIZE {
+                        return invalid(format!("a loader's buffer of {requested} is less than {MIN_LOADER_SIZE}"));
                     }
                     if requested.0 > room.bytes {
-                        return Err(self.too_much(requested.0, "a buffer for each CPU", &room));
+                        return Err(Self::too_much(requested.0, "a buffer for each CPU", &room));
                     }
                     return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
                 }
-                let wanted = (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20);
-                let bytes = self.shrink(wanted, &room, notes)?;
+                let bytes = self.shrink(self.wanted_by_loader(cpu, sharers), &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
+    }
+
+    /// Bytes of a loader's buffer, if `sharers` loaders share a cache.
+    fn wanted_by_loader(&self, cpu: u32, sharers: u64) -> u64 {
+        (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20)
     }
 
     /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
@@ -302,35 +287,26 @@ impl<'a> Sizes<'a> {
         directory: Option<&MemoryDir>,
         reserved: u64,
     ) -> Result<BufferPlan, PlanError> {
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_LOADER).next_multiple_of(4 << 20);
-        let bytes = size.map_or(wanted, |s| s.0);
+        let bytes = size.map_or_else(|| self.wanted_by_loader(cpu, 1), |s| s.0);
         let room = match directory {
             Some(dir) => Room { bytes: dir.capacity(), place: dir.file.path.clone(), limited_by: dir.limited_by() },
             None => self.room(node, reserved, 1, 1),
         };
         if bytes > room.bytes {
-            return Err(self.too_much(bytes, "a thread's buffer", &room));
+            return Err(Self::too_much(bytes, "a thread's buffer", &room));
         }
-        if bytes < self.min_loader_bytes() {
-            return Err(PlanError::Request(format!(
-                "a thread's buffer of {} is less than {}",
-                Bytes(bytes),
-                Bytes(self.min_loader_bytes())
-            )));
+        let bytes = Bytes(bytes);
+        if bytes < MIN_LOADER_SIZE {
+            return invalid(format!("a thread's buffer of {bytes} is less than {MIN_LOADER_SIZE}"));
         }
         let directory = directory.map(|dir| dir.file.path.clone());
-        Ok(BufferPlan { directory, ..self.buffer(Bytes(bytes), node, size.is_none()) })
+        Ok(BufferPlan { directory, ..self.buffer(bytes, node, size.is_none()) })
     }
 
     /// Bytes that the caches of these CPUs together could hold.
     pub(super) fn cache_bytes(&self, cpus: &IdSet) -> u64 {
         let domains: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (self.caches(cpu).domain, self.caches(cpu).reach)).collect();
         domains.values().sum()
-    }
-
-    /// The smallest buffer in which every stream of every kernel has whole steps.
-    fn min_loader_bytes(&self) -> u64 {
-        16 << 10
     }
 }
 

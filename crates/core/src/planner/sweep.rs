@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Metric};
 use crate::note::Note;
 use crate::plan::{BandwidthSweep, Cell, LatencySweep, Loader, Probe, Step, Work};
+use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
 use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::spec::SweepShape;
 use crate::traffic::Mix;
@@ -42,17 +42,12 @@ impl Planner<'_> {
         let wants = |metric: Metric| self.spec.sweep.metrics.is_empty() || self.spec.sweep.metrics.contains(&metric);
         let (latency, bandwidth) = (wants(Metric::Latency), wants(Metric::Bandwidth));
         if self.spec.chase.orders.len() > 1 {
-            return Err(PlanError::Request("a sweep chases in one order; name one --order".into()));
+            return invalid("a sweep chases in one order; name one --order");
         }
         let groups = self.sweep_groups(shape);
         let mut steps = Vec::new();
         if latency {
-            let mut cells = Vec::new();
-            for group in &groups {
-                if let Some(cpu) = group.first().copied() {
-                    cells.push(self.latency_sweep(cpu)?);
-                }
-            }
+            let cells = groups.iter().filter_map(|group| group.first()).map(|&cpu| self.latency_sweep(cpu)).collect::<Result<_, _>>()?;
             steps.push(self.step("Latency by working set", Experiment::Sweep, cells));
         }
         if bandwidth {
@@ -76,8 +71,7 @@ impl Planner<'_> {
             SweepShape::PerDomain => {
                 let mut domains: BTreeMap<u32, IdSet> = BTreeMap::new();
                 for cpu in self.cpus.iter() {
-                    let domain = topology.last_level_cache(cpu).and_then(|c| c.cpus.first()).unwrap_or(cpu);
-                    domains.entry(domain).or_default().insert(cpu);
+                    domains.entry(topology.cache_domain(cpu)).or_default().insert(cpu);
                 }
                 domains.values().map(|cpus| topology.spread(cpus)).collect()
             }
@@ -92,21 +86,12 @@ impl Planner<'_> {
         let largest = Bytes(sizes.last().copied().unwrap_or(MIN).0 * spread);
         let probe = Probe { cpu, buffer: self.sizes.buffer(largest, node, false), stride, window: self.sizes.window(largest, stride)? };
         let order = self.spec.chase.orders.first().copied().unwrap_or(ChaseOrder::WindowLocal);
-        let at = Coordinates {
-            cpu_node: Some(self.cpu_node(cpu)),
-            memory: Some(self.memory_place(Some(node))),
-            cpu: Some(cpu),
-            order: Some(order),
-            ..Default::default()
-        };
+        let at = Coordinates { order: Some(order), ..self.chase_at(&probe) };
         Ok(Cell::new(at, Work::LatencySweep(LatencySweep { probe, order, sizes })))
     }
 
     fn bandwidth_sweep(&mut self, cpus: &[u32], mix: Mix) -> Result<Cell, PlanError> {
-        let mut homes = Vec::new();
-        for &cpu in cpus {
-            homes.push((cpu, self.sweep_home(cpu)?));
-        }
+        let homes = cpus.iter().map(|&cpu| Ok((cpu, self.sweep_home(cpu)?))).collect::<Result<Vec<_>, _>>()?;
         // The same sizes as for latency, so that both curves have the same points.
         let stride = self.sizes.stride()?;
         let sizes = self.working_sets(&homes, stride.0, 1)?;
@@ -134,45 +119,37 @@ impl Planner<'_> {
         let requested = &self.spec.sweep;
         let (min, points) = (requested.min.unwrap_or(MIN), requested.points_per_octave.unwrap_or(POINTS_PER_OCTAVE));
         if points == 0 || points > MAX_POINTS {
-            return Err(PlanError::Request(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}")));
+            return invalid(format!("a sweep cannot have {points} sizes in each doubling; give 1 to {MAX_POINTS}"));
         }
         if min < MIN {
-            return Err(PlanError::Request(format!("a working set of {min} is too small to measure; the smallest is {MIN}")));
+            return invalid(format!("a working set of {min} is too small to measure; the smallest is {MIN}"));
         }
-        let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
-        for (_, node) in homes {
-            *on_node.entry(*node).or_default() += 1;
-        }
-        let least = on_node.iter().map(|(node, count)| self.sizes.max_bytes(*node, *count, homes.len() as u64)).min();
+        let nodes: IdSet = homes.iter().map(|home| home.1).collect();
+        let on_node = |node: u32| homes.iter().filter(|home| home.1 == node).count() as u64;
+        let least = nodes.iter().map(|node| self.sizes.max_bytes(node, on_node(node), homes.len() as u64)).min();
         let (most, limited_by) = least.map_or((u64::MAX, String::new()), |(most, by)| (most / spread, by));
         let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
             if requested.max.is_some() || most < MIN.0.max(min.0) {
-                return Err(PlanError::Unavailable(format!(
+                return unavailable(format!(
                     "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
                     if homes.len() == 1 { "a working set" } else { "working sets" },
                     approximately(most),
-                )));
+                ));
             }
             let cut = Bytes(floor_power_of_two(most).max(min.0));
-            self.notes.push(
-                Note::warning(
-                    "sweep-cut",
-                    format!("working sets up to {cut} instead of {max}: each CPU may take {} ({limited_by})", approximately(most)),
-                )
-                .advise("free memory or raise the limit, or name fewer CPUs with --cpu"),
-            );
+            let most = approximately(most);
+            let message = format!("working sets up to {cut} instead of {max}: each CPU may take {most} ({limited_by})");
+            let advice = "free memory or raise the limit, or name fewer CPUs with --cpu";
+            self.notes.push(Note::warning("sweep-cut", message).advise(advice));
             max = cut;
         }
         if max < min {
-            return Err(PlanError::Request(format!("a sweep from {min} to {max} has no size; --min is at most --max")));
+            return invalid(format!("a sweep from {min} to {max} has no size; --min is at most --max"));
         }
         let all = sizes(min, max, points, granule);
         if all.is_empty() {
-            return Err(PlanError::Request(format!(
-                "no working set up to {max} holds a stride of {}; give a larger --max",
-                Bytes(granule)
-            )));
+            return invalid(format!("no working set up to {max} holds a stride of {}; give a larger --max", Bytes(granule)));
         }
         Ok(all)
     }

@@ -2,11 +2,10 @@
 
 use crate::experiment::{Experiment, PrefetchRequest};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule};
-use crate::planner::check::{check_cpus, check_traffic, named};
+use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
+use crate::planner::check::{PlanError, check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
 use crate::planner::cost;
-use crate::planner::error::PlanError;
 use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
@@ -34,7 +33,10 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, max_s) = if spec.task == Task::Quick { planner.quick_time() } else { planner.set_times(&mut steps) };
+    let (stop, max_s) = match spec.task {
+        Task::Quick => (planner.stop_rule(&steps), planner.quick_within()),
+        _ => planner.set_times(&mut steps),
+    };
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
     let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
@@ -81,10 +83,8 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
 fn quota_note(machine: &Machine, at_once: usize) -> Option<Note> {
     let quota = machine.allowed.cpu_quota.filter(|q| *q < at_once as f64)?;
     let message = format!("this control group may use {quota:.2} CPUs' worth of time, and {at_once} CPUs work at once");
-    Some(
-        Note::warning("cpu-quota", message)
-            .advise("raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle"),
-    )
+    let advice = "raise cpu.max of the group, or name fewer CPUs with --cpu: a throttled thread measures the throttle";
+    Some(Note::warning("cpu-quota", message).advise(advice))
 }
 
 impl Planner<'_> {
@@ -97,20 +97,13 @@ impl Planner<'_> {
             steps.extend(self.loaded()?);
             steps.push(self.c2c(TransferShape::Representatives)?);
         } else {
-            self.notes.push(
-                Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two")
-                    .advise("allow another CPU (taskset, cpuset) to measure them"),
-            );
+            let note = Note::warning("one-cpu", "only one CPU may be used: latency under load and cache-to-cache transfers need two");
+            self.notes.push(note.advise("allow another CPU (taskset, cpuset) to measure them"));
         }
         // The first cell runs again at the end, so that slow drift shows as a difference.
         if let Some(first) = steps.first().and_then(|s| s.cells.first()).cloned() {
-            let cell = Cell { repeat: true, ..first };
-            steps.push(Step {
-                title: "Idle latency again, as a control of drift".into(),
-                experiment: Experiment::IdleLatency,
-                cells: vec![cell],
-                estimated_s: 0.0,
-            });
+            let (title, cells) = ("Idle latency again, as a control of drift".into(), vec![Cell { repeat: true, ..first }]);
+            steps.push(Step { title, experiment: Experiment::IdleLatency, cells, estimated_s: 0.0 });
         }
         Ok(steps)
     }
@@ -123,18 +116,16 @@ impl Planner<'_> {
         if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
             stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
         }
-        for transfers in steps.iter_mut().flat_map(|s| &mut s.cells).filter_map(|c| c.work.transfers_mut()) {
-            transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
+        for cell in steps.iter_mut().flat_map(|s| &mut s.cells) {
+            if let Work::Transfers(transfers) = &mut cell.work {
+                transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
+            }
         }
         let max_s = cost::fill(steps, &stop, counters);
         if let Some(within_s) = within.filter(|within_s| max_s > *within_s) {
-            self.notes.push(
-                Note::warning(
-                    "within-too-short",
-                    format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out"),
-                )
-                .advise("name fewer CPUs, nodes, mixes or sizes, or give it more time with --within"),
-            );
+            let message = format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out");
+            let advice = "name fewer CPUs, nodes, mixes or sizes, or give it more time with --within";
+            self.notes.push(Note::warning("within-too-short", message).advise(advice));
         }
         (stop, max_s)
     }

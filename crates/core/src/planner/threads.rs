@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::experiment::Coordinates;
 use crate::plan::{BufferPlan, Cell, Loader, OwnTraffic, Work};
-use crate::planner::check::{check_cpus, check_nodes};
+use crate::planner::check::{PlanError, check_cpus, check_nodes, invalid, unavailable};
 use crate::planner::context::Planner;
-use crate::planner::error::PlanError;
+use crate::planner::loaders::with_delays;
 use crate::planner::sizes::approximately;
 use crate::spec::{BufferPlace, ThreadSpec};
 use crate::units::{Bytes, IdSet};
@@ -17,7 +17,7 @@ impl Planner<'_> {
         let loaders = self.threads(0, &IdSet::new())?;
         let at = Coordinates { cpus: Some(loaders.iter().map(|l| l.cpu).collect()), ..Default::default() };
         let traffic = loaders.first().and_then(|l| l.own.as_ref()).map(|own| own.traffic.clone()).unwrap_or_default();
-        Ok(self.delayed(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 })))
+        Ok(with_delays(Cell::new(at, Work::Bandwidth { loaders, traffic, delay: 0 }), &self.spec.delays))
     }
 
     /// The threads that the user describes, alongside a chase on `chaser` whose buffer takes `reserved` bytes.
@@ -27,7 +27,7 @@ impl Planner<'_> {
             check_cpus(&thread.cpus, self.machine)?;
             let twice: IdSet = loaders.iter().map(|l| l.cpu).chain(chaser.iter()).collect::<IdSet>().intersection(&thread.cpus);
             if !twice.is_empty() {
-                return Err(PlanError::Request(format!("CPU {twice} is given two things to do; name each CPU once")));
+                return invalid(format!("CPU {twice} is given two things to do; name each CPU once"));
             }
             for cpu in thread.cpus.iter() {
                 loaders.push(self.thread(thread, cpu, reserved)?);
@@ -39,23 +39,17 @@ impl Planner<'_> {
 
     fn thread(&mut self, thread: &ThreadSpec, cpu: u32, reserved: u64) -> Result<Loader, PlanError> {
         let buffer = |planner: &mut Self, place: &BufferPlace| -> Result<BufferPlan, PlanError> {
-            let node = match place {
-                BufferPlace::Node(node) => {
-                    check_nodes(&IdSet::one(*node), planner.machine)?;
-                    *node
-                }
-                BufferPlace::Local | BufferPlace::Directory(_) => planner.local_node(cpu),
-            };
-            let directory = match place {
-                BufferPlace::Directory(dir) => Some(dir.as_ref()),
-                _ => None,
+            let (node, directory) = match place {
+                BufferPlace::Node(node) => (check_nodes(&IdSet::one(*node), planner.machine).map(|_| *node)?, None),
+                BufferPlace::Local => (planner.local_node(cpu), None),
+                BufferPlace::Directory(dir) => (planner.local_node(cpu), Some(dir.as_ref())),
             };
             planner.sizes.thread_buffer(cpu, node, thread.size, directory, reserved)
         };
         let first = buffer(self, &thread.place)?;
         let second = thread.second.as_ref().map(|second| Ok((buffer(self, &second.place)?, second.percent))).transpose()?;
         if let Some((_, percent)) = second.as_ref().filter(|(_, percent)| !(1..=99).contains(percent)) {
-            return Err(PlanError::Request(format!("{percent} % of the accesses cannot go to a second buffer; give 1 to 99")));
+            return invalid(format!("{percent} % of the accesses cannot go to a second buffer; give 1 to 99"));
         }
         let (second, second_percent) = second.map_or((None, 0), |(buffer, percent)| (Some(buffer), percent));
         let traffic = self.traffic_with_access(thread.mix, thread.access)?;
@@ -78,11 +72,11 @@ impl Planner<'_> {
             if needed <= room {
                 return Ok(());
             }
-            Err(PlanError::Unavailable(format!(
+            unavailable(format!(
                 "the threads' buffers take {}{place} together, more than the {} that may be taken (limited by {limited_by}); give smaller sizes",
                 Bytes(needed),
                 approximately(room),
-            )))
+            ))
         };
         for (node, needed) in &on_node {
             // Pages of a pool are not part of the free memory.

@@ -6,9 +6,8 @@ use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPl
 use crate::note::Note;
 use crate::pairing::Rounds;
 use crate::plan::{BufferPlan, Cell, Handoff, MIN_TRANSFER_S, Step, TransferEnd, Transfers, Work};
-use crate::planner::check::{check_cpus, named};
+use crate::planner::check::{PlanError, check_cpus, invalid, named, unavailable};
 use crate::planner::context::{LARGE_MATRIX, Planner};
-use crate::planner::error::PlanError;
 use crate::spec::TransferShape;
 use crate::units::{Bytes, IdSet};
 
@@ -25,17 +24,13 @@ struct Transfer {
     /// The home node of the lines.
     home: u32,
     state: LineState,
-    /// Whether its coordinates contain the holder's node.
-    by_node: bool,
 }
 
 impl Planner<'_> {
     pub(super) fn c2c(&mut self, shape: TransferShape) -> Result<Step, PlanError> {
         let (pair, sharer) = (self.pair(shape)?, self.sharer(shape)?);
         if pair.is_none() && self.cpus.len() < 2 {
-            return Err(PlanError::Unavailable(
-                "cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu".into(),
-            ));
+            return unavailable("cache-to-cache transfers need two CPUs; allow another (taskset, cpuset) or name two with --cpu");
         }
         let transfers = match (pair, shape) {
             (Some(pair), _) => self.in_states(&[pair]),
@@ -44,36 +39,34 @@ impl Planner<'_> {
             (None, TransferShape::NodeMatrix) => self.between_nodes()?,
         };
         if transfers.is_empty() {
-            return Err(PlanError::Unavailable("no CPU that may be used is left to hold the lines; name more with --cpu".into()));
+            return unavailable("no CPU that may be used is left to hold the lines; name more with --cpu");
         }
         let mut cells = Vec::new();
         for transfer in transfers {
-            if sharer.is_some_and(|s| s == transfer.reader || s == transfer.holder) {
-                return Err(PlanError::Request(format!(
-                    "--sharer names CPU {}, which {}; name a third CPU",
-                    sharer.unwrap_or_default(),
-                    if sharer == Some(transfer.reader) { "reads the lines" } else { "holds the lines" }
-                )));
+            if let Some(cpu) = sharer.filter(|s| [transfer.reader, transfer.holder].contains(s)) {
+                let does = if cpu == transfer.reader { "reads" } else { "holds" };
+                return invalid(format!("--sharer names CPU {cpu}, which {does} the lines; name a third CPU"));
             }
-            cells.push(self.transfer(&transfer, sharer)?);
+            let mut cell = self.transfer(&transfer, sharer)?;
+            cell.at.holder_node = (shape == TransferShape::NodeMatrix).then(|| self.cpu_node(transfer.holder));
+            cells.push(cell);
         }
         Ok(self.step("Cache to cache", Experiment::CacheToCache, cells))
     }
 
     /// The pair that the user names.
     fn pair(&self, shape: TransferShape) -> Result<Option<(u32, u32)>, PlanError> {
-        let request = |text: String| Err(PlanError::Request(text));
         if shape != TransferShape::Representatives && (self.spec.transfer.holder.is_some() || self.spec.chase.cpu.is_some()) {
-            return request(
-                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix".into(),
+            return invalid(
+                "--reader and --holder name one pair, but a matrix has all pairs; leave out --reader and --holder, or the matrix",
             );
         }
         let Some(holder) = self.spec.transfer.holder else { return Ok(None) };
         check_cpus(&IdSet::one(holder), self.machine).map_err(|e| named("--holder", e))?;
         match self.spec.chase.cpu {
-            None => request(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
+            None => invalid(format!("--holder {holder} names only half of a pair; name the CPU that reads with --reader")),
             Some(reader) if reader == holder => {
-                request(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
+                invalid(format!("CPU {reader} cannot be both reader and holder; name two CPUs with --reader and --holder"))
             }
             Some(reader) => Ok(Some((reader, holder))),
         }
@@ -83,21 +76,20 @@ impl Planner<'_> {
         let Some(sharer) = self.spec.transfer.sharer else { return Ok(None) };
         check_cpus(&IdSet::one(sharer), self.machine).map_err(|e| named("--sharer", e))?;
         if self.spec.transfer.holder.is_none() || shape != TransferShape::Representatives {
-            return Err(PlanError::Request(format!("--sharer {sharer} joins one pair; name that with --reader and --holder")));
+            return invalid(format!("--sharer {sharer} joins one pair; name that with --reader and --holder"));
         }
         Ok(Some(sharer))
     }
 
     /// Every ordered pair in every state: one cell, which names each CPU once.
     fn all_pairs(&mut self) -> Result<Step, PlanError> {
-        let requested = self.spec.transfer.clone();
-        let states = self.spec.transfer.selected_states();
+        let requested = &self.spec.transfer;
         let stride = self.sizes.stride()?;
         let ends = self.transfer_ends(stride)?;
         let rounds = Rounds::new(&self.cpus, &self.machine.topology);
         let mut transfers = Transfers {
             ends,
-            states,
+            states: requested.selected_states(),
             stride,
             order: requested.order,
             holder_pushes: requested.holder_pushes,
@@ -127,9 +119,9 @@ impl Planner<'_> {
 
     /// Each CPU as reader and as holder, with its buffers.
     fn transfer_ends(&mut self, stride: Bytes) -> Result<Vec<TransferEnd>, PlanError> {
-        let cpus: Vec<u32> = self.cpus.iter().collect();
+        let cpus = self.cpus.clone();
         let mut homes = Vec::new();
-        for &cpu in &cpus {
+        for cpu in cpus.iter() {
             match self.spec.nodes {
                 Some(_) => homes.extend(self.nodes.iter().map(|node| (cpu, node))),
                 None => homes.push((cpu, self.chase_home(cpu))),
@@ -144,11 +136,11 @@ impl Planner<'_> {
         let homes_per_cpu = homes.len() / cpus.len().max(1);
         let mut buffers = buffers.into_iter();
         let mut ends = Vec::with_capacity(cpus.len());
-        for &cpu in &cpus {
+        for cpu in cpus.iter() {
             let window = self.sizes.handoff_window(cpu, stride, smallest)?;
             ends.push(TransferEnd { cpu, node: self.cpu_node(cpu), buffers: buffers.by_ref().take(homes_per_cpu).collect(), window });
         }
-        if let Some(first) = cpus.first().copied() {
+        if let Some(first) = cpus.first() {
             let clean = self.spec.transfer.selected_states().contains(&LineState::Hit);
             self.warn_of_own_cache(first, smallest, stride, clean);
         }
@@ -159,23 +151,12 @@ impl Planner<'_> {
     fn in_states(&mut self, pairs: &[(u32, u32)]) -> Vec<Transfer> {
         let mut transfers = Vec::new();
         for &(reader, holder) in pairs {
-            let mut homes = vec![self.chase_home(reader)];
-            if self.spec.nodes.is_none() && self.spec.chase.touch.is_none() {
-                let holders = self.local_node(holder);
-                homes.extend((holders != homes[0]).then_some(holders));
-            }
-            if self.spec.nodes.is_some() {
-                homes = self.nodes.iter().collect();
-            }
-            for home in homes {
-                transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
-                    reader,
-                    holder,
-                    home,
-                    state,
-                    by_node: false,
-                }));
-            }
+            let homes = match (&self.spec.nodes, self.spec.chase.touch) {
+                (Some(_), _) => self.nodes.iter().collect(),
+                (None, Some(_)) => vec![self.chase_home(reader)],
+                (None, None) => self.homes_of(reader, holder),
+            };
+            transfers.extend(homes.into_iter().flat_map(|home| self.in_each_state(reader, holder, home)));
         }
         transfers
     }
@@ -184,18 +165,12 @@ impl Planner<'_> {
     /// reader.
     fn between_nodes(&mut self) -> Result<Vec<Transfer>, PlanError> {
         if self.spec.nodes.is_some() {
-            return Err(PlanError::Request("--node-matrix measures lines with their home at each CPU of a pair; leave --node out".into()));
+            return invalid("--node-matrix measures lines with their home at each CPU of a pair; leave --node out");
         }
         let mut transfers = Vec::new();
         if let Some((reader, holder)) = self.near_pair() {
             let home = self.local_node(reader);
-            transfers.extend(self.spec.transfer.selected_states().into_iter().map(|state| Transfer {
-                reader,
-                holder,
-                home,
-                state,
-                by_node: true,
-            }));
+            transfers.extend(self.in_each_state(reader, holder, home));
         }
         if !self.spec.transfer.selected_states().contains(&LineState::Hitm) {
             return Ok(transfers);
@@ -203,40 +178,45 @@ impl Planner<'_> {
         let firsts: Vec<u32> = self.cpu_nodes().iter().filter_map(|node| self.cpus_on(node).first()).collect();
         for &holder in &firsts {
             for &reader in firsts.iter().filter(|&&reader| reader != holder) {
-                let mut homes = vec![self.local_node(holder), self.local_node(reader)];
-                homes.dedup();
-                transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm, by_node: true }));
+                let homes = self.homes_of(holder, reader);
+                transfers.extend(homes.into_iter().map(|home| Transfer { reader, holder, home, state: LineState::Hitm }));
             }
         }
         Ok(transfers)
+    }
+
+    fn in_each_state(&self, reader: u32, holder: u32, home: u32) -> impl Iterator<Item = Transfer> + use<> {
+        self.spec.transfer.selected_states().into_iter().map(move |state| Transfer { reader, holder, home, state })
+    }
+
+    /// The node of each CPU's local memory, once if it is the same.
+    fn homes_of(&mut self, first: u32, second: u32) -> Vec<u32> {
+        let mut homes = vec![self.local_node(first), self.local_node(second)];
+        homes.dedup();
+        homes
     }
 
     /// Reader and holder on two cores of one node. If there are none, of one package, then on one core, then any two.
     fn near_pair(&self) -> Option<(u32, u32)> {
         let topology = &self.machine.topology;
         let reader = topology.cpu(self.cpus.first()?)?;
-        let distance = |holder: u32| {
-            topology.cpu(holder).map(|h| match () {
-                () if reader.siblings.contains(h.id) => 2,
-                () if reader.node == h.node && reader.package == h.package => 0,
-                () if reader.package == h.package => 1,
-                () => 3,
-            })
+        let distance = |holder: &u32| match topology.cpu(*holder)? {
+            h if reader.siblings.contains(h.id) => Some(2),
+            h if reader.package != h.package => Some(3),
+            h if reader.node != h.node => Some(1),
+            _ => Some(0),
         };
-        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(|&c| distance(c))?;
+        let holder = self.cpus.iter().filter(|&c| c != reader.id).min_by_key(distance)?;
         Some((reader.id, holder))
     }
 
     fn transfer(&mut self, transfer: &Transfer, sharer: Option<u32>) -> Result<Cell, PlanError> {
-        let &Transfer { reader, holder, home, state, by_node } = transfer;
+        let &Transfer { reader, holder, home, state } = transfer;
         let requested = &self.spec.transfer;
         let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
         let stride = self.sizes.stride()?;
         let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
-        let mut buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
-        if let Some(touch) = self.spec.chase.touch {
-            buffer.touch = IdSet::one(touch);
-        }
+        let buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
@@ -244,7 +224,6 @@ impl Planner<'_> {
             memory: Some(MemoryPlace::Node(home)),
             cpu: Some(reader),
             holder_cpu: Some(holder),
-            holder_node: by_node.then(|| self.cpu_node(holder)),
             sharer_cpu: sharer,
             state: Some(state),
             order,
@@ -258,13 +237,10 @@ impl Planner<'_> {
     /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.
     fn warn_of_own_cache(&mut self, reader: u32, buffer: Bytes, stride: Bytes, clean: bool) {
         if clean && self.sizes.may_hold(reader, buffer, stride) {
-            self.notes.push(
-                Note::warning(
-                    "hit-in-own-cache",
-                    format!("a reader's buffer of {buffer} has fewer lines than its own caches: clean lines (HIT) may be found there"),
-                )
-                .advise("give a larger --size, or name fewer CPUs with --cpu"),
-            );
+            let message =
+                format!("a reader's buffer of {buffer} has fewer lines than its own caches: clean lines (HIT) may be found there");
+            let advice = "give a larger --size, or name fewer CPUs with --cpu";
+            self.notes.push(Note::warning("hit-in-own-cache", message).advise(advice));
         }
     }
 
@@ -273,7 +249,7 @@ impl Planner<'_> {
     fn readers_buffers(&mut self, homes: &[(u32, u32)], reserved: u64) -> Result<Vec<BufferPlan>, PlanError> {
         let allowed = &self.machine.allowed;
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut alone = Vec::with_capacity(homes.len());
+        let mut alone = Vec::new();
         for &(cpu, node) in homes {
             let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, reserved, &mut Vec::new())? };
             *on_node.entry(node).or_default() += buffer.bytes.0;
@@ -318,19 +294,14 @@ fn at_once_note(transfers: &Transfers) -> Note {
     let one_by_one_s = transfers.one_by_one_s;
     let instead = match transfers.representatives.len() {
         0 => format!("all pairs one by one take about {one_by_one_s:.0} s"),
-        n => format!(
-            "all pairs one by one would take {:.1} hours, and {n} pairs that stand for the others are measured",
-            one_by_one_s / 3600.0
-        ),
+        n => {
+            let hours = one_by_one_s / 3600.0;
+            format!("all pairs one by one would take {hours:.1} hours, and {n} pairs that stand for the others are measured")
+        }
     };
-    Note::info(
-        "pairs-at-once",
-        format!(
-            "{} ordered pairs in {} rounds of up to {} pairs at once, about {:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}",
-            transfers.pairs(),
-            transfers.rounds,
-            transfers.at_once,
-            transfers.together_s()
-        ),
-    )
+    let (pairs, together_s, Transfers { rounds, at_once, .. }) = (transfers.pairs(), transfers.together_s(), transfers);
+    let message = format!(
+        "{pairs} ordered pairs in {rounds} rounds of up to {at_once} pairs at once, about {together_s:.0} s, if a calibration shows that pairs do not disturb each other; otherwise {instead}"
+    );
+    Note::info("pairs-at-once", message)
 }

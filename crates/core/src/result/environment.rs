@@ -49,7 +49,7 @@ pub struct Environment {
 
 /// Whether plain stores of whole lines read the line first (read for ownership). It is found by comparison with stores that must read and
 /// with stores that do not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RfoEvidence {
     /// The conclusion.
     pub rfo: Rfo,
@@ -68,10 +68,11 @@ pub struct RfoEvidence {
 }
 
 /// Why the calibration came to its conclusion about plain stores, or to none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RfoReason {
     /// This CPU lacks one of the kinds of stores to compare.
+    #[default]
     NoKernels,
     /// The CPUs got too little time.
     TooLittleTime,
@@ -85,20 +86,6 @@ pub enum RfoReason {
     AsFastAsNonTemporal,
     /// Stores of whole lines are neither as slow as the one nor as fast as the other.
     Between,
-}
-
-impl Default for RfoEvidence {
-    fn default() -> Self {
-        Self {
-            rfo: Rfo::Unknown,
-            reason: RfoReason::NoKernels,
-            kernels: Vec::new(),
-            cpus: None,
-            whole_gbs: None,
-            part_gbs: None,
-            non_temporal_gbs: None,
-        }
-    }
 }
 
 /// The clock that was used.

@@ -170,11 +170,7 @@ impl Placement {
             for (node, pages) in placement.pages_by_node {
                 *sum.pages_by_node.entry(node).or_insert(0) += pages;
             }
-            let rank = |s: PlacementStatus| match s {
-                PlacementStatus::Verified => 0,
-                PlacementStatus::Unverified => 1,
-                PlacementStatus::Wrong => 2,
-            };
+            let rank = |s: PlacementStatus| (s == PlacementStatus::Wrong, s == PlacementStatus::Unverified);
             if rank(placement.status) > rank(sum.status) {
                 sum.status = placement.status;
                 sum.problems = placement.problems;

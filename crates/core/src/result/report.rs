@@ -7,12 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::counters::ProgramCount;
 use crate::note::Note;
 use crate::plan::Plan;
-use crate::result::curves::CurveSummary;
+use crate::result::curves::{CurveSummary, LevelSummary};
 use crate::result::environment::Environment;
-use crate::result::health::Health;
-use crate::result::levels::LevelSummary;
 use crate::result::measurement::Measurement;
-use crate::result::summary::Summary;
+use crate::result::summary::{Health, Summary};
 use crate::topology::Machine;
 
 /// The version of the contract; raised when a field changes its meaning or goes away.

@@ -1,10 +1,8 @@
 //! Why something is as it is, in words.
 
 use crate::estimate::NotMeasured;
-use crate::result::{
-    Absent, DisturbanceCause, Incomplete, LimitShare, LimitSource, Noise, PlacementMethod, PlacementProblem, PlacementSource, RfoReason,
-    ShareMissed,
-};
+use crate::result::{Incomplete, LimitShare, LimitSource, PlacementProblem, RfoReason, ShareMissed};
+use crate::wording::spelled;
 
 /// Why a number was not measured.
 pub fn not_measured(why: &NotMeasured) -> String {
@@ -38,33 +36,10 @@ pub fn incomplete(why: &Incomplete) -> String {
     }
 }
 
-/// What disturbed a burst.
-pub const fn disturbance(cause: DisturbanceCause) -> &'static str {
-    match cause {
-        DisturbanceCause::Migrated => "a thread ran on another CPU",
-        DisturbanceCause::Stolen => "the hypervisor gave a CPU to other guests",
-        DisturbanceCause::TakenOff => "a thread was taken off its CPU",
-        DisturbanceCause::Frequency => "the core's frequency changed",
-    }
-}
-
-/// What disturbed how many bursts, such as `1 burst: a thread was taken off its CPU`; `None` where nothing did.
-pub fn disturbances(noise: &Noise) -> Option<String> {
-    let one = |(cause, n): (&DisturbanceCause, &u32)| format!("{n} burst{}: {}", if *n == 1 { "" } else { "s" }, disturbance(*cause));
-    let all: Vec<String> = noise.disturbed_by.iter().map(one).collect();
-    (!all.is_empty()).then(|| all.join(", "))
-}
-
 /// Who states a limit, with the share of it, as in `smbios, 1 of 4 nodes`.
 pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
-    let word = match source {
-        LimitSource::User => "user",
-        LimitSource::Smbios => "smbios",
-        LimitSource::SmbiosUpperBound => "smbios-upper-bound",
-        LimitSource::Hmat => "hmat",
-        LimitSource::RegionsOfNode => "regions-of-node",
-    };
-    share.map_or_else(|| word.to_owned(), |s| format!("{word}, {} of {} nodes", s.nodes, s.total))
+    let part = share.map_or_else(String::new, |s| format!(", {} of {} nodes", s.nodes, s.total));
+    format!("{}{part}", spelled(&source))
 }
 
 /// Why the calibration came to its conclusion about plain stores, or to none.
@@ -91,25 +66,6 @@ pub const fn share_missed(why: ShareMissed) -> &'static str {
     }
 }
 
-/// Why the summary lacks a number.
-pub const fn absent(why: Absent) -> &'static str {
-    match why {
-        Absent::NotPlanned => "not part of this run",
-        Absent::OneNode => "the machine has one node",
-        Absent::NotMeasured => "could not be measured",
-    }
-}
-
-/// How pages were put on their node.
-pub const fn placement_method(method: PlacementMethod) -> &'static str {
-    match method {
-        PlacementMethod::Mbind => "mbind",
-        PlacementMethod::FirstTouch => "first-touch",
-        PlacementMethod::Device => "device",
-        PlacementMethod::AsGiven => "as-given",
-    }
-}
-
 /// Why it is not proven that pages were where they should be.
 pub fn placement_problems(problems: &[PlacementProblem]) -> String {
     let one = |problem: &PlacementProblem| match problem {
@@ -119,14 +75,4 @@ pub fn placement_problems(problems: &[PlacementProblem]) -> String {
         PlacementProblem::DeviceNodeUnknown => "the kernel does not state the node of the device".into(),
     };
     problems.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-/// How their place was read back.
-pub const fn placement_source(source: PlacementSource) -> &'static str {
-    match source {
-        PlacementSource::MovePages => "move_pages",
-        PlacementSource::NumaMaps => "numa_maps",
-        PlacementSource::OnlyNode => "only-node",
-        PlacementSource::Device => "device",
-    }
 }

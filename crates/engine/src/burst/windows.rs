@@ -1,7 +1,6 @@
 //! How a thread measures: it runs blocks of work until a deadline and picks windows by reading the clock at block boundaries.
 
 use memgauge_core::protocol::SETTLE_WINDOWS;
-use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 
 use super::counters::{BurstCount, CounterSwitches};
@@ -32,7 +31,7 @@ impl Schedule<'_> {
 
     pub(crate) fn wait_for_start(&self) {
         while self.clock.now() < self.start {
-            kernels::spin_hint();
+            std::hint::spin_loop();
         }
     }
 }

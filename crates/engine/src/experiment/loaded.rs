@@ -141,7 +141,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     let estimate = |delay: u32| estimates.get(&delay).cloned();
     let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();
     let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
-    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise_within(at.clone(), &points, interval) });
+    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), &points, interval) });
     outcome
 }
 

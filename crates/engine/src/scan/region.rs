@@ -66,7 +66,7 @@ impl RegionPass {
     /// Waits for `start` and reads portions until none is left. Returns when it began and ended.
     pub(super) fn run(&self, clock: &Clock, start: u64) -> (u64, u64) {
         while clock.now() < start {
-            kernels::spin_hint();
+            std::hint::spin_loop();
         }
         let began = clock.now();
         while let Some(portion) = self.portions.take() {

@@ -190,7 +190,7 @@ fn party_jobs(clock: Clock, plan: &Handoff, ring: Ring, pushed: (PushedBuffer, P
 /// The buffers that the reader and the holder push, like the transfer's.
 fn pushed_buffers(session: &mut Session<'_>, plan: &Handoff) -> Result<(PushedBuffer, PushedBuffer)> {
     let mut allocate = |bytes: Bytes| {
-        if bytes.is_zero() {
+        if bytes == Bytes(0) {
             return Ok(None);
         }
         let buffer = session.allocate(&BufferPlan { bytes, ..plan.buffer.clone() })?;
@@ -247,7 +247,7 @@ impl Baton {
     fn await_turn(&self, turn: u64, clock: &Clock) -> bool {
         let (started, mut polls) = (clock.now(), 0u64);
         while self.turn.load(Ordering::Acquire) != turn {
-            kernels::spin_hint();
+            std::hint::spin_loop();
             polls += 1;
             if self.dropped.load(Ordering::Relaxed) {
                 return false;

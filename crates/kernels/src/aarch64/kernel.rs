@@ -23,9 +23,12 @@ macro_rules! advance {
 /// Loads go to `q0` and `q1`, a second stream's to `q2` and `q3`; `q4` to `q7` hold the line at the operand `{line}`, which is stored;
 /// `x9` is free for addresses. `finish` comes after the loop.
 macro_rules! kernel {
-    // Whole lines, one after the other.
-    ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, $width, $supported, streams $streams, advance fixed, burst $burst)
+    // Whole lines, one after the other. NEON is part of every aarch64 Linux.
+    ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
+        kernel!($name, $mix, Neon, || true, streams $streams, advance fixed, burst $burst)
+    };
+    ($name:literal, $mix:ident, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
+        kernel!($name, $mix, Neon, || true, streams $streams, advance $advance, burst $burst)
     };
     ($name:literal, $mix:ident, $width:ident, $supported:expr, streams $streams:tt, advance $advance:ident, burst $burst:expr) => {
         kernel!($name, $mix, $width, $supported, form Sequential Whole of LINE, streams $streams, advance $advance,
@@ -33,85 +36,53 @@ macro_rules! kernel {
     };
     ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
      streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
-        unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "cbz {n}, 3f",
-                    "ldp q4, q5, [{line}]",
-                    "ldp q6, q7, [{line}, #32]",
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0,1,2,3",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
-                    "subs {n}, {n}, #1",
-                    "b.ne 2b",
-                    $finish,
-                    "3:",
-                    n = inout(reg) steps => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    $($operand)*
-                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
-                    out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-                    options(nostack),
-                );
-            }
-        }
-        unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "cbz {n}, 5f",
-                    "ldp q4, q5, [{line}]",
-                    "ldp q6, q7, [{line}, #32]",
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, $bytes),)+
-                    // The count is 0 here, by the chain before: this delay starts when that one has ended.
-                    "adds {count}, {count}, {delay}",
-                    "b.eq 4f",
-                    "3:",
-                    "subs {count}, {count}, {one}",
-                    "b.ne 3b",
-                    "4:",
-                    // Adds 0, after the chain: the next burst has no address before.
-                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
-                    "subs {n}, {n}, {one}",
-                    "b.ne 2b",
-                    $finish,
-                    "5:",
-                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    count = inout(reg) 0_u64 => _,
-                    delay = in(reg) u64::from(delay),
-                    one = in(reg) 1_u64,
-                    $($operand)*
-                    out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
-                    out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-                    options(nostack),
-                );
-            }
-        }
-        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
-        Kernel {
-            name: $name,
-            mix: Mix::$mix,
-            width: Width::$width,
-            form: Form { access: Access::$order, line: LineUse::$use },
-            streams: STREAMS,
-            touched: $touched,
-            burst_lines: burst_lines(STREAMS, $touched),
-            supported: $supported,
-            run,
-            paced,
-        }
-    }};
+     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+        framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+            operands($walk) [$($operand)*],
+            run [
+                "cbz {n}, 3f",
+                "ldp q4, q5, [{line}]",
+                "ldp q6, q7, [{line}, #32]",
+                ".p2align 6",
+                "2:",
+                ".irp burst,0,1,2,3",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                "subs {n}, {n}, #1",
+                "b.ne 2b",
+                $finish,
+                "3:",
+            ],
+            paced [
+                "cbz {n}, 5f",
+                "ldp q4, q5, [{line}]",
+                "ldp q6, q7, [{line}, #32]",
+                ".p2align 6",
+                "2:",
+                ".irp burst,0",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, $bytes),)+
+                // The count is 0 here, by the chain before: this delay starts when that one has ended.
+                "adds {count}, {count}, {delay}",
+                "b.eq 4f",
+                "3:",
+                "subs {count}, {count}, {one}",
+                "b.ne 3b",
+                "4:",
+                // Adds 0, after the chain: the next burst has no address before.
+                $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
+                "subs {n}, {n}, {one}",
+                "b.ne 2b",
+                $finish,
+                "5:",
+            ],
+            overwrites [
+                out("x9") _, out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+                out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            ])
+    };
 }
 
 /// Offsets of the two pairs in a line.

@@ -2,14 +2,8 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
-
-use super::stream::always;
 
 /// Stores lines of stream `$s` and cleans each to memory, which Linux lets programs do (SCTLR_EL1.UCI).
 macro_rules! store_back {
@@ -25,14 +19,14 @@ macro_rules! store_back {
 /// A kernel that stores lines by `store_back!`.
 macro_rules! written_back {
     ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Neon, always, form Sequential WrittenBack of LINE, streams $streams, advance fixed,
+        kernel!($name, $mix, Neon, || true, form Sequential WrittenBack of LINE, streams $streams, advance fixed,
             burst $burst, finish "dsb ish", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
     };
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
     // Loads reach 1008 bytes from their pointer, so it moves on after each burst.
-    kernel!("mix-9:1-neon-cvac", R9W1, Neon, always, form Sequential WrittenBack of LINE,
+    kernel!("mix-9:1-neon-cvac", R9W1, Neon, || true, form Sequential WrittenBack of LINE,
         streams [a = 0 read 512, b = 1 write 64], advance own,
         burst concat!(
             pairs!("0,64,128,192,256,320,384,448", "ldp q0, q1, [{a}, #\\line + \\part]"),
@@ -46,7 +40,7 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(pairs!("0,64", ldp!("a", 128)), store_back!("0,64", "b", 128))),
     written_back!("store-neon-cvac", R1W1, streams [a = 0 write 256], burst store_back!("0,64,128,192", "a", 256)),
     // The stored line starts as the sum so far.
-    kernel!("xor-neon", AllReads, Neon, always, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
+    kernel!("xor-neon", AllReads, Neon, || true, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
         burst lines!("0,64,128,192",
             "ldp q0, q1, [{a}, #256 * \\burst + \\line]", "eor v4.16b, v4.16b, v0.16b", "eor v5.16b, v5.16b, v1.16b",
             "ldp q2, q3, [{a}, #256 * \\burst + \\line + 32]", "eor v6.16b, v6.16b, v2.16b", "eor v7.16b, v7.16b, v3.16b"),

@@ -4,14 +4,8 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
-
-use super::stream::always;
 
 /// Loads `$n` lines of stream `$s`.
 macro_rules! load {
@@ -44,14 +38,13 @@ macro_rules! store_first {
 /// A kernel whose burst moves its pointers on by `{stride}` after each line.
 macro_rules! row {
     ($name:literal, $mix:ident, $use:ident of $touched:expr, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Neon, always, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
+        kernel!($name, $mix, Neon, || true, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
     };
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    row!("load-neon-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
-        burst load!(4, "a")),
+    row!("load-neon-strided", AllReads, Whole of LINE, streams [a = 0 read 256], burst load!(4, "a")),
     row!("mix-9:1-neon-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
         burst concat!(load!(8, "a"), store!("stp", 1, "b"))),
     row!("mix-4:1-neon-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
@@ -62,10 +55,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load!(1, "a"), load!(1, "b"), store!("stp", 1, "c"))),
     row!("mix-2:1-neon-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!("stp", 2, "b"))),
-    row!("store-neon-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
-        burst store!("stp", 4, "a")),
-    row!("nt-store-neon-strided", NtWrite, Whole of LINE, streams [a = 0 write 256],
-        burst store!("stnp", 4, "a")),
+    row!("store-neon-strided", R1W1, Whole of LINE, streams [a = 0 write 256], burst store!("stp", 4, "a")),
+    row!("nt-store-neon-strided", NtWrite, Whole of LINE, streams [a = 0 write 256], burst store!("stnp", 4, "a")),
     row!("mix-3:1-nt-neon-strided", R3W1Nt, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
         burst concat!(load!(3, "a"), store!("stnp", 1, "b"))),
     row!("mix-2:1-nt-neon-strided", R2W1NtX1, Whole of LINE, streams [a = 0 read 128, b = 1 write 64],
@@ -81,12 +72,10 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst times!(2,
             parts!("0,32", "ldp q0, q1, [{a}, #\\part]", "stnp q0, q1, [{b}, #\\part]"),
             "add {a}, {a}, {stride}\n add {b}, {b}, {stride}\n")),
-    row!("load-neon-part", AllReads, Part of 16, streams [a = 0 read 64],
-        burst load_first!(4, "a")),
+    row!("load-neon-part", AllReads, Part of 16, streams [a = 0 read 64], burst load_first!(4, "a")),
     row!("mix-3:1-neon-part", R3W1, Part of 16, streams [a = 0 read 32, b = 1 write 16],
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-neon-part", R2W1, Part of 16, streams [a = 0 read 32, b = 1 write 32],
         burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
-    row!("store-neon-part", R1W1, Part of 16, streams [a = 0 write 64],
-        burst store_first!(4, "a")),
+    row!("store-neon-part", R1W1, Part of 16, streams [a = 0 write 64], burst store_first!(4, "a")),
 ];

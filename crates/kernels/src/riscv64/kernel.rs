@@ -33,84 +33,53 @@ macro_rules! advance {
 macro_rules! kernel {
     // Whole lines, one after the other.
     ($name:literal, $mix:ident, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Scalar, always, form Sequential Whole of LINE, streams $streams, advance fixed,
+        kernel!($name, $mix, Scalar, || true, form Sequential Whole of LINE, streams $streams, advance fixed,
             burst $burst, finish "", operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
     };
     ($name:literal, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
      streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
-        unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "beqz {n}, 3f",
-                    line_by!("ld", "{line}"),
-                    "2:",
-                    ".irp burst,0,1,2,3",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
-                    "addi {n}, {n}, -1",
-                    "bnez {n}, 2b",
-                    $finish,
-                    "3:",
-                    n = inout(reg) steps => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    $($operand)*
-                    out("t0") _, out("t1") _, out("t2") _, out("t3") _, out("t4") _, out("t5") _, out("t6") _, out("a6") _, out("a7") _,
-                    options(nostack),
-                );
-            }
-        }
-        unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                asm!(
-                    "beqz {n}, 5f",
-                    line_by!("ld", "{line}"),
-                    "2:",
-                    ".irp burst,0",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, $bytes),)+
-                    // The count is 0 here, by the chain before: this delay starts when that one has ended.
-                    "add {count}, {count}, {delay}",
-                    "beqz {count}, 4f",
-                    "3:",
-                    "sub {count}, {count}, {one}",
-                    "bnez {count}, 3b",
-                    "4:",
-                    // Adds 0, after the chain: the next burst has no address before.
-                    $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
-                    "addi {n}, {n}, -1",
-                    "bnez {n}, 2b",
-                    $finish,
-                    "5:",
-                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    count = inout(reg) 0_u64 => _,
-                    delay = in(reg) u64::from(delay),
-                    one = in(reg) 1_u64,
-                    $($operand)*
-                    out("t0") _, out("t1") _, out("t2") _, out("t3") _, out("t4") _, out("t5") _, out("t6") _, out("a6") _, out("a7") _,
-                    options(nostack),
-                );
-            }
-        }
-        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
-        Kernel {
-            name: $name,
-            mix: Mix::$mix,
-            width: Width::$width,
-            form: Form { access: Access::$order, line: LineUse::$use },
-            streams: STREAMS,
-            touched: $touched,
-            burst_lines: burst_lines(STREAMS, $touched),
-            supported: $supported,
-            run,
-            paced,
-        }
-    }};
+     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+        framed!($name, $mix, Width::$width, $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+            operands($walk) [$($operand)*],
+            run [
+                "beqz {n}, 3f",
+                line_by!("ld", "{line}"),
+                "2:",
+                ".irp burst,0,1,2,3",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                "addi {n}, {n}, -1",
+                "bnez {n}, 2b",
+                $finish,
+                "3:",
+            ],
+            paced [
+                "beqz {n}, 5f",
+                line_by!("ld", "{line}"),
+                "2:",
+                ".irp burst,0",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, $bytes),)+
+                // The count is 0 here, by the chain before: this delay starts when that one has ended.
+                "add {count}, {count}, {delay}",
+                "beqz {count}, 4f",
+                "3:",
+                "sub {count}, {count}, {one}",
+                "bnez {count}, 3b",
+                "4:",
+                // Adds 0, after the chain: the next burst has no address before.
+                $(concat!("add {", stringify!($s), "}, {", stringify!($s), "}, {count}"),)+
+                "addi {n}, {n}, -1",
+                "bnez {n}, 2b",
+                $finish,
+                "5:",
+            ],
+            overwrites [
+                out("t0") _, out("t1") _, out("t2") _, out("t3") _, out("t4") _, out("t5") _, out("t6") _, out("a6") _, out("a7") _,
+            ])
+    };
 }
 
 /// The eight words of each line.

@@ -3,14 +3,8 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
-
-use super::stream::always;
 
 /// Loads a word of stream `a` and combines it with the register of its place in the line.
 macro_rules! xor {
@@ -21,7 +15,7 @@ macro_rules! xor {
 
 pub(super) const KERNELS: &[Kernel] = &[
     // The stored line starts as the sum so far.
-    kernel!("xor-scalar", AllReads, Scalar, always, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
+    kernel!("xor-scalar", AllReads, Scalar, || true, form Sequential Checked of LINE, streams [a = 0 read 256], advance fixed,
         burst lines!("0,64,128,192",
             xor!("t1", 0), xor!("t2", 8), xor!("t3", 16), xor!("t4", 24), xor!("t5", 32), xor!("t6", 40), xor!("a6", 48), xor!("a7", 56)),
         finish line_by!("sd", "{line}"),

@@ -2,15 +2,9 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 use crate::order::STEP_LINES;
-
-use super::stream::always;
 
 /// The next line's address to `{y}`.
 macro_rules! next {
@@ -43,7 +37,7 @@ macro_rules! store {
 /// A kernel over one window, of which a burst reads and writes so many bytes.
 macro_rules! row {
     ($name:literal, $mix:ident, $read:literal, $write:literal, $burst:expr) => {
-        kernel!($name, $mix, Scalar, always, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
+        kernel!($name, $mix, Scalar, || true, form Random Whole of LINE, streams [a = 0 both ($read, $write)], advance own,
             burst concat!($burst, turn!()), finish "", operands(walk) [
                 line = in(reg) std::ptr::from_ref(walk.stored), end = in(reg) walk.entry.end, back = in(reg) walk.entry.back,
                 at = inout(reg) walk.entry.at => _, turn = inout(reg) walk.entry.turn => _, mask = in(reg) walk.entry.mask,

@@ -3,17 +3,8 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
-
-/// These instructions are part of every riscv64 Linux.
-pub(super) fn always() -> bool {
-    true
-}
 
 pub(super) const KERNELS: &[Kernel] = &[
     kernel!("load-scalar", AllReads, streams [a = 0 read 256], burst words!("0,64,128,192", access!("ld t0", "a", 256))),
@@ -21,7 +12,7 @@ pub(super) const KERNELS: &[Kernel] = &[
     kernel!("load-scalar-x2", AllReads, streams [a = 0 read 128, b = 1 read 128],
         burst words!("0,64", access!("ld t0", "a", 128), access!("ld t0", "b", 128))),
     // Additions of constants reach 2047, so pointers move on after each burst.
-    kernel!("mix-9:1-scalar", R9W1, Scalar, always, form Sequential Whole of LINE,
+    kernel!("mix-9:1-scalar", R9W1, Scalar, || true, form Sequential Whole of LINE,
         streams [a = 0 read 512, b = 1 write 64], advance own,
         burst concat!(
             words!("0,64,128,192,256,320,384,448", "ld t0, \\line + \\part({a})"),

@@ -2,14 +2,8 @@
 //!
 //! Verified by `tests/` under QEMU's user-mode emulation only.
 
-use std::arch::asm;
-
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
-
-use super::stream::always;
 
 /// Loads `$n` lines of stream `$s`.
 macro_rules! load {
@@ -42,14 +36,13 @@ macro_rules! store_first {
 /// A kernel whose burst moves its pointers on by `{stride}` after each line.
 macro_rules! row {
     ($name:literal, $mix:ident, $use:ident of $touched:expr, streams $streams:tt, burst $burst:expr) => {
-        kernel!($name, $mix, Scalar, always, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
+        kernel!($name, $mix, Scalar, || true, form Strided $use of $touched, streams $streams, advance own, burst $burst, finish "",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored), stride = in(reg) walk.stride,])
     };
 }
 
 pub(super) const KERNELS: &[Kernel] = &[
-    row!("load-scalar-strided", AllReads, Whole of LINE, streams [a = 0 read 256],
-        burst load!(4, "a")),
+    row!("load-scalar-strided", AllReads, Whole of LINE, streams [a = 0 read 256], burst load!(4, "a")),
     row!("mix-9:1-scalar-strided", R9W1, Whole of LINE, streams [a = 0 read 512, b = 1 write 64],
         burst concat!(load!(8, "a"), store!(1, "b"))),
     row!("mix-4:1-scalar-strided", R4W1, Whole of LINE, streams [a = 0 read 192, b = 1 write 64],
@@ -60,14 +53,11 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load!(1, "a"), load!(1, "b"), store!(1, "c"))),
     row!("mix-2:1-scalar-strided", R2W1, Whole of LINE, streams [a = 0 read 128, b = 1 write 128],
         burst concat!(load!(2, "a"), store!(2, "b"))),
-    row!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256],
-        burst store!(4, "a")),
-    row!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32],
-        burst load_first!(4, "a")),
+    row!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256], burst store!(4, "a")),
+    row!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32], burst load_first!(4, "a")),
     row!("mix-3:1-scalar-part", R3W1, Part of 8, streams [a = 0 read 16, b = 1 write 8],
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-scalar-part", R2W1, Part of 8, streams [a = 0 read 16, b = 1 write 16],
         burst concat!(load_first!(2, "a"), store_first!(2, "b"))),
-    row!("store-scalar-part", R1W1, Part of 8, streams [a = 0 write 32],
-        burst store_first!(4, "a")),
+    row!("store-scalar-part", R1W1, Part of 8, streams [a = 0 write 32], burst store_first!(4, "a")),
 ];

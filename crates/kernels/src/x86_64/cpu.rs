@@ -5,14 +5,16 @@ use std::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use std::sync::LazyLock;
 
 /// CPUID bits that the functions here depend on. CPUID causes a VM exit in a virtual machine, so it is read once.
-struct Features {
-    clflush_optimized: bool,
-    clwb: bool,
+pub(super) struct Features {
+    /// CLFLUSH without its order.
+    pub(super) clflushopt: bool,
+    /// CLWB writes a line back and may keep it.
+    pub(super) clwb: bool,
     invariant_tsc: bool,
 }
 
-static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
-    clflush_optimized: leaf(7).is_some_and(|r| r.ebx & (1 << 23) != 0),
+pub(super) static FEATURES: LazyLock<Features> = LazyLock::new(|| Features {
+    clflushopt: leaf(7).is_some_and(|r| r.ebx & (1 << 23) != 0),
     clwb: leaf(7).is_some_and(|r| r.ebx & (1 << 24) != 0),
     invariant_tsc: leaf(0x8000_0007).is_some_and(|r| r.edx & (1 << 8) != 0),
 });
@@ -76,21 +78,11 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     if FEATURES.invariant_tsc { Ok("tsc") } else { Err("the CPU does not report an invariant TSC (CPUID 8000_0007h EDX bit 8)") }
 }
 
-/// CPUID 7 EBX bit 24: CLWB writes a line back and may keep it.
-pub(crate) fn has_clwb() -> bool {
-    FEATURES.clwb
-}
-
-/// CPUID 7 EBX bit 23: CLFLUSHOPT, CLFLUSH without its order.
-pub(crate) fn has_clflushopt() -> bool {
-    FEATURES.clflush_optimized
-}
-
 #[inline(always)]
 pub(crate) unsafe fn flush(line: *const u8) {
     // SAFETY: the caller promises a mapped line; `clflushopt` is used only where the CPU has it.
     unsafe {
-        if FEATURES.clflush_optimized {
+        if FEATURES.clflushopt {
             // Flushes of different lines overlap; `clflush` does them one after the other.
             asm!("clflushopt [{}]", in(reg) line, options(nostack, preserves_flags));
         } else {

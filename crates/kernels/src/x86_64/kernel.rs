@@ -143,84 +143,53 @@ macro_rules! advance {
 macro_rules! kernel {
     ($name:expr, $mix:ident, $width:ident, $supported:expr, form $order:ident $use:ident of $touched:expr,
      streams [$($s:ident = $index:literal $access:ident $bytes:tt),+], advance $advance:ident,
-     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {{
-        unsafe fn run($walk: &mut Walk<'_>, steps: usize) {
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                core::arch::asm!(
-                    "test {n}, {n}",
-                    "jz 3f",
-                    load_slots!($width, "{line}"),
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0,1,2,3",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
-                    "sub {n}, 1",
-                    "jnz 2b",
-                    concat!($finish, $width!(clean)),
-                    "3:",
-                    n = inout(reg) steps => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    $($operand)*
-                    // The names of the 16-byte registers stand for the whole of them.
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-                    options(nostack),
-                );
-            }
-        }
-        unsafe fn paced($walk: &mut Walk<'_>, steps: usize, delay: u32) {
-            // `sub` of a register, not of a constant, which some cores do in no time (see `dependent_adds`); it fuses with
-            // the branch all the same.
-            // SAFETY: touches what `Kernel::walk` requires to be valid; every register written is declared.
-            unsafe {
-                core::arch::asm!(
-                    "test {n}, {n}",
-                    "jz 5f",
-                    load_slots!($width, "{line}"),
-                    ".p2align 6",
-                    "2:",
-                    ".irp burst,0",
-                    $burst,
-                    ".endr",
-                    $(advance!($advance, $s, $bytes),)+
-                    // The count is 0 here, by the chain before: this delay starts when that one has ended.
-                    "add {count}, {delay}",
-                    "jz 4f",
-                    "3:",
-                    "sub {count}, {one}",
-                    "jnz 3b",
-                    "4:",
-                    // Adds 0, after the chain: the next burst has no address before.
-                    $(concat!("add {", stringify!($s), "}, {count}"),)+
-                    "sub {n}, {one}",
-                    "jnz 2b",
-                    concat!($finish, $width!(clean)),
-                    "5:",
-                    n = inout(reg) steps * BURSTS_PER_STEP as usize => _,
-                    $($s = inout(reg) $walk.streams[$index] => _,)+
-                    count = inout(reg) 0_u64 => _,
-                    delay = in(reg) u64::from(delay),
-                    one = in(reg) 1_u64,
-                    $($operand)*
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-                    options(nostack),
-                );
-            }
-        }
-        const STREAMS: &[Stream] = &[$(Stream::$access($bytes)),+];
-        Kernel {
-            name: $name,
-            mix: Mix::$mix,
-            width: $width!(width),
-            form: Form { access: Access::$order, line: LineUse::$use },
-            streams: STREAMS,
-            touched: $touched,
-            burst_lines: burst_lines(STREAMS, $touched),
-            supported: $supported,
-            run,
-            paced,
-        }
-    }};
+     burst $burst:expr, finish $finish:expr, operands($walk:ident) [$($operand:tt)*]) => {
+        framed!($name, $mix, $width!(width), $supported, form $order $use of $touched, streams [$($s = $index $access $bytes),+],
+            operands($walk) [$($operand)*],
+            run [
+                "test {n}, {n}",
+                "jz 3f",
+                load_slots!($width, "{line}"),
+                ".p2align 6",
+                "2:",
+                ".irp burst,0,1,2,3",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, concat!("4 * ", $bytes)),)+
+                "sub {n}, 1",
+                "jnz 2b",
+                concat!($finish, $width!(clean)),
+                "3:",
+            ],
+            paced [
+                "test {n}, {n}",
+                "jz 5f",
+                load_slots!($width, "{line}"),
+                ".p2align 6",
+                "2:",
+                ".irp burst,0",
+                $burst,
+                ".endr",
+                $(advance!($advance, $s, $bytes),)+
+                // The count is 0 here, by the chain before: this delay starts when that one has ended.
+                "add {count}, {delay}",
+                "jz 4f",
+                // `sub` of a register, not of a constant, which some cores do in no time (see `dependent_adds`); it fuses with the branch
+                // all the same.
+                "3:",
+                "sub {count}, {one}",
+                "jnz 3b",
+                "4:",
+                // Adds 0, after the chain: the next burst has no address before.
+                $(concat!("add {", stringify!($s), "}, {count}"),)+
+                "sub {n}, {one}",
+                "jnz 2b",
+                concat!($finish, $width!(clean)),
+                "5:",
+            ],
+            overwrites [
+                // The names of the 16-byte registers stand for the whole of them.
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            ])
+    };
 }

@@ -2,24 +2,22 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines, joined, total};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
-use super::cpu;
+use super::cpu::FEATURES;
 
 /// Stores lines of stream `$s`, of which a burst has `$bytes` bytes, and writes each back by `$instruction`.
 macro_rules! store_back {
-    ($width:ident, $instruction:literal, $lines:literal, $s:literal, $bytes:literal) => {
-        store_lines!($width, mov, $lines, $s, $bytes, concat!($instruction, " [", line_at!($s, $bytes), "]"))
+    ($width:ident, $instruction:ident, $lines:literal, $s:literal, $bytes:literal) => {
+        store_lines!($width, mov, $lines, $s, $bytes, concat!(stringify!($instruction), " [", line_at!($s, $bytes), "]"))
     };
 }
 
 /// A kernel that stores lines by `store_back!`.
 macro_rules! written_back {
-    ($width:ident, $name:literal, $mix:ident, $instruction:literal, $has:ident, $streams:tt, $burst:expr) => {
-        kernel!(concat!($name, "-", $width!(name), "-", $instruction), $mix, $width, || cpu::$has() && ($width!(supported))(),
+    ($width:ident, $name:literal, $mix:ident, $back:ident, $streams:tt, $burst:expr) => {
+        kernel!(concat!($name, "-", $width!(name), "-", stringify!($back)), $mix, $width, || FEATURES.$back && ($width!(supported))(),
             form Sequential WrittenBack of LINE, streams $streams, advance fixed, burst $burst, finish "sfence\n",
             operands(walk) [line = in(reg) std::ptr::from_ref(walk.stored),])
     };
@@ -28,17 +26,17 @@ macro_rules! written_back {
 /// Every mix that stores lines, written back by one instruction.
 #[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! each_mix {
-    ($w:ident, $back:literal, $has:ident) => {
+    ($w:ident, $back:ident) => {
         [
-            written_back!($w, "mix-9:1", R9W1, $back, $has, [a = 0 read 512, b = 1 write 64],
+            written_back!($w, "mix-9:1", R9W1, $back, [a = 0 read 512, b = 1 write 64],
                 concat!(load_lines!($w, "0,64,128,192,256,320,384,448", "a", 512), store_back!($w, $back, "0", "b", 64))),
-            written_back!($w, "mix-4:1", R4W1, $back, $has, [a = 0 read 192, b = 1 write 64],
+            written_back!($w, "mix-4:1", R4W1, $back, [a = 0 read 192, b = 1 write 64],
                 concat!(load_lines!($w, "0,64,128", "a", 192), store_back!($w, $back, "0", "b", 64))),
-            written_back!($w, "mix-3:1", R3W1, $back, $has, [a = 0 read 128, b = 1 write 64],
+            written_back!($w, "mix-3:1", R3W1, $back, [a = 0 read 128, b = 1 write 64],
                 concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0", "b", 64))),
-            written_back!($w, "mix-2:1", R2W1, $back, $has, [a = 0 read 128, b = 1 write 128],
+            written_back!($w, "mix-2:1", R2W1, $back, [a = 0 read 128, b = 1 write 128],
                 concat!(load_lines!($w, "0,64", "a", 128), store_back!($w, $back, "0,64", "b", 128))),
-            written_back!($w, "store", R1W1, $back, $has, [a = 0 write 256], store_back!($w, $back, "0,64,128,192", "a", 256)),
+            written_back!($w, "store", R1W1, $back, [a = 0 write 256], store_back!($w, $back, "0,64,128,192", "a", 256)),
         ]
     };
 }
@@ -54,14 +52,14 @@ macro_rules! checked {
     };
 }
 
-/// Every kernel of one width.
-macro_rules! line_use {
-    ($w:ident) => {{
-        const LISTS: &[&[Kernel]] = &[&each_mix!($w, "clwb", has_clwb), &each_mix!($w, "clflushopt", has_clflushopt), &checked!($w)];
-        joined::<{ total(LISTS) }>(LISTS)
-    }};
-}
-
-pub(super) const SSE2: &[Kernel] = &line_use!(sse2);
-pub(super) const AVX2: &[Kernel] = &line_use!(avx2);
-pub(super) const AVX512: &[Kernel] = &line_use!(avx512);
+pub(super) const KERNELS: &[&[Kernel]] = &[
+    &each_mix!(sse2, clwb),
+    &each_mix!(sse2, clflushopt),
+    &checked!(sse2),
+    &each_mix!(avx2, clwb),
+    &each_mix!(avx2, clflushopt),
+    &checked!(avx2),
+    &each_mix!(avx512, clwb),
+    &each_mix!(avx512, clflushopt),
+    &checked!(avx512),
+];

@@ -2,9 +2,7 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 use crate::order::STEP_LINES;
 
@@ -70,6 +68,4 @@ macro_rules! random {
     };
 }
 
-pub(super) const SSE2: &[Kernel] = &random!(sse2);
-pub(super) const AVX2: &[Kernel] = &random!(avx2);
-pub(super) const AVX512: &[Kernel] = &random!(avx512);
+pub(super) const KERNELS: &[&[Kernel]] = &[&random!(sse2), &random!(avx2), &random!(avx512)];

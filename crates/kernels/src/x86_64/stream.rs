@@ -2,9 +2,7 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`.
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 /// A kernel that visits every line, one after the other. Its name has the width in the middle.
@@ -69,16 +67,17 @@ macro_rules! sequential {
     };
 }
 
-pub(super) const SSE2: &[Kernel] = &sequential!(sse2);
-pub(super) const AVX2: &[Kernel] = &sequential!(avx2);
-pub(super) const AVX512: &[Kernel] = &sequential!(avx512);
+pub(super) const KERNELS: &[&[Kernel]] = &[&sequential!(sse2), &sequential!(avx2), &sequential!(avx512), string::KERNELS];
 
 /// The string instructions, whose width the core decides.
 ///
 /// `clzero` is not among the fills: on Zen 5 it zeroes memory at twice the speed at which anything else writes, so it seems to send no
 /// data.
-pub(super) mod string {
-    use super::*;
+mod string {
+    use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+
+    use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk};
+    use crate::line::LINE;
 
     /// A kernel whose instruction handles `rcx` bytes and advances its pointers itself.
     macro_rules! string_kernel {
@@ -143,7 +142,7 @@ pub(super) mod string {
         }};
     }
 
-    pub(in super::super) const KERNELS: &[Kernel] = &[
+    pub(super) const KERNELS: &[Kernel] = &[
         string_kernel!("copy-movsb", Copy, || true, streams ["rsi" = 0 read, "rdi" = 1 write], burst 128,
             instruction "rep movsb", operands(walk) []),
         string_kernel!("fill-stosb", Fill, || true, streams ["rdi" = 0 write], burst 256,

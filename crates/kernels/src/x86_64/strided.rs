@@ -4,9 +4,7 @@
 //!
 //! Verified on AMD Zen 5 (all of them) by `tests/`. A part is a whole line at AVX-512's width.
 
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
-
-use crate::kernel::{BURSTS_PER_STEP, Kernel, Stream, Walk, burst_lines};
+use crate::kernel::Kernel;
 use crate::line::LINE;
 
 /// Moves stream `$s` on to its next line.
@@ -96,6 +94,4 @@ macro_rules! strided {
     };
 }
 
-pub(super) const SSE2: &[Kernel] = &strided!(sse2);
-pub(super) const AVX2: &[Kernel] = &strided!(avx2);
-pub(super) const AVX512: &[Kernel] = &strided!(avx512);
+pub(super) const KERNELS: &[&[Kernel]] = &[&strided!(sse2), &strided!(avx2), &strided!(avx512)];

@@ -5,7 +5,6 @@
 //! compares every code with the values in its source.
 
 mod amd;
-mod arm;
 mod intel;
 mod kernel;
 mod row;
@@ -14,10 +13,35 @@ pub use kernel::counts_nanoseconds;
 pub(crate) use kernel::{GENERIC, NAMED, RAW, SOFTWARE_EVENTS};
 pub(crate) use row::{Code, Row, Table};
 
+use memgauge_core::metrics::Role;
 use memgauge_core::topology::Identity;
 
-/// The architected events of Arm, for cores without a table. Only those that sysfs shows are used, because the core has only those.
-pub(crate) const ARM_COMMON: &Table = &arm::NEOVERSE;
+use row::row;
+
+/// Arm's architected events, as Neoverse N1, V1, N2 and V2 have them, and for cores without a table. Only those that sysfs shows are used
+/// there, because such a core has only those.
+///
+/// None of the four counts requests in flight; cores that do (`mem_access_rd_percyc`) name it in sysfs.
+pub(crate) const ARM_COMMON: &Table = &Table {
+    source: "github.com/ARM-software/data 6aeb4c8, pmu/neoverse-{n1,v1,n2,v2}.json; Arm Architecture Reference Manual D13",
+    groups: &[
+        &[
+            row("cpu_cycles", &[Role::Cycles], "event=0x11"),
+            row("inst_retired", &[Role::Instructions], "event=0x08"),
+            row("l1d_cache", &[Role::L1Accesses], "event=0x04"),
+            row("l1d_cache_refill", &[Role::L1Misses], "event=0x03"),
+            row("l2d_cache", &[Role::L2Accesses], "event=0x16"),
+            row("l2d_cache_refill", &[Role::L2Misses], "event=0x17"),
+        ],
+        &[
+            row("ll_cache_rd", &[Role::LlcAccesses], "event=0x36"),
+            row("ll_cache_miss_rd", &[Role::LlcMisses, Role::LoadLlcMisses], "event=0x37"),
+            row("dtlb_walk", &[Role::TlbWalks], "event=0x34"),
+            // Speculative: includes loads on paths that were not taken.
+            row("ld_spec", &[Role::Loads], "event=0x70"),
+        ],
+    ],
+};
 
 /// The memory controllers of AMD's Zen 4 and later.
 pub(crate) const AMD_MEMORY: &Table = &amd::MEMORY;
@@ -58,7 +82,7 @@ fn amd_table(family: u32, model: u32) -> Option<&'static Table> {
 
 /// Part numbers of Neoverse N1, V1, N2 and V2, from Linux `arch/arm64/include/asm/cputype.h`.
 fn arm_table(part: &str) -> Option<&'static Table> {
-    ["0xd0c", "0xd40", "0xd49", "0xd4f"].contains(&part).then_some(&arm::NEOVERSE)
+    ["0xd0c", "0xd40", "0xd49", "0xd4f"].contains(&part).then_some(ARM_COMMON)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy};
 use super::{readback, touch};
-use crate::{cpu, directory};
+use crate::{cpu, directory, system_call};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
 const ZEROS: usize = 1 << 20;
@@ -122,17 +122,11 @@ fn on_each<T: Send>(cpus: &IdSet, work: impl Fn() -> io::Result<T> + Sync) -> io
 
 /// Allocates the blocks without writing them. Returns false when the file system cannot do that.
 fn allocate_blocks(file: &File, len: usize) -> io::Result<bool> {
-    loop {
-        // SAFETY: the call changes the file only, and no memory. The length fits, because the file already has it.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len as libc::off_t) } == 0 {
-            return Ok(true);
-        }
-        match io::Error::last_os_error() {
-            e if e.kind() == io::ErrorKind::Interrupted => {}
-            // NFS before 4.2, ramfs and others.
-            e if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => return Ok(false),
-            e => return Err(e),
-        }
+    // SAFETY: the call changes the file only, and no memory. The length fits, because the file already has it.
+    match system_call(|| unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len as libc::off_t) == 0 }) {
+        // NFS before 4.2, ramfs and others.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => Ok(false),
+        allocated => allocated.map(|()| true),
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 use super::readback::{self, PageCounts};
+use crate::system_call;
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
 const MAP_HUGE_SHIFT: u32 = 26;
@@ -86,9 +87,7 @@ impl Mapping {
         }
         let mapping = mapping(data as *mut u8)?;
         // SAFETY: the range was just reserved, and `mapping` owns it.
-        if unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        system_call(|| unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) == 0 })?;
         // EINVAL means a kernel without transparent huge pages. What was obtained is read back in any case.
         mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
         mapping.advise(libc::MADV_DONTDUMP);

@@ -11,6 +11,7 @@ use memgauge_core::units::IdSet;
 
 use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
+use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
@@ -92,16 +93,11 @@ impl Untouched<'_> {
     }
 
     fn touch_portion(&self, start: usize, len: usize) -> io::Result<()> {
-        loop {
-            // SAFETY: the portion is inside the mapping, which lives as long as `self`. The call only makes pages present, which are zero.
-            if unsafe { libc::madvise(self.mapping.data().add(start).cast(), len, MADV_POPULATE_WRITE) } == 0 {
-                return Ok(());
-            }
-            match io::Error::last_os_error() {
-                e if e.raw_os_error() == Some(libc::EINVAL) => return self.touch_pages(start, len),
-                e if e.kind() == io::ErrorKind::Interrupted => {}
-                e => return Err(e),
-            }
+        // SAFETY: the portion is inside the mapping, which lives as long as `self`. The call only makes pages present, which are zero.
+        let populated = system_call(|| unsafe { libc::madvise(self.mapping.data().add(start).cast(), len, MADV_POPULATE_WRITE) == 0 });
+        match populated {
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => self.touch_pages(start, len),
+            populated => populated,
         }
     }
 
@@ -125,16 +121,8 @@ impl Untouched<'_> {
 
 /// Lets the kernel store a zero at `byte`, which nothing else uses yet.
 fn store_zero(zero: &File, byte: *mut u8) -> io::Result<()> {
-    loop {
-        // SAFETY: every caller passes one byte inside its own mapping, and the kernel checks that it is writable.
-        if unsafe { libc::read(zero.as_raw_fd(), byte.cast(), 1) } == 1 {
-            return Ok(());
-        }
-        let e = io::Error::last_os_error();
-        if e.kind() != io::ErrorKind::Interrupted {
-            return Err(e);
-        }
-    }
+    // SAFETY: every caller passes one byte inside its own mapping, and the kernel checks that it is writable.
+    system_call(|| unsafe { libc::read(zero.as_raw_fd(), byte.cast(), 1) == 1 })
 }
 
 #[cfg(test)]

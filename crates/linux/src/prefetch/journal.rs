@@ -14,13 +14,10 @@ const END: &str = "end";
 /// A register of a CPU before the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Saved {
-    /// The CPU.
     pub(super) cpu: u32,
-    /// The register.
     pub(super) register: u32,
     /// The bits that are changed. Only these are restored.
     pub(super) mask: u64,
-    /// Its value.
     pub(super) value: u64,
 }
 
@@ -50,7 +47,6 @@ pub(super) struct Journal {
     pub(super) id: String,
     /// The kernel's boot id. The next boot resets the registers.
     pub(super) boot: String,
-    /// The registers.
     pub(super) saved: Vec<Saved>,
 }
 

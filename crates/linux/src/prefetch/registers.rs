@@ -12,6 +12,7 @@ use memgauge_core::prefetchers::Control;
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError};
+use crate::system_call;
 
 /// The default folder of journals. A boot empties it, as it resets the registers.
 pub const JOURNALS: &str = "/run/memgauge";
@@ -169,14 +170,9 @@ impl Lock {
         let mut file = open.map_err(|e| PrefetchError::Folder(path.clone(), e))?;
         let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
         let started = Instant::now();
-        loop {
-            // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
-            if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
-                break;
-            }
-            let error = io::Error::last_os_error();
+        // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
+        while let Err(error) = system_call(|| unsafe { libc::flock(file.as_raw_fd(), operation) == 0 }) {
             match error.raw_os_error() {
-                Some(libc::EINTR) => {}
                 Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 50),
                 Some(libc::EWOULDBLOCK) => {
                     let mut holder = String::new();

@@ -77,13 +77,11 @@ impl Structure<'_> {
     }
 
     fn word(&self, at: usize) -> Option<u16> {
-        let bytes = self.formatted.get(at..at + 2)?;
-        Some(u16::from_le_bytes(bytes.try_into().ok()?))
+        self.formatted.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
     }
 
     fn dword(&self, at: usize) -> Option<u32> {
-        let bytes = self.formatted.get(at..at + 4)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        self.formatted.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
     /// The string whose number is at `at`.

@@ -197,7 +197,7 @@ fn lines(curve: &Counted<'_>, kind: Kind) -> Lines {
             points.retain(|p| p.value >= 1.0);
             hidden |= points.len() < all;
         }
-        found.formulas.push(format!("{name} = {}", metric.definition().formula));
+        found.formulas.push(format!("{name} = {}", metric.definition().formula()));
         found.lines.push(WorkingSetLine { name: name.to_owned(), points, plateaus: Vec::new() });
         found.colours.push(series(i));
     }

@@ -53,7 +53,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
     let mut caption = caption(std::slice::from_ref(&set), title, &[numbers, &cpus], false);
     caption.key =
         states.iter().enumerate().map(|(i, s)| (series(i), format!("prefetchers {}", s.map_or("?", PrefetchRequest::name)))).collect();
-    if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
+    if set.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
         caption.notes.push("The registers say off, but the latencies contradict them (see the notes of the result).".to_owned());
     }
     Some(Bars { caption, unit: if latency { "ns" } else { "GB/s" }, rows, limit_name: None })

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Metric};
-use memgauge_core::metrics::{CounterMetric, MetricUnit};
+use memgauge_core::metrics::{CounterMetric, MetricUnit, Role};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
@@ -190,16 +190,16 @@ fn legend<'e>(page: &mut Page, shown: &[CounterMetric], events: impl Iterator<It
     for metric in shown {
         let d = metric.definition();
         // Metrics per hop or per line need no explanation.
-        if d.per_work || !explained.insert((d.title, d.formula)) {
+        if d.per_work || !explained.insert((d.title, d.formula())) {
             continue;
         }
-        page.text(Style::Dim, INDENT, "    ", &format!("{} = {}: {} ({})", d.title, d.formula, d.meaning, d.source));
+        page.text(Style::Dim, INDENT, "    ", &format!("{} = {}: {} ({})", d.title, d.formula(), d.meaning, d.source));
     }
     let used: BTreeSet<_> = shown.iter().flat_map(|m| m.definition().roles).collect();
     let roles: Vec<String> = events
         .filter_map(|e| {
-            let roles: Vec<&str> = e.roles.iter().filter(|r| used.contains(r)).map(|r| r.name()).collect();
-            (!roles.is_empty() && roles != [e.name.as_str()]).then(|| format!("{} = {}", roles.join(" and "), e.name))
+            let roles: Vec<String> = e.roles.iter().filter(|r| used.contains(r)).map(Role::to_string).collect();
+            (!roles.is_empty() && roles != [e.name.clone()]).then(|| format!("{} = {}", roles.join(" and "), e.name))
         })
         .collect();
     page.items(Style::Dim, INDENT, &roles);

@@ -7,7 +7,7 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::units::Bytes;
-use memgauge_core::wording::reasons::placement_source;
+use memgauge_core::wording::spelled;
 
 use crate::number::{bounds, human, measured, number, percent, range};
 use crate::pages::pages;
@@ -110,7 +110,7 @@ pub(super) fn file(file: &FileEvidence) -> String {
 fn placement(ms: &[&Measurement]) -> String {
     let verified = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Verified).count();
     let wrong = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Wrong).count();
-    let sources: BTreeSet<&str> = ms.iter().filter_map(|m| m.evidence.placement.source).map(placement_source).collect();
+    let sources: BTreeSet<String> = ms.iter().filter_map(|m| m.evidence.placement.source).map(|source| spelled(&source)).collect();
     let by = sources.into_iter().collect::<Vec<_>>().join(", ");
     let by = if by.is_empty() { by } else { format!(" ({by})") };
     match (verified, wrong) {

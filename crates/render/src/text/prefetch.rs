@@ -87,7 +87,7 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     ];
     page.table(&grid(columns, page.width));
     footnotes.print(page, &mut context.advised);
-    if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::prefetchers::NOT_EFFECTIVE) {
+    if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";
         page.text(Style::Warning, "  ! ", "    ", text);
     }

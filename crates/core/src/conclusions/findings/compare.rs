@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::conclusions::findings::rules::{References, Rules};
-use crate::conclusions::findings::suspicion::{
-    FAIL_DIFFERENCE, MIN_DIFFERENCE, Suspicion, WARN_DIFFERENCE, capped, format_value, name, worse_by,
-};
+use crate::conclusions::findings::suspicion::{Suspicion, capped, format_value, name};
 use crate::conclusions::limit::disturbed;
 use crate::experiment::{ChaseOrder, Experiment, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::stats;
 use crate::traffic::Mix;
 use crate::units::IdSet;
+
+/// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
+/// cover (other pages, other times) is below 3 %.
+const MIN_DIFFERENCE: f64 = 0.03;
+/// A difference between similar nodes or machines from which on it is a warning.
+const WARN_DIFFERENCE: f64 = 0.05;
+/// The same for a failure: a difference this large is a defect.
+const FAIL_DIFFERENCE: f64 = 0.10;
 
 /// A median and the bounds of its interval.
 #[derive(Clone, Copy)]
@@ -29,11 +35,11 @@ impl Bounds {
 
     /// How much worse it is, if the intervals do not overlap and the difference is large enough to count.
     fn worse_than(self, reference: Self, metric: Metric) -> Option<f64> {
-        let apart = match metric {
-            Metric::Bandwidth => self.high < reference.low,
-            Metric::Latency => self.low > reference.high,
+        let (apart, worse) = match metric {
+            Metric::Bandwidth => (self.high < reference.low, reference.value - self.value),
+            Metric::Latency => (self.low > reference.high, self.value - reference.value),
         };
-        let by = worse_by(metric, self.value, reference.value);
+        let by = worse / reference.value;
         (apart && by >= MIN_DIFFERENCE).then_some(by)
     }
 }
@@ -44,6 +50,12 @@ fn severity(by: f64, metric: Metric) -> HealthStatus {
         by if by >= WARN_DIFFERENCE => HealthStatus::Warning,
         _ => HealthStatus::Ok,
     }
+}
+
+/// In words: the value of `m` is worse, by the share `by`, than what it was compared with.
+fn worse(m: &Measurement, value: f64, by: f64, than: &str, reference: f64) -> String {
+    let (value, reference) = (format_value(m.metric, value), format_value(m.metric, reference));
+    format!("{}: {value}, {:.0} % worse than {than} ({reference})", name(m), 100.0 * by)
 }
 
 /// What siblings have in common: they do the same work on similar parts of the machine.
@@ -119,13 +131,7 @@ pub(super) fn siblings(report: &Report, view: &[&Measurement]) -> Vec<Suspicion>
                 severity = HealthStatus::Warning;
             }
             let like = if others.len() == 1 { name(view[others[0]]) } else { format!("{} others like it", others.len()) };
-            let message = format!(
-                "{}: {}, {:.0} % worse than {like} ({})",
-                name(m),
-                format_value(m.metric, own.value),
-                100.0 * by,
-                format_value(m.metric, value)
-            );
+            let message = worse(m, own.value, by, &like, value);
             let advice = "compare its memory devices with those of the others (memgauge info, as root), and look at the kernel's log for errors and throttling";
             // If there are only two, either may be the wrong one.
             let others = if others.len() == 1 { others } else { Vec::new() };
@@ -169,13 +175,7 @@ pub(super) fn baseline(report: &Report, view: &[&Measurement], baseline: &Report
         if severity == HealthStatus::Failure && disturbed(before) {
             severity = HealthStatus::Warning;
         }
-        let message = format!(
-            "{}: {}, {:.0} % worse than in the baseline ({})",
-            name(m),
-            format_value(m.metric, now.value),
-            100.0 * by,
-            format_value(m.metric, then.value)
-        );
+        let message = worse(m, now.value, by, "in the baseline", then.value);
         let advice = "look for what changed since: firmware and its settings, kernel, memory devices, power limits";
         Some(Suspicion { index, others: Vec::new(), finding: Finding::new("worse-than-baseline", severity, message, advice) })
     });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conclusions::findings::suspicion::name;
+use crate::conclusions::scan;
 use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Method, PrefetchRequest};
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
@@ -11,39 +12,29 @@ use crate::units::IdSet;
 use crate::wording::reasons;
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
-pub(super) const MEMORY_DIFFERENCE: f64 = 0.10;
+const MEMORY_DIFFERENCE: f64 = 0.10;
 
 /// All findings that are not about single numbers.
 pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(errors) = report.measurements().filter_map(|m| m.evidence.noise.memory_errors).max().filter(|n| *n > 0) {
-        found.push(Finding::new(
-            "memory-errors",
-            HealthStatus::Incident,
-            format!("the kernel reported memory errors during the check ({errors})"),
-            "look at /sys/devices/system/edac and the kernel's log for the DIMM",
-        ));
+        let message = format!("the kernel reported memory errors during the check ({errors})");
+        let advice = "look at /sys/devices/system/edac and the kernel's log for the DIMM";
+        found.push(Finding::new("memory-errors", HealthStatus::Incident, message, advice));
     }
-    let wrong = report.measurements().filter(|m| crate::conclusions::scan::corrupted(m)).count();
+    let wrong = report.measurements().filter(|m| scan::corrupted(m)).count();
     if wrong > 0 {
-        found.push(Finding::new(
-            crate::conclusions::scan::CORRUPTED,
-            HealthStatus::Incident,
-            format!("{wrong} measurements read data that differs from what was written"),
-            "take the machine out of service and test its memory",
-        ));
+        let message = format!("{wrong} measurements read data that differs from what was written");
+        let advice = "take the machine out of service and test its memory";
+        found.push(Finding::new(scan::CORRUPTED, HealthStatus::Incident, message, advice));
     }
     let left_out = |m: &&&Measurement| m.estimate.not_measured == Some(NotMeasured::OutOfTime);
     let (late, missing): (Vec<&&Measurement>, Vec<&&Measurement>) =
         results.iter().filter(|m| m.estimate.value.is_none()).partition(left_out);
     if let Some(first) = late.first() {
         let severity = if late.len() == results.len() { HealthStatus::CouldNotMeasure } else { HealthStatus::Unknown };
-        let message = format!(
-            "the time was over before {} of {} numbers were measured; the first of them: {}",
-            late.len(),
-            results.len(),
-            name(first)
-        );
+        let (left, all, first) = (late.len(), results.len(), name(first));
+        let message = format!("the time was over before {left} of {all} numbers were measured; the first of them: {first}");
         found.push(Finding::new("left-out", severity, message, "give it more time (--within), or name fewer CPUs or nodes"));
     }
     if let Some(first) = missing.first() {
@@ -113,7 +104,7 @@ fn prefetchers_off(results: &[&Measurement]) -> Option<Finding> {
 }
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.
-pub(super) fn uneven(report: &Report) -> Vec<Finding> {
+fn uneven(report: &Report) -> Vec<Finding> {
     if report.machine.identity.hypervisor.is_some() {
         return Vec::new();
     }
@@ -124,7 +115,7 @@ pub(super) fn uneven(report: &Report) -> Vec<Finding> {
 }
 
 /// Other programs on the machine: if they use much of it, the numbers do not describe the memory.
-pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
+fn busy(results: &[&Measurement]) -> Option<Finding> {
     use QualityReason as R;
     let shared = |m: &&&Measurement| {
         // Disturbed bursts that still count show in these reasons. A changing frequency also disturbs bursts, but is not caused by other
@@ -143,7 +134,7 @@ pub(super) fn busy(results: &[&Measurement]) -> Option<Finding> {
 }
 
 /// Nodes with CPUs that have less memory than their siblings: a device is missing, or was disabled at boot.
-pub(super) fn small_nodes(report: &Report) -> Vec<Finding> {
+fn small_nodes(report: &Report) -> Vec<Finding> {
     let nodes: Vec<_> = report.machine.topology.nodes.iter().filter(|n| !n.cpus.is_empty() && n.memory.0 > 0).collect();
     let largest = nodes.iter().map(|n| n.memory.0).max().unwrap_or(0);
     let small = nodes.iter().filter(|n| (n.memory.0 as f64) < largest as f64 * (1.0 - MEMORY_DIFFERENCE));

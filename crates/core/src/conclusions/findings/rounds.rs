@@ -5,7 +5,7 @@ use crate::conclusions::findings::rules::References;
 use crate::conclusions::findings::suspicion::{Suspicion, name};
 use crate::conclusions::findings::{compare, rules};
 use crate::experiment::{Coordinates, Experiment};
-use crate::plan::{Plan, Step};
+use crate::plan::{Cell, Plan, Step};
 use crate::planner::quick::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::wording::reasons;
@@ -41,9 +41,8 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     for title in ["Suspicious cells again", "Suspicious cells once more"] {
         for (experiment, cell) in &cells {
             let estimated_s = cell_seconds(cell, plan.stop.budget_s);
-            let mut cell = cell.clone();
-            cell.repeat = true;
-            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![cell], estimated_s });
+            let again = Cell { repeat: true, ..cell.clone() };
+            steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![again], estimated_s });
         }
     }
     Some(Plan { estimated_s: steps.iter().map(|s| s.estimated_s).sum(), steps, ..plan.clone() })
@@ -63,12 +62,8 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     for suspicion in &rounds[0] {
         let again = rounds[1..].iter().map(|round| round.iter().find(|a| same(a, suspicion)));
         let Some(again) = again.collect::<Option<Vec<_>>>() else {
-            findings.push(Finding::new(
-                "not-confirmed",
-                HealthStatus::Ok,
-                format!("{}; not confirmed when measured again", suspicion.finding.message),
-                "",
-            ));
+            let message = format!("{}; not confirmed when measured again", suspicion.finding.message);
+            findings.push(Finding::new("not-confirmed", HealthStatus::Ok, message, ""));
             continue;
         };
         // All three rounds agree on the mildest severity.
@@ -84,18 +79,15 @@ pub fn judge(report: &Report, references: References<'_>) -> Health {
     findings.extend(general(report, &results));
     findings.extend(compare::reference_problems(report, references));
     if compared_with.is_empty() {
-        findings.push(Finding::new(
-            "nothing-to-compare-with",
-            HealthStatus::Unknown,
-            "this machine has no parts to compare with each other, and its limit is not known",
-            "give the limit (--limit GB/s), a result to compare with (--against FILE.json) or rules (--rules FILE.toml)",
-        ));
+        let message = "this machine has no parts to compare with each other, and its limit is not known";
+        let advice = "give the limit (--limit GB/s), a result to compare with (--against FILE.json) or rules (--rules FILE.toml)";
+        findings.push(Finding::new("nothing-to-compare-with", HealthStatus::Unknown, message, advice));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     findings.dedup();
-    let again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
+    let measured_again = measurements.iter().filter(|list| list.len() > 1).count() as u32;
     let status = findings.iter().map(|f| f.severity).max().unwrap_or_default();
-    Health { status, findings, compared_with, measured_again: again }
+    Health { status, findings, compared_with, measured_again }
 }
 
 fn same(a: &Suspicion, b: &Suspicion) -> bool {

@@ -7,6 +7,7 @@ use crate::conclusions::limit::disturbed;
 use crate::experiment::{ChaseOrder, Experiment, Method, Metric};
 use crate::result::{Finding, HealthStatus, Measurement, Report};
 use crate::traffic::Mix;
+use crate::wording::spelled;
 
 /// A file of rules.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -76,27 +77,15 @@ impl Rule {
 
     /// The rule in words.
     pub(super) fn describe(&self) -> String {
-        let mut words = vec![word(&self.experiment)];
-        words.extend(self.metric.as_ref().map(word));
-        words.extend(self.order.as_ref().map(word));
+        let mut words = vec![spelled(&self.experiment)];
+        words.extend(self.metric.as_ref().map(spelled));
+        words.extend(self.order.as_ref().map(spelled));
         words.extend(self.mix.map(|m| m.to_string()));
         words.extend(self.cpu_node.map(|n| format!("CPUs of node {n}")));
         words.extend(self.memory_node.map(|n| format!("memory of node {n}")));
         words.extend(self.local.map(|local| if local { "own memory".into() } else { "remote memory".to_owned() }));
         words.join(", ")
     }
-}
-
-/// A value as files spell it: `IdleLatency` is `idle-latency` there.
-fn word<T: std::fmt::Debug>(value: &T) -> String {
-    let mut word = String::new();
-    for c in format!("{value:?}").chars() {
-        if c.is_uppercase() && !word.is_empty() {
-            word.push('-');
-        }
-        word.extend(c.to_lowercase());
-    }
-    word
 }
 
 /// Numbers outside of their bands.

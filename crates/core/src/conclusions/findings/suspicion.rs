@@ -14,16 +14,6 @@ pub(super) struct Suspicion {
     pub(super) finding: Finding,
 }
 
-/// The smallest difference that counts between two similar machines, or two similar parts of one. What the interval of a median does not
-/// cover (other pages, other times) is below 3 %.
-pub(super) const MIN_DIFFERENCE: f64 = 0.03;
-
-/// A difference between similar nodes or machines from which on it is a warning.
-pub(super) const WARN_DIFFERENCE: f64 = 0.05;
-
-/// The same for a failure: a difference this large is a defect.
-pub(super) const FAIL_DIFFERENCE: f64 = 0.10;
-
 /// Reduces a failure to a warning if something other than the machine may be the cause.
 pub(super) fn capped(severity: HealthStatus, m: &Measurement, report: &Report) -> HealthStatus {
     let may_fail = blameless(m, &report.machine, &report.environment);
@@ -65,13 +55,5 @@ pub(super) fn format_value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Latency => format!("{value:.1} ns"),
         Metric::Bandwidth => format!("{value:.1} GB/s"),
-    }
-}
-
-/// By how much `value` is worse than `reference`: less bandwidth, more latency.
-pub(super) fn worse_by(metric: Metric, value: f64, reference: f64) -> f64 {
-    match metric {
-        Metric::Bandwidth => (reference - value) / reference,
-        Metric::Latency => (value - reference) / reference,
     }
 }

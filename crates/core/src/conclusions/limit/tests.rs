@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::estimate::Estimate;
 use crate::experiment::{Coordinates, Experiment, MemoryPlace, Unit};
 use crate::installed::{InstalledMemory, MemoryDevice};
-use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates, Verdict, VerdictStatus};
+use crate::result::{Evidence, Moment, Quality, Run, SCHEMA_VERSION, Timing, Tool, TrafficRates};
 use crate::topology::{Allowed, Cache, Cpu, HmatAccess, Identity, Node};
 use crate::traffic::Rfo;
+
+mod verdict;
 
 /// Two nodes of two CPUs with an L3 of 16 MiB each, four channels of DDR5-4800 (153.6 GB/s), and node 2 without CPUs.
 pub(crate) fn machine() -> Machine {
@@ -114,14 +115,15 @@ fn judged(machine: Machine, m: Measurement) -> Verdict {
 fn the_machines_limit_is_divided_among_nodes_with_cpus() {
     let machine = machine();
     let limits = Limits::new(&machine, None);
-    assert!((limits.for_machine().unwrap().gbs - 153.6).abs() < 1e-9);
+    assert!((limits.for_nodes(&limits.nodes, None).unwrap().gbs - 153.6).abs() < 1e-9);
     let half = limits.for_nodes(&IdSet::one(1), Some(1)).unwrap();
     assert!((half.gbs - 76.8).abs() < 1e-9);
     assert_eq!((half.source, half.share, half.doubtful), (LimitSource::Smbios, Some(LimitShare { nodes: 1, total: 2 }), false));
     assert_eq!(limits.for_nodes(&IdSet::one(1), Some(0)), None, "a link's limit is not known");
     let far = limits.for_nodes(&IdSet::one(2), Some(0)).unwrap();
     assert_eq!((far.gbs, far.source, far.doubtful), (32.0, LimitSource::Hmat, true));
-    let user = Limits::new(&machine, Some(200.0)).for_machine().unwrap();
+    let stated = Limits::new(&machine, Some(200.0));
+    let user = stated.for_nodes(&stated.nodes, None).unwrap();
     assert_eq!((user.gbs, user.source), (200.0, LimitSource::User));
 }
 

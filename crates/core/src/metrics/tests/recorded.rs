@@ -84,8 +84,7 @@ fn recorded() -> Vec<Recorded> {
 #[test]
 fn recorded_counts_give_what_their_authors_computed() {
     for Recorded { at, metric, counts, work, shown, printed } in recorded() {
-        let count =
-            |role: Role| counts.iter().find(|(r, _)| *r == role).map(|(_, count)| *count).ok_or_else(|| format!("no {}", role.name()));
+        let count = |role: Role| counts.iter().find(|(r, _)| *r == role).map(|(_, count)| *count).ok_or_else(|| format!("no {role}"));
         let got = metric.evaluate(&Inputs { count: &count, thread_s: 1.0, wall_s: 1.0, work }).unwrap();
         let decimals = printed.split_once('.').map_or(0, |(_, fraction)| fraction.len());
         assert_eq!(format!("{:.decimals$}", shown(got)), printed, "{metric:?}: {at}");

@@ -1,0 +1,208 @@
+//! `memgauge bandwidth` and `memgauge loaded`: their command lines.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
+use memgauge_core::traffic::{Access, LineContent, LineUse};
+use memgauge_core::units::{Bytes, IdSet, ParseError};
+
+use super::options::{ChaseBuffer, ChaseTiming, Load, Order};
+use super::request::{Measuring, Request};
+use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, one_of};
+use crate::contents;
+
+/// What loaders do.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+struct Loaders {
+    /// Injection delays in core cycles between bursts of four lines; each has its own result [default: none]
+    #[arg(long = "delay", value_name = "CYCLES", value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DELAY_CYCLES)))]
+    delays: Vec<u32>,
+    #[command(flatten)]
+    load: Load,
+    /// Order in which lines are visited
+    #[arg(long, value_name = "ORDER", default_value = "sequential", value_parser = one_of(&ACCESSES))]
+    access: Access,
+    /// With random access: finish a window of this size before the next begins [default: the whole buffer]
+    #[arg(long, value_name = "SIZE", requires = "access")]
+    random_window: Option<Bytes>,
+    /// Visit one line in every SIZE bytes
+    #[arg(long, value_name = "SIZE")]
+    line_stride: Option<Bytes>,
+    /// What to do with each line: touch the whole line or part of it, write it back to memory after the store (CLWB, CLFLUSHOPT), or check
+    /// after each pass that what was read is what was written
+    #[arg(long = "line", value_name = "USE", default_value = "whole", value_parser = one_of(&LINE_USES))]
+    line_use: LineUse,
+    /// Let all loaders read one buffer; if it is small, this is the bandwidth of shared caches
+    #[arg(long)]
+    shared_buffer: bool,
+    /// Fill buffers with the lines of FILE, again and again: 128 hexadecimal digits each, 64 bytes. Stores write the first line
+    #[arg(long, value_name = "FILE", hide = true)]
+    contents: Option<PathBuf>,
+    /// Wait before each cell until another program writes 1 into the shared-memory word NAME (/dev/shm/NAME): 2 = measuring, 3 = done
+    #[arg(long, value_name = "NAME", hide = true)]
+    start_signal: Option<String>,
+}
+
+impl Loaders {
+    /// # Errors
+    /// When the file of contents cannot be read or is not one.
+    fn apply(self, spec: &mut Spec) -> anyhow::Result<()> {
+        spec.delays = self.delays;
+        self.load.apply(spec);
+        spec.traffic = TrafficSpec {
+            access: self.access,
+            stride: self.line_stride,
+            window: self.random_window,
+            line: self.line_use,
+            shared: self.shared_buffer,
+            contents: self.contents.map(|path| read_contents(&path)).transpose()?.unwrap_or_default(),
+            threads: Vec::new(),
+        };
+        spec.start_signal = self.start_signal;
+        Ok(())
+    }
+}
+
+fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  memgauge bandwidth                      all CPUs read their own nodes' memory
+  memgauge bandwidth --peak               every mix of reads and writes
+  memgauge bandwidth --matrix             from every node with CPUs to every node with memory
+  memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
+  memgauge bandwidth --search             the highest bandwidth of each mix
+  memgauge bandwidth --access random --mix all-reads,2:1
+  memgauge bandwidth --line check --time 60s
+  memgauge bandwidth --cpu 0 --mix triad --width avx2")]
+pub(super) struct BandwidthArgs {
+    /// From every node with CPUs to every node with memory
+    #[arg(long, group = "shape", conflicts_with = "delays")]
+    matrix: bool,
+    /// Every mix of reads and writes
+    #[arg(long, group = "shape")]
+    peak: bool,
+    /// 1, 2, 4 ... all CPUs
+    #[arg(long, group = "shape", conflicts_with = "delays")]
+    ramp: bool,
+    /// The highest bandwidth of each mix over several numbers of CPUs and injection delays, because too many requests at once can cost
+    /// bandwidth
+    #[arg(long, group = "shape", conflicts_with = "delays")]
+    search: bool,
+    #[command(flatten)]
+    loaders: Loaders,
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
+impl BandwidthArgs {
+    pub(super) fn request(self) -> anyhow::Result<Request> {
+        let shape = match (self.matrix, self.peak, self.ramp, self.search) {
+            (true, ..) => BandwidthShape::Matrix,
+            (_, true, ..) => BandwidthShape::Peak,
+            (_, _, true, _) => BandwidthShape::Ramp,
+            (.., true) => BandwidthShape::Search,
+            _ => BandwidthShape::One,
+        };
+        let mut spec = Spec::new(Task::Bandwidth(shape));
+        self.loaders.apply(&mut spec)?;
+        Ok(self.measuring.request(spec))
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("delays", |arg| arg.help("Injection delays in core cycles between bursts of four lines, one point each [default: chosen while measuring]")),
+    after_help = "The first CPU chases. The others load, except the hardware threads of its own core.
+
+Examples:
+  memgauge loaded                         points that are evenly spread in bandwidth
+  memgauge loaded --mix all-reads,2:1     a curve for each mix
+  memgauge loaded --delay 0,100,500,2000  points at these delays
+  memgauge loaded --at 50%,75%,90%        also the latency at these shares of the peak bandwidth
+  memgauge loaded --load-node 2           the chase stays in its node while node 2 is loaded"
+)]
+pub(super) struct LoadedArgs {
+    /// Also find the latency at these shares of the peak bandwidth, such as 50%,75%,90%
+    #[arg(long = "at", value_name = "PERCENT", value_delimiter = ',', value_parser = parse_share, help_heading = "Curve")]
+    at_percent: Vec<u32>,
+    /// Nodes of the loaders' memory, while the chase stays in its own: shows how one node or tier disturbs another. The CPUs nearest to
+    /// these nodes load
+    #[arg(long = "load-node", value_name = "LIST", help_heading = "Curve")]
+    load_nodes: Option<IdSet>,
+    /// CPU that chases [default: the first of --cpu]
+    #[arg(long, value_name = "N", help_heading = "Chase")]
+    probe_cpu: Option<u32>,
+    /// Node of the chase's buffer; the loaders' buffers stay where they are [default: the node of its CPU]
+    #[arg(long, value_name = "N", conflicts_with = "touch_cpu", help_heading = "Chase")]
+    probe_node: Option<u32>,
+    #[command(flatten)]
+    order: Order,
+    #[command(flatten)]
+    buffer: ChaseBuffer,
+    #[command(flatten)]
+    timing: ChaseTiming,
+    #[command(flatten)]
+    loaders: Loaders,
+    #[command(flatten)]
+    measuring: Measuring,
+}
+
+impl LoadedArgs {
+    pub(super) fn request(self) -> anyhow::Result<Request> {
+        let mut spec = Spec::new(Task::Loaded);
+        spec.load_nodes = self.load_nodes;
+        spec.at_percent = self.at_percent;
+        spec.at_percent.sort_unstable();
+        spec.at_percent.dedup();
+        spec.chase.cpu = self.probe_cpu;
+        spec.chase.node = self.probe_node;
+        spec.chase.orders = self.order.not_default().into_iter().collect();
+        self.buffer.apply(&mut spec);
+        self.timing.apply(&mut spec);
+        self.loaders.apply(&mut spec)?;
+        Ok(self.measuring.request(spec))
+    }
+}
+
+/// A share of the peak in whole percent: `75%` or `75`.
+fn parse_share(text: &str) -> Result<u32, ParseError> {
+    let digits = text.trim().strip_suffix('%').unwrap_or(text.trim()).trim_end();
+    let share = digits.parse().ok().filter(|percent| (1..=99).contains(percent));
+    share.ok_or_else(|| ParseError { input: text.into(), expected: "whole percent of the peak from 1% to 99%, such as 75%" })
+}
+
+#[cfg(test)]
+mod tests {
+    use memgauge_core::experiment::{ChaseOrder, Hops};
+
+    use super::*;
+    use crate::cli::tests::{refused, spec};
+
+    #[test]
+    fn shares_are_whole_percent_below_the_peak() {
+        for (text, share) in
+            [("50%", Some(50)), ("90", Some(90)), (" 7 %", Some(7)), ("100%", None), ("0", None), ("0.5", None), ("x", None)]
+        {
+            assert_eq!(parse_share(text).ok(), share, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_chase_beside_loaders() {
+        assert_eq!(spec("memgauge loaded"), Spec::new(Task::Loaded));
+        let got = spec("memgauge loaded --probe-cpu 2 --probe-node 1 --order full-random --hops pass --histogram 1 --start-signal go");
+        assert_eq!((got.chase.cpu, got.chase.node, got.chase.histogram), (Some(2), Some(1), Some(1)));
+        assert_eq!((got.chase.orders, got.chase.hops), (vec![ChaseOrder::FullRandom], Some(Hops::OnePass)));
+        assert_eq!(got.start_signal.as_deref(), Some("go"));
+        assert_eq!(spec("memgauge bandwidth --start-signal /go").start_signal.as_deref(), Some("/go"));
+        assert!(refused("memgauge loaded --probe-node 1 --touch-cpu 1").contains("cannot be used with"));
+    }
+}
