@@ -7,6 +7,8 @@ use clap::Parser;
 
 mod circles;
 mod folders;
+mod font;
+mod generated;
 mod lab;
 mod machines;
 mod peers;
@@ -19,6 +21,12 @@ enum Command {
     /// Write the schema of results from the types
     Schema {
         /// Only check that the file is up to date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write the glyphs of figures' text from the bundled fonts
+    Font {
+        /// Only check that the files are up to date
         #[arg(long)]
         check: bool,
     },
@@ -39,6 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Schema { check } => schema::schema(check),
+        Command::Font { check } => font::font(check),
         Command::Machines { check: false } => machines::write(&folders::machines_folder()),
         Command::Machines { check: true } => machines::check(&folders::machines_folder()),
         Command::Lab(args) => lab::lab(&args),

@@ -15,7 +15,8 @@ use crate::metrics::{self, CounterMetric, MetricUnit, Role};
 const ENOUGH_INSTRUCTIONS: f64 = 100_000.0;
 
 /// A hardware event, and how it is requested from the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The vendor's name, such as `mem_load_retired.l1_miss`.
     pub name: String,
@@ -29,7 +30,8 @@ pub struct Event {
 }
 
 /// Which code was counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// User code only.
@@ -117,7 +119,8 @@ impl ExpectedEvents {
 }
 
 /// Work done while counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountedWork {
     /// What is counted.
     pub unit: WorkUnit,
@@ -126,7 +129,8 @@ pub struct CountedWork {
 }
 
 /// A unit of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkUnit {
     /// A dependent load of a chase.
@@ -146,7 +150,8 @@ impl WorkUnit {
 }
 
 /// One event's count in a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventCount {
     /// The event.
     #[serde(flatten)]
@@ -165,7 +170,8 @@ pub struct EventCount {
 }
 
 /// A metric derived from counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricValue {
     /// Its name.
     pub metric: CounterMetric,
@@ -181,7 +187,8 @@ pub struct MetricValue {
 }
 
 /// What the CPUs' counters showed while a measurement's windows ran.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// Which code was counted.
     pub scope: Scope,
@@ -317,7 +324,8 @@ pub fn evaluate(context: &CountingContext, events: &[EventCount]) -> Vec<MetricV
 }
 
 /// A program whose events were counted from start to end, in one or more runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramCount {
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -336,7 +344,8 @@ pub struct ProgramCount {
 }
 
 /// How a run of a program ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramRun {
     /// It ended by itself with this status.
@@ -346,7 +355,8 @@ pub enum ProgramRun {
 }
 
 /// An event over several runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventEstimate {
     /// The event.
     #[serde(flatten)]
@@ -359,7 +369,8 @@ pub struct EventEstimate {
 }
 
 /// A metric over several runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricEstimate {
     /// Its name.
     pub metric: CounterMetric,

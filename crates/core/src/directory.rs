@@ -6,7 +6,8 @@ use crate::note::Note;
 use crate::units::Bytes;
 
 /// What backs the pages of a mapped file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FileBacking {
     /// The device itself (DAX): loads and stores reach persistent memory without a copy in DRAM.
@@ -18,7 +19,8 @@ pub enum FileBacking {
 }
 
 /// Where the file of a buffer is, and what backs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileEvidence {
     /// The directory, absolute and without links. The file in it has no name, so nothing remains there.
     pub path: String,
@@ -40,7 +42,8 @@ pub struct FileEvidence {
 }
 
 /// A directory to take buffers from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryDir {
     /// What a file in it is.
     #[serde(flatten)]

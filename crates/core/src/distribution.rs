@@ -26,7 +26,8 @@ const MAX_PS: u64 = 1_000_000_000_000;
 const BUCKET_BITS: u32 = 6;
 
 /// The distribution of the times of batches of hops.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Hops per batch. Every value is the time of a batch divided by this.
     pub batch_hops: u32,
@@ -47,7 +48,8 @@ pub struct Distribution {
 }
 
 /// A percentile.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
     /// Percent of the batches.
     pub percent: f64,
@@ -56,7 +58,8 @@ pub struct Percentile {
 }
 
 /// A bucket of the histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bucket {
     /// Its end, in nanoseconds per hop. Its batches took less.
     pub upper_ns: f64,

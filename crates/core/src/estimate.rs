@@ -7,7 +7,8 @@ use crate::traffic::Mix;
 use crate::units::IdSet;
 
 /// A median with its interval.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The median; `null` if it was not measured.
     pub value: Option<f64>,
@@ -40,7 +41,8 @@ pub struct Estimate {
 }
 
 /// A trend of the samples over the measurement: significant, and at least 2 % of the median.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drift {
     /// From the first burst to the last, relative to the median: 0.03 is a rise by 3 %.
     pub change: f64,
@@ -49,7 +51,8 @@ pub struct Drift {
 }
 
 /// A cluster of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
     /// Its median.
     pub value: f64,
@@ -58,7 +61,8 @@ pub struct Mode {
 }
 
 /// Why a number was not measured. `detail` is the message of the operating system or of a library.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 pub enum NotMeasured {
     /// The run was interrupted before this was measured.

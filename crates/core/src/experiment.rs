@@ -6,7 +6,8 @@ use crate::traffic::Mix;
 use crate::units::{Bytes, IdSet};
 
 /// An experiment by name. Its cells differ in some coordinates and make up one table or one curve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Experiment {
     /// Idle latency by node of the CPU and node of the memory.
@@ -73,7 +74,8 @@ pub enum Method {
 }
 
 /// Where the measured memory was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryPlace {
     /// Each CPU used the memory of its own node.
@@ -99,7 +101,8 @@ impl MemoryPlace {
 }
 
 /// The coordinates of a result in its experiment. What does not apply is absent.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coordinates {
     /// Node of the CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +162,8 @@ impl Coordinates {
 }
 
 /// Order of a chase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ChaseOrder {
     /// Random within a chase window, and the windows in random order. Address translation is mostly hidden.
@@ -172,7 +176,8 @@ pub enum ChaseOrder {
 }
 
 /// The quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Nanoseconds per dependent load, or per line that is transferred.
@@ -182,7 +187,8 @@ pub enum Metric {
 }
 
 /// The unit of `value`, `min`, `max`, `mad` and the interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Unit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
@@ -193,7 +199,8 @@ pub enum Unit {
 }
 
 /// The state of the lines in the holder's cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LineState {
     /// Loaded and unmodified.
@@ -203,7 +210,8 @@ pub enum LineState {
 }
 
 /// How far to chase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Hops {
     /// This many hops.
@@ -213,7 +221,8 @@ pub enum Hops {
 }
 
 /// Which pages to back buffers with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum PageRequest {
     /// Free 2 MiB pages of an existing pool; if there are none, transparent huge pages; failing those, base pages.
@@ -258,7 +267,8 @@ impl PageRequest {
 }
 
 /// What to do with prefetchers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchRequest {
     /// Nothing. No register is read.

@@ -11,7 +11,8 @@ use device::Family;
 pub use device::MemoryDevice;
 
 /// Memory devices as SMBIOS lists them. This is a claim of firmware; in a virtual machine, of the hypervisor.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstalledMemory {
     /// Populated devices of system memory, in the order of the table.
     pub devices: Vec<MemoryDevice>,

@@ -6,7 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 /// What an event stands for in a formula. Its name there is the one in results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Core cycles while not halted.
@@ -73,7 +74,8 @@ impl std::fmt::Display for Role {
 }
 
 /// The unit of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MetricUnit {
     /// A share of one.
     #[serde(rename = "share")]
@@ -158,7 +160,8 @@ impl Definition {
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident: $title:literal = $operation:ident($($role:ident),+), $unit:ident, $source:ident, $meaning:literal;)+) => {
         /// A metric derived from counters.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         pub enum CounterMetric {
             $($(#[$doc])+ $metric,)+

@@ -55,7 +55,8 @@ pub enum LoopKind {
 }
 
 /// Proof that a loop did its work.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoopProof {
     /// Passes that were timed.
     pub passes: u32,

@@ -170,7 +170,8 @@ pub fn controls(machine: &Machine, announced: bool) -> BTreeMap<u32, Result<Cont
 }
 
 /// The state of the prefetchers of all CPUs, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PrefetchState {
     /// What was asked for.
     pub requested: PrefetchRequest,
@@ -191,7 +192,8 @@ pub struct PrefetchState {
 }
 
 /// The known state of the prefetchers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchStatus {
     /// Every documented prefetcher is on, according to the registers of all CPUs in `groups` that have one.
@@ -206,7 +208,8 @@ pub enum PrefetchStatus {
 }
 
 /// CPUs whose prefetchers have the same state.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PrefetchGroup {
     /// The CPUs.
     pub cpus: IdSet,

@@ -8,7 +8,8 @@ use crate::installed::InstalledMemory;
 use crate::units::{Bytes, IdSet};
 
 /// Everything that is read from a machine before a plan is made, live or from a recorded folder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// Its identity.
     pub identity: Identity,
@@ -19,7 +20,8 @@ pub struct Machine {
 }
 
 /// The properties that identify a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identity {
     /// Instruction set, as the kernel names it: `x86_64`, `aarch64`, `riscv64`.
     pub arch: String,
@@ -41,7 +43,8 @@ pub struct Identity {
 }
 
 /// CPUs, caches and memory nodes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Topology {
     /// Online CPUs, ascending by id.
     pub cpus: Vec<Cpu>,
@@ -56,7 +59,8 @@ pub struct Topology {
 }
 
 /// One logical CPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// Its number.
     pub id: u32,
@@ -81,7 +85,8 @@ pub struct Cpu {
 }
 
 /// A data or unified cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
     /// 1, 2, 3 …
     pub level: u8,
@@ -96,7 +101,8 @@ pub struct Cache {
 }
 
 /// A memory node.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
     /// Its number.
     pub id: u32,
@@ -117,7 +123,8 @@ pub struct Node {
 }
 
 /// One access class of HMAT: firmware's claim for the best initiators of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HmatAccess {
     /// 0: any initiator; 1: CPUs only.
     pub class: u8,
@@ -134,7 +141,8 @@ pub struct HmatAccess {
 }
 
 /// A cache in front of a node's memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemorySideCache {
     /// Its level; 1 is nearest to memory.
     pub level: u8,
@@ -145,7 +153,8 @@ pub struct MemorySideCache {
 }
 
 /// A pool of huge pages on a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PagePool {
     /// Page size.
     pub page: Bytes,
@@ -156,7 +165,8 @@ pub struct PagePool {
 }
 
 /// What this process may use.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
     /// CPUs: online, in the affinity mask and in the cpuset.
     pub cpus: IdSet,

@@ -1,6 +1,5 @@
 //! Units as types: bytes, id sets and durations, with the spellings that people type.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +27,8 @@ impl ParseError {
 ///
 /// `K`, `M`, `G`, `T` and `KiB` … are binary (1024), as is usual for memory; `KB`, `MB`, `GB`, `TB` are decimal. Upper and lower case are
 /// the same; a plain number is bytes. `Display` prints the largest binary unit that is exact, which parses back to the same value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -216,8 +216,9 @@ impl From<IdSet> for String {
     }
 }
 
+#[cfg(feature = "schema")]
 impl schemars::JsonSchema for IdSet {
-    fn schema_name() -> Cow<'static, str> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "IdSet".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,9 +1,183 @@
 //! Which measurements belong together: what tables and figures have in common.
 
-pub(crate) mod bandwidth;
-pub(crate) mod curves;
-pub(crate) mod latency;
-pub(crate) mod prefetch;
-pub(crate) mod section;
-pub(crate) mod sweeps;
+use std::collections::BTreeMap;
+
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, Metric, PrefetchRequest};
+use memgauge_core::plan::{Scan, Work};
+use memgauge_core::result::{LevelSummary, Measurement, Report};
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::IdSet;
+use memgauge_core::wording;
+
+use crate::number::value_of;
+
 pub(crate) mod transfers;
+
+/// Which section a measurement belongs to; the order in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Section {
+    IdleLatency,
+    IdleLatencyPerCpu,
+    Bandwidth,
+    BandwidthSearch,
+    BandwidthRamp,
+    BandwidthMatrix,
+    BandwidthPerCache,
+    LoadedLatency,
+    CacheToCache,
+    CacheToCacheByNode,
+    CacheToCacheMatrix,
+    MemoryScan,
+    PrefetchComparison,
+    Sweep,
+    Loop,
+}
+
+impl Section {
+    pub(crate) fn for_measurement(m: &Measurement) -> Self {
+        match m.experiment {
+            Experiment::IdleLatency => Self::IdleLatency,
+            Experiment::IdleLatencyPerCpu => Self::IdleLatencyPerCpu,
+            Experiment::Bandwidth => Self::Bandwidth,
+            Experiment::BandwidthSearch => Self::BandwidthSearch,
+            Experiment::BandwidthRamp => Self::BandwidthRamp,
+            Experiment::BandwidthMatrix => Self::BandwidthMatrix,
+            Experiment::BandwidthPerCache => Self::BandwidthPerCache,
+            Experiment::LoadedLatency => Self::LoadedLatency,
+            Experiment::CacheToCache if m.at.holder_node.is_some() => Self::CacheToCacheByNode,
+            Experiment::CacheToCache => Self::CacheToCache,
+            Experiment::CacheToCacheMatrix => Self::CacheToCacheMatrix,
+            Experiment::MemoryScan => Self::MemoryScan,
+            Experiment::PrefetchComparison => Self::PrefetchComparison,
+            Experiment::Sweep => Self::Sweep,
+            Experiment::Stream | Experiment::Chase => Self::Loop,
+        }
+    }
+}
+
+/// What a chase in this order measures.
+pub(crate) const fn order_meaning(order: ChaseOrder) -> &'static str {
+    match order {
+        ChaseOrder::WindowLocal => "random within a window, which hides most of the address translation",
+        ChaseOrder::FullRandom => "random over the whole buffer, address translation included",
+        ChaseOrder::Sequential => "ascending, helped by prefetchers",
+    }
+}
+
+/// How many threads loaded memory.
+pub(crate) fn thread_count(m: &Measurement) -> usize {
+    m.at.cpus.as_ref().map_or(m.evidence.threads as usize, IdSet::len)
+}
+
+/// The measurement with the highest value of each mix.
+pub(crate) fn highest_by_mix<'a>(ms: &[&'a Measurement]) -> BTreeMap<Option<Mix>, &'a Measurement> {
+    let value = |m: &Measurement| value_of(&m.estimate).unwrap_or(f64::MIN);
+    let mut highest: BTreeMap<Option<Mix>, &Measurement> = BTreeMap::new();
+    for m in ms {
+        let best = highest.entry(m.at.mix).or_insert(m);
+        if value(m) > value(best) {
+            *best = m;
+        }
+    }
+    highest
+}
+
+/// A curve: what its points share, and the points from the lightest load (the longest delay) to the heaviest.
+pub(crate) struct LoadedCurve<'a> {
+    pub(crate) at: Coordinates,
+    pub(crate) measurements: Vec<&'a Measurement>,
+    pub(crate) points: Vec<LoadedPoint<'a>>,
+}
+
+/// What was measured at one injection delay.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadedPoint<'a> {
+    pub(crate) delay: Option<u32>,
+    pub(crate) latency: Option<&'a Measurement>,
+    pub(crate) bandwidth: Option<&'a Measurement>,
+}
+
+/// The curves among these measurements, in the order of their coordinates.
+pub(crate) fn loaded_curves<'a>(ms: &[&'a Measurement]) -> Vec<LoadedCurve<'a>> {
+    let mut curves: BTreeMap<Coordinates, Vec<&Measurement>> = BTreeMap::new();
+    for &m in ms {
+        curves.entry(Coordinates { delay_cycles: None, ..m.at.clone() }).or_default().push(m);
+    }
+    curves.into_iter().map(|(at, measurements)| LoadedCurve { at, points: points(&measurements), measurements }).collect()
+}
+
+/// Who chases where, and who loads what.
+pub(crate) fn measured_by(at: &Coordinates) -> String {
+    let order = at.order.map(|o| format!(" {}", wording::chase_order(o))).unwrap_or_default();
+    let file = if at.memory_dir.is_some() { "a file at " } else { "" };
+    let home = at.memory_node().map(|n| format!("{order} in {file}node {n}")).unwrap_or_default();
+    let chase = at.cpu.map(|c| format!("CPU {c} chases{home}"));
+    let what = at.load_nodes.as_ref().map(|nodes| format!(" memory of {}", wording::nodes(nodes))).unwrap_or_default();
+    let load = at.cpus.as_ref().map(|c| format!("{} {}{what}", wording::cpus(c), if c.len() == 1 { "loads" } else { "load" }));
+    [chase, load].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn points<'a>(ms: &[&'a Measurement]) -> Vec<LoadedPoint<'a>> {
+    let mut points: BTreeMap<Option<u32>, LoadedPoint<'a>> = BTreeMap::new();
+    for &m in ms {
+        let delay = m.at.delay_cycles;
+        let point = points.entry(delay).or_insert(LoadedPoint { delay, latency: None, bandwidth: None });
+        match m.metric {
+            Metric::Latency => point.latency.get_or_insert(m),
+            Metric::Bandwidth => point.bandwidth.get_or_insert(m),
+        };
+    }
+    points.into_values().rev().collect()
+}
+
+/// A curve over the working set: what its points share, and the points by growing size.
+pub(crate) struct Sweep<'a> {
+    pub(crate) metric: Metric,
+    pub(crate) at: Coordinates,
+    pub(crate) points: Vec<&'a Measurement>,
+}
+
+impl Sweep<'_> {
+    /// The levels that were found in it.
+    pub(crate) fn levels<'r>(&self, report: &'r Report) -> Option<&'r LevelSummary> {
+        report.levels.iter().find(|l| l.at == self.at && l.metric == Some(self.metric))
+    }
+}
+
+/// The curves among these measurements, latencies first, in the order of their coordinates.
+pub(crate) fn sweeps<'a>(ms: &[&'a Measurement]) -> Vec<Sweep<'a>> {
+    let mut sweeps: BTreeMap<(Metric, Coordinates), Vec<&Measurement>> = BTreeMap::new();
+    for &m in ms {
+        sweeps.entry((m.metric, Coordinates { working_set: None, ..m.at.clone() })).or_default().push(m);
+    }
+    let by_size = |((metric, at), mut points): ((Metric, Coordinates), Vec<&'a Measurement>)| {
+        points.sort_by_key(|m| m.at.working_set);
+        Sweep { metric, at, points }
+    };
+    sweeps.into_iter().map(by_size).collect()
+}
+
+/// Which result is looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct PrefetchCell {
+    pub(crate) node: Option<u32>,
+    pub(crate) state: Option<PrefetchRequest>,
+    pub(crate) metric: Metric,
+    pub(crate) order: Option<ChaseOrder>,
+}
+
+/// Finds a result. A state that could not be set has one result for all orders.
+pub(crate) fn find_prefetch<'a>(ms: &[&'a Measurement], cell: PrefetchCell) -> Option<&'a Measurement> {
+    let of_cell = |m: &&Measurement| (m.at.memory_node(), m.at.prefetch, m.metric) == (cell.node, cell.state, cell.metric);
+    let candidates = || ms.iter().copied().filter(of_cell);
+    candidates().find(|m| m.at.order == cell.order).or_else(|| candidates().find(|m| m.at.order.is_none()))
+}
+
+/// What the plan says of the scan of this node.
+pub(crate) fn planned_scan(report: &Report, node: Option<u32>) -> Option<&Scan> {
+    let cells = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells);
+    cells.filter(|c| c.at.memory_node() == node).find_map(|c| match &c.work {
+        Work::Scan(scan) => Some(scan),
+        _ => None,
+    })
+}

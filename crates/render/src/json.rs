@@ -45,17 +45,6 @@ impl Layout {
         writer.write_all(bracket)
     }
 
-    fn item<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.empty = false;
-        if !first {
-            writer.write_all(b",")?;
-        }
-        if self.depth > MAX_DEPTH {
-            return if first { Ok(()) } else { writer.write_all(b" ") };
-        }
-        self.line(writer)
-    }
-
     fn close<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
         self.depth -= 1;
         if !self.empty && self.depth < MAX_DEPTH {
@@ -77,7 +66,14 @@ impl Formatter for Layout {
     }
 
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.item(writer, first)
+        self.empty = false;
+        if !first {
+            writer.write_all(b",")?;
+        }
+        if self.depth > MAX_DEPTH {
+            return if first { Ok(()) } else { writer.write_all(b" ") };
+        }
+        self.line(writer)
     }
 
     fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -89,7 +85,7 @@ impl Formatter for Layout {
     }
 
     fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.item(writer, first)
+        self.begin_array_value(writer, first)
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {

@@ -61,12 +61,9 @@ pub struct Wording {
 }
 
 impl Wording {
-    fn threads(self) -> &'static str {
-        if self.one_thread_per_core {
-            "Using only one thread from each core if Hyper-threading is enabled"
-        } else {
-            "Using all the threads from each core if Hyper-threading is enabled"
-        }
+    fn threads(self) -> String {
+        let which = if self.one_thread_per_core { "only one thread" } else { "all the threads" };
+        format!("Using {which} from each core if Hyper-threading is enabled")
     }
 }
 
@@ -102,16 +99,11 @@ pub fn latency_per_cpu(report: &Report) -> String {
     let order = chase_order(&cells);
     let mut text = String::from("Measuring idle latencies from each CPU (in ns)...\n\t\tNuma node\nCPU\t");
     let columns: IdSet = cells.iter().filter_map(|m| m.at.memory_node()).collect();
-    header(&mut text, &columns);
     let cpus: IdSet = cells.iter().filter_map(|m| m.at.cpu).collect();
-    for cpu in cpus.iter() {
-        let _ = write!(text, "{cpu:8}\t");
-        for node in columns.iter() {
-            let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node() == Some(node) && m.at.order == order);
-            let _ = write!(text, "{}\t", number(cell.and_then(|m| m.estimate.value), 6, 1));
-        }
-        text.push('\n');
-    }
+    rows(&mut text, &cpus, &columns, 8, |cpu, node| {
+        let cell = cells.iter().find(|m| m.at.cpu == Some(cpu) && m.at.memory_node() == Some(node) && m.at.order == order);
+        number(cell.and_then(|m| m.estimate.value), 6, 1)
+    });
     text
 }
 
@@ -180,9 +172,7 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
         mix => traffic(mix),
     };
     let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{traffic}\n");
-    if wording.large_pages {
-        text.push_str("Using large pages for buffers\n");
-    }
+    text.push_str(if wording.large_pages { "Using large pages for buffers\n" } else { "" });
     if wording.per_thread {
         text.push_str(&per_thread(&cells));
     }
@@ -254,15 +244,9 @@ pub fn cache_to_cache(report: &Report) -> String {
             writeln!(text, "Remote Socket L2->L2 {name_of_state} latency (data address homed in {name} socket)\n\t\t\tReader Numa Node");
         text.push_str("Writer Numa Node");
         let nodes: IdSet = ns.keys().flat_map(|(writer, reader)| [*writer, *reader]).collect();
-        header(&mut text, &nodes);
-        for writer in nodes.iter() {
-            let _ = write!(text, "{writer:13}\t");
-            for reader in nodes.iter() {
-                let ns = ns.get(&(writer, reader)).map_or_else(|| "     -".to_owned(), |ns| number(*ns, 6, 1));
-                let _ = write!(text, "{ns}\t");
-            }
-            text.push('\n');
-        }
+        rows(&mut text, &nodes, &nodes, 13, |writer, reader| {
+            ns.get(&(writer, reader)).map_or_else(|| "     -".to_owned(), |ns| number(*ns, 6, 1))
+        });
     }
     text
 }
@@ -362,26 +346,21 @@ fn by_nodes<'a>(
     map
 }
 
-fn header(text: &mut String, columns: &IdSet) {
-    for node in columns.iter() {
-        let _ = write!(text, "{node:6}\t");
+/// The numbers of the columns, then a line for each row: its number with at least so many places, as with `printf`, and its cells.
+fn rows(text: &mut String, rows: &IdSet, columns: &IdSet, places: usize, cell: impl Fn(u32, u32) -> String) {
+    let head: String = columns.iter().map(|column| format!("{column:6}\t")).collect();
+    let _ = writeln!(text, "{head}");
+    for row in rows.iter() {
+        let cells: String = columns.iter().map(|column| cell(row, column) + "\t").collect();
+        let _ = writeln!(text, "{row:places$}\t{cells}");
     }
-    text.push('\n');
 }
 
-/// A row for each node with CPUs, a column for each node with memory; numbers with at least `width` places, as with `printf`.
+/// A row for each node with CPUs, a column for each node with memory; numbers with at least `width` places.
 fn matrix(text: &mut String, report: &Report, cells: BTreeMap<(u32, u32), Option<f64>>, width: usize) {
     text.push_str("\t\tNuma node\nNuma node\t");
-    let columns = columns(report);
-    header(text, &columns);
-    let rows: IdSet = cells.keys().map(|(row, _)| *row).collect();
-    for row in rows.iter() {
-        let _ = write!(text, "{row:8}\t");
-        for column in columns.iter() {
-            let _ = write!(text, "{}\t", number(cells.get(&(row, column)).copied().flatten(), width, 1));
-        }
-        text.push('\n');
-    }
+    let nodes: IdSet = cells.keys().map(|(row, _)| *row).collect();
+    rows(text, &nodes, &columns(report), 8, |row, column| number(cells.get(&(row, column)).copied().flatten(), width, 1));
 }
 
 fn number(value: Option<f64>, width: usize, digits: usize) -> String {

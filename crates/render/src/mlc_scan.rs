@@ -9,9 +9,10 @@ use std::fmt::Write;
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::Experiment;
-use memgauge_core::plan::Work;
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::units::Bytes;
+
+use crate::groups::planned_scan;
 
 /// Width of a bucket where the plan does not say it, in MB/s.
 const BUCKET_MBS: f64 = 5000.0;
@@ -56,24 +57,25 @@ fn one_node(text: &mut String, report: &Report, node: Option<u32>, regions: &[&M
     line(format_args!("Totally {} GB memory allocated in {} pages on NUMA node {name}", bytes(regions) / GIB, kinds.join("+")));
     let region = first.map_or_else(String::new, |m| size_name(Some(m.evidence.buffer)));
     line(format_args!("Measuring memory bandwidth for each of those {region} memory regions.."));
-    let bucket = bucket_mbs(report, node);
+    let planned = planned_scan(report, node).map(|scan| scan.bucket_gbs * 1000.0);
+    let bucket = planned.filter(|b| b.is_finite() && *b >= 1.0).unwrap_or(BUCKET_MBS);
     line(format_args!("Histogram of the regions' bandwidths (MB/sec)"));
     let values: Vec<f64> = regions.iter().filter_map(|m| mbs(m)).collect();
     for (low, count) in scan::histogram(&values, bucket) {
         line(format_args!("[{low:.0}-{:.0}]\t{count}", low + bucket - 1.0));
     }
+    let rate = |m: &Measurement| or_nan(mbs(m).map(|v| format!("{v:.0}")));
+    let address = |m: &Measurement| or_nan(physical(m).map(|a| format!("{a:#x}")));
     if !large.is_empty() {
         line(format_args!("phys_addr\tGB\tMB/sec"));
         for m in &large {
-            let address = physical(m);
-            let number = address.map_or_else(|| "nan".to_owned(), |a| (a / GIB).to_string());
-            line(format_args!("{}\t{number}\t{}", hexadecimal(address), whole(mbs(m))));
+            line(format_args!("{}\t{}\t{}", address(m), or_nan(physical(m).map(|a| (a / GIB).to_string())), rate(m)));
         }
     }
     if !small.is_empty() {
         line(format_args!("phys_addr\tMB/sec"));
         for m in &small {
-            line(format_args!("{}\t{}", hexadecimal(physical(m)), whole(mbs(m))));
+            line(format_args!("{}\t{}", address(m), rate(m)));
         }
     }
 }
@@ -83,16 +85,12 @@ fn mbs(m: &Measurement) -> Option<f64> {
     m.estimate.value.filter(|v| v.is_finite()).map(|gbs| (gbs * 1000.0).round())
 }
 
-fn whole(value: Option<f64>) -> String {
-    value.map_or_else(|| "nan".to_owned(), |v| format!("{v:.0}"))
-}
-
 fn physical(m: &Measurement) -> Option<u64> {
     m.evidence.physical.as_ref()?.first
 }
 
-fn hexadecimal(address: Option<u64>) -> String {
-    address.map_or_else(|| "nan".to_owned(), |a| format!("{a:#x}"))
+fn or_nan(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "nan".to_owned())
 }
 
 /// `1GB`, `2MB`, `4KB`, as that tool calls them.
@@ -103,13 +101,4 @@ fn size_name(size: Option<Bytes>) -> String {
         Some(n) => format!("{}KB", n >> 10),
         None => "unknown".to_owned(),
     }
-}
-
-fn bucket_mbs(report: &Report, node: Option<u32>) -> f64 {
-    let cells = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells);
-    let planned = cells.filter(|c| c.at.memory_node() == node).find_map(|c| match &c.work {
-        Work::Scan(scan) => Some(scan.bucket_gbs * 1000.0),
-        _ => None,
-    });
-    planned.filter(|b| b.is_finite() && *b >= 1.0).unwrap_or(BUCKET_MBS)
 }

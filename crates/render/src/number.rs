@@ -1,5 +1,7 @@
 //! Numbers for people: three or four significant digits, by the same rule everywhere.
 
+use std::collections::BTreeSet;
+
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::Unit;
 use memgauge_core::result::Measurement;
@@ -127,8 +129,18 @@ pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
 /// `41.2` or `41.2–48.3`, of values in any order; `None` of none.
 pub(crate) fn range(values: impl IntoIterator<Item = f64>) -> Option<String> {
     let (low, high) = bounds(values)?;
-    let (low, high) = (number(low), number(high));
-    Some(if low == high { low } else { format!("{low}–{high}") })
+    Some(from_to(number(low), number(high)))
+}
+
+/// `41.2–48.3`, or one of them where both read the same.
+pub(crate) fn from_to(low: String, high: String) -> String {
+    if low == high { low } else { format!("{low}–{high}") }
+}
+
+/// The smallest and the largest size: `512 MiB`, or `256 MiB–1 GiB`; `None` of none.
+pub(crate) fn sizes(sizes: impl IntoIterator<Item = Bytes>) -> Option<String> {
+    let all: BTreeSet<Bytes> = sizes.into_iter().collect();
+    Some(from_to(human(*all.first()?), human(*all.last()?)))
 }
 
 /// The smallest and the largest.

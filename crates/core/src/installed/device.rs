@@ -8,7 +8,8 @@ use crate::units::Bytes;
 const CHANNEL_BYTES: f64 = 8.0;
 
 /// A populated memory device (SMBIOS type 17).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryDevice {
     /// The name of its slot, such as `DIMM_A1`.
     pub locator: Option<String>,

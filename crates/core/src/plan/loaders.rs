@@ -20,7 +20,8 @@ pub struct KernelRow {
 }
 
 /// A pointer chase from one CPU over one buffer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Probe {
     /// The CPU that chases.
     pub cpu: u32,
@@ -33,7 +34,8 @@ pub struct Probe {
 }
 
 /// One CPU's traffic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loader {
     /// The CPU.
     pub cpu: u32,
@@ -52,7 +54,8 @@ impl Loader {
 }
 
 /// The traffic of one loader, if it differs from that of the other loaders of its cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnTraffic {
     /// Its traffic.
     pub traffic: Traffic,
@@ -68,7 +71,8 @@ pub struct OwnTraffic {
 }
 
 /// What loaders do.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Traffic {
     /// The mix.
     pub mix: Mix,
@@ -88,7 +92,8 @@ pub struct Traffic {
 }
 
 /// A buffer to allocate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BufferPlan {
     /// Its size.
     pub bytes: Bytes,
@@ -111,7 +116,8 @@ pub struct BufferPlan {
 }
 
 /// Which injection delays a curve has.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Delays {
     /// Chosen while measuring, so that points are evenly spread in bandwidth.

@@ -8,7 +8,8 @@ use crate::plan::loaders::{BufferPlan, Traffic};
 use crate::units::{Bytes, IdSet};
 
 /// A scan of the memory of one node, region by region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scan {
     /// The CPUs that read each region together.
     pub cpus: IdSet,

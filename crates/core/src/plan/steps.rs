@@ -12,7 +12,8 @@ use crate::traffic::LineContent;
 use crate::units::{Bytes, IdSet};
 
 /// Everything that will be done, in order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The steps.
     pub steps: Vec<Step>,
@@ -67,7 +68,8 @@ impl Plan {
 }
 
 /// When a cell's measuring ends.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StopRule {
     /// A cell is finished when half of the 95 % interval of its median is at most this share of the median.
     pub relative_half_width: f64,
@@ -78,7 +80,8 @@ pub struct StopRule {
 }
 
 /// Cells that make up one table or one curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// Title for people, such as `Idle latency`.
     pub title: String,
@@ -91,7 +94,8 @@ pub struct Step {
 }
 
 /// One experiment: coordinates and the work to do there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Its coordinates.
     pub at: Coordinates,
@@ -110,7 +114,8 @@ impl Cell {
 }
 
 /// The work of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// A probe alone: window-local, full-random and sequential chase over the same buffers.
@@ -215,7 +220,8 @@ impl Work {
 }
 
 /// A pointer chase alone over working sets that all begin where the probe's buffer begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySweep {
     /// The probe; its buffer holds the largest working set.
     pub probe: Probe,
@@ -233,7 +239,8 @@ impl LatencySweep {
 }
 
 /// Loaders alone over working sets that all begin where their buffers begin.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BandwidthSweep {
     /// The loaders; each one's buffer holds the largest working set.
     pub loaders: Vec<Loader>,

@@ -8,7 +8,8 @@ use crate::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use crate::units::Bytes;
 
 /// A transfer from one CPU's cache to another's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Handoff {
     /// The CPU that holds the lines.
     pub holder: u32,
@@ -44,7 +45,8 @@ const START_S: f64 = 0.01;
 
 /// Transfers between every two of some CPUs, in both directions. They are made in rounds of pairs that have no core in common
 /// ([`Rounds`](crate::pairing::Rounds)). The pairs of a round run at the same time if they do not disturb each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transfers {
     /// The CPUs.
     pub ends: Vec<TransferEnd>,
@@ -76,7 +78,8 @@ pub struct Transfers {
 }
 
 /// A CPU as reader and as holder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransferEnd {
     /// Its number.
     pub cpu: u32,

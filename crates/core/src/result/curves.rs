@@ -7,7 +7,8 @@ use crate::experiment::{Coordinates, Metric};
 use crate::units::Bytes;
 
 /// Summary of a loaded-latency curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurveSummary {
     /// The coordinates that all its points share.
     pub at: Coordinates,
@@ -27,7 +28,8 @@ pub struct CurveSummary {
 }
 
 /// The point of a curve that is closest to a share of its peak. The results contain it, with its evidence, at its delay.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurveShare {
     /// The share that was asked for, in percent of the peak.
     pub percent: u32,
@@ -45,7 +47,8 @@ pub struct CurveShare {
 }
 
 /// Why no point of a curve is close to a share of its peak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareMissed {
     /// No point of the curve was measured.
@@ -57,7 +60,8 @@ pub enum ShareMissed {
 }
 
 /// A point of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Injection delay, in core cycles after every four lines.
     pub delay_cycles: u32,
@@ -75,7 +79,8 @@ impl CurvePoint {
 }
 
 /// The levels that one curve over the working set shows.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelSummary {
     /// Coordinates that the curve's points share.
     pub at: Coordinates,
@@ -92,7 +97,8 @@ pub struct LevelSummary {
 }
 
 /// A cache as the machine describes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheSize {
     /// `L1d`, `L2`, `L3`.
     pub name: String,
@@ -101,7 +107,8 @@ pub struct CacheSize {
 }
 
 /// One level: a plateau and where it ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain.
     pub name: String,
@@ -121,7 +128,8 @@ pub struct Level {
 }
 
 /// Where a curve leaves a plateau.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Knee {
     /// The largest working set that still fits the level.
     pub fits: Bytes,

@@ -10,7 +10,8 @@ use crate::traffic::Rfo;
 use crate::units::IdSet;
 
 /// The state of the machine, as far as it affects the numbers.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// Effective user is root.
     pub root: bool,
@@ -49,7 +50,8 @@ pub struct Environment {
 
 /// Whether plain stores of whole lines read the line first (read for ownership). It is found by comparison with stores that must read and
 /// with stores that do not.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RfoEvidence {
     /// The conclusion.
     pub rfo: Rfo,
@@ -68,7 +70,8 @@ pub struct RfoEvidence {
 }
 
 /// Why the calibration came to its conclusion about plain stores, or to none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RfoReason {
     /// This CPU lacks one of the kinds of stores to compare.
@@ -89,7 +92,8 @@ pub enum RfoReason {
 }
 
 /// The clock that was used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockReport {
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub source: String,

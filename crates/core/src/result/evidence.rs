@@ -10,7 +10,8 @@ use crate::traffic::Rfo;
 use crate::units::Bytes;
 
 /// What was observed while the number was measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Threads that took part (probe and loaders).
     pub threads: u32,
@@ -84,7 +85,8 @@ pub struct Evidence {
 }
 
 /// Checksums of what the loaders read, pass by pass over their buffers, compared with that of what was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checksums {
     /// Passes compared.
     pub passes: u64,
@@ -93,7 +95,8 @@ pub struct Checksums {
 }
 
 /// What the CPUs of a transfer read from other buffers each time that lines are handed over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pushes {
     /// Bytes that the holder read after taking the lines.
     pub holder: Bytes,
@@ -102,7 +105,8 @@ pub struct Pushes {
 }
 
 /// The trial of one kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Its name.
     pub kernel: String,
@@ -111,7 +115,8 @@ pub struct Trial {
 }
 
 /// The pages that backed a buffer, as `/proc/self/smaps` shows after first touch.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageEvidence {
     /// What was asked for.
     pub requested: PageRequest,
@@ -127,7 +132,8 @@ pub struct PageEvidence {
 }
 
 /// A kind of page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PageKind {
     /// The kernel's base page.
@@ -143,7 +149,8 @@ pub enum PageKind {
 }
 
 /// Where a buffer's pages were.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Placement {
     /// The conclusion.
     pub status: PlacementStatus,
@@ -181,7 +188,8 @@ impl Placement {
 }
 
 /// How pages were put on their node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementMethod {
     /// A memory policy of the buffer.
@@ -195,7 +203,8 @@ pub enum PlacementMethod {
 }
 
 /// How the place of pages was read back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PlacementSource {
     /// `move_pages(2)` without a target.
     #[serde(rename = "move_pages")]
@@ -212,7 +221,8 @@ pub enum PlacementSource {
 }
 
 /// Why it is not proven that pages were where they should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum PlacementProblem {
     /// Some pages were on other nodes.
@@ -246,7 +256,8 @@ pub enum PlacementProblem {
 }
 
 /// Whether pages were where they should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementStatus {
     /// Every page that was checked was on the requested node.
@@ -259,7 +270,8 @@ pub enum PlacementStatus {
 }
 
 /// Bytes a second by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrafficRates {
     /// What the program loaded.
     pub app_read_gbs: f64,
@@ -273,7 +285,8 @@ pub struct TrafficRates {
 }
 
 /// Whether prefetchers helped a chase.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PrefetchEvidence {
     /// Latency of a chase over the same buffer in ascending order.
     pub sequential_ns: f64,
@@ -283,7 +296,8 @@ pub struct PrefetchEvidence {
 }
 
 /// Whether the buffer was large enough to measure memory rather than a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plateau {
     /// Latency over half of the buffer.
     pub half_ns: f64,
@@ -294,7 +308,8 @@ pub struct Plateau {
 }
 
 /// Physical addresses of a buffer, as `/proc/self/pagemap` shows them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhysicalRange {
     /// Address of its first page; `null` if this process may not see it.
     pub first: Option<u64>,
@@ -310,7 +325,8 @@ pub struct PhysicalRange {
 }
 
 /// The comparison of patterns that were written to a whole buffer and read back.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Integrity {
     /// Patterns that were written and compared. The first depends on the address of each word, the second is its complement.
     pub patterns: u32,
@@ -322,7 +338,8 @@ pub struct Integrity {
 }
 
 /// A word that differed from what had been written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mismatch {
     /// Offset from the start of the buffer, in bytes.
     pub offset: u64,
@@ -340,7 +357,8 @@ pub struct Mismatch {
 }
 
 /// What disturbed a burst. A burst with several causes counts for the first of them in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DisturbanceCause {
     /// A thread ran on another CPU.
@@ -354,7 +372,8 @@ pub enum DisturbanceCause {
 }
 
 /// What disturbed a measurement: differences of the kernel's counters over its time. `null` if this kernel does not provide the counter.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noise {
     /// Share of all CPU time that the hypervisor gave to other guests (steal), 0 to 1.
     pub steal: Option<f64>,

@@ -9,7 +9,8 @@ use crate::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use crate::result::evidence::Evidence;
 
 /// One number with everything that makes it trustworthy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Measurement {
     /// What was measured.
     pub experiment: Experiment,
@@ -59,7 +60,8 @@ impl Measurement {
 }
 
 /// Samples in order of time, in the result's unit, rounded to six significant digits.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
     /// The samples of each burst.
     pub bursts: Vec<Vec<f64>>,
@@ -72,7 +74,8 @@ pub struct Samples {
 }
 
 /// Whether to trust a number.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quality {
     /// The conclusion.
     pub level: QualityLevel,
@@ -81,7 +84,8 @@ pub struct Quality {
 }
 
 /// The conclusion about a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QualityLevel {
     /// Nothing was observed that would distort it.
@@ -94,7 +98,8 @@ pub enum QualityLevel {
 }
 
 /// Why a number may be distorted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QualityReason {
     /// The hypervisor gave more than 0.5 % of the time to other guests.
@@ -132,7 +137,8 @@ pub enum QualityReason {
 }
 
 /// How a number compares with the limit of the machine.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// The conclusion.
     pub status: VerdictStatus,
@@ -148,7 +154,8 @@ pub struct Verdict {
 }
 
 /// The conclusion against the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictStatus {
     /// As it should be.
@@ -163,7 +170,8 @@ pub enum VerdictStatus {
 }
 
 /// Why a verdict is what it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictReason {
     /// There is no number.
@@ -210,7 +218,8 @@ pub enum VerdictReason {
 }
 
 /// Who states a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitSource {
     /// The user, by `--limit`.
@@ -226,7 +235,8 @@ pub enum LimitSource {
 }
 
 /// A part of a machine's nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitShare {
     /// Nodes that the limit is for.
     pub nodes: u32,

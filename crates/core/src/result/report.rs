@@ -17,7 +17,8 @@ use crate::topology::Machine;
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// One run of the program: the data that every output format is made from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
@@ -80,7 +81,8 @@ impl Report {
 }
 
 /// Why not everything that was planned was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "cause", rename_all = "kebab-case")]
 pub enum Incomplete {
     /// A signal ended the run.
@@ -99,7 +101,8 @@ pub enum Incomplete {
 }
 
 /// One run, and the name of the machine that it ran on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// A random id, different for every run.
     pub id: String,
@@ -112,7 +115,8 @@ pub struct Run {
 }
 
 /// The name of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Its name; `null` where it has none.
     pub hostname: Option<String>,
@@ -122,7 +126,8 @@ pub struct Host {
 }
 
 /// The program that measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `memgauge`.
     pub name: String,
@@ -133,7 +138,8 @@ pub struct Tool {
 }
 
 /// A point in time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moment {
     /// UTC, RFC 3339; a label only.
     pub utc: String,
@@ -142,7 +148,8 @@ pub struct Moment {
 }
 
 /// Seconds spent.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timing {
     /// Allocating, first touch, building chains, choosing kernels.
     pub setup_s: f64,
@@ -156,7 +163,8 @@ pub struct Timing {
 }
 
 /// Parts of the set-up, in seconds. What remains is waking threads, watching the machine and computing intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetUp {
     /// Mapping buffers, first touch, reading back their pages and nodes.
     pub buffers_s: f64,

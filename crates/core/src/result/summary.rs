@@ -6,7 +6,8 @@ use crate::result::measurement::{QualityLevel, QualityReason};
 use crate::traffic::Mix;
 
 /// The numbers that most readers look for. A number that was not measured is `null`, with the reason in `absent`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Idle latency from a CPU to its own node's memory, window-local: the median over nodes, in ns.
     pub idle_latency_local_ns: SummaryValue,
@@ -27,7 +28,8 @@ pub struct Summary {
 }
 
 /// A number of the summary with its interval.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummaryValue {
     /// The number.
     pub value: Option<f64>,
@@ -44,7 +46,8 @@ pub struct SummaryValue {
 }
 
 /// Why the summary lacks a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Absent {
     /// It was not part of this run.
@@ -56,7 +59,8 @@ pub enum Absent {
 }
 
 /// How far to trust the numbers of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// `degraded` if more than a quarter of the results are degraded or missing, `none` if no result has a value, otherwise `good`.
     pub level: QualityLevel,
@@ -71,7 +75,8 @@ pub struct Trust {
 }
 
 /// Why some results are degraded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustReason {
     /// The reason.
     pub reason: QualityReason,
@@ -80,7 +85,8 @@ pub struct TrustReason {
 }
 
 /// The verdict of a health check.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Health {
     /// The worst of the findings.
     pub status: HealthStatus,
@@ -93,7 +99,8 @@ pub struct Health {
 }
 
 /// How healthy a machine's memory is, from good to bad. The worst finding decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthStatus {
     /// No problem was found.
@@ -112,7 +119,8 @@ pub enum HealthStatus {
 }
 
 /// One thing that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable kebab-case word that scripts can rely on, such as `slower-than-siblings`.
     pub code: String,

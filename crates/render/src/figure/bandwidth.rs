@@ -16,7 +16,7 @@ use super::limit::{Limit, MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit
 use super::node_matrix::node_matrix;
 use super::palette::{GREY, INK, series};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample, shared_title};
-use crate::groups::bandwidth::{highest_by_mix, thread_count};
+use crate::groups::{highest_by_mix, thread_count};
 use crate::number::{bounds, number, value_of};
 
 /// Node of the CPUs and node of the memory.

@@ -3,10 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use skrifa::instance::{LocationRef, Size};
-use skrifa::outline::{DrawSettings, OutlinePen};
-use skrifa::{FontRef, GlyphId, MetadataProvider};
-
 /// Regular or semi-bold: the two weights in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Weight {
@@ -15,13 +11,19 @@ pub(crate) enum Weight {
 }
 
 impl Weight {
-    pub(crate) const ALL: [Self; 2] = [Self::Regular, Self::SemiBold];
-
-    /// The font file.
-    pub(crate) fn file(self) -> &'static [u8] {
+    /// The table of outlines, as PDF embeds it.
+    pub(crate) const fn cff(self) -> &'static [u8] {
         match self {
-            Self::Regular => include_bytes!("../../fonts/Inter-Regular.otf"),
-            Self::SemiBold => include_bytes!("../../fonts/Inter-SemiBold.otf"),
+            Self::Regular => include_bytes!("../../fonts/Inter-Regular.cff"),
+            Self::SemiBold => include_bytes!("../../fonts/Inter-SemiBold.cff"),
+        }
+    }
+
+    /// A line for each glyph, in order of their numbers: its characters, its advance, its outline.
+    const fn glyphs(self) -> &'static str {
+        match self {
+            Self::Regular => include_str!("../../fonts/Inter-Regular.glyphs"),
+            Self::SemiBold => include_str!("../../fonts/Inter-SemiBold.glyphs"),
         }
     }
 
@@ -46,14 +48,21 @@ impl Weight {
 pub(crate) const CAPITALS: f64 = 0.727;
 /// How far letters go below the baseline, over the size of the font.
 pub(crate) const DESCENT: f64 = 0.21;
-/// Advance of a glyph that the font lacks, in ems.
-const UNKNOWN: f64 = 0.6;
+/// Parts of the font's size in which the files state lengths.
+const UNITS: f64 = 65_536.0;
 
-/// A font. It is never `None` with the bundled files, which a test reads; text without a font has
-/// estimated widths and no outlines.
-#[derive(Clone)]
+/// A font, as `cargo xtask font` wrote it down.
 pub(crate) struct Font {
-    font: Option<FontRef<'static>>,
+    /// By number; 0 stands for what is missing.
+    glyphs: Vec<Glyph>,
+    characters: BTreeMap<char, u16>,
+}
+
+struct Glyph {
+    /// In ems.
+    advance: f64,
+    /// A letter and points for each segment.
+    outline: &'static str,
 }
 
 /// A part of an outline, in font units scaled to a size of 1, y upwards.
@@ -61,77 +70,59 @@ pub(crate) struct Font {
 pub(crate) enum Segment {
     Move(f32, f32),
     Line(f32, f32),
-    Quad(f32, f32, f32, f32),
     Cubic(f32, f32, f32, f32, f32, f32),
     Close,
 }
 
 impl Font {
-    pub(crate) fn new(weight: Weight) -> Self {
-        Self { font: FontRef::new(weight.file()).ok() }
+    pub(crate) fn of(weight: Weight) -> &'static Self {
+        static FONTS: [OnceLock<Font>; 2] = [OnceLock::new(), OnceLock::new()];
+        FONTS[weight as usize].get_or_init(|| Self::read(weight.glyphs()))
+    }
+
+    fn read(text: &'static str) -> Self {
+        let (mut glyphs, mut characters) = (Vec::new(), BTreeMap::new());
+        for (number, line) in (0..).zip(text.lines()) {
+            let (codes, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let (advance, outline) = rest.split_once(' ').unwrap_or((rest, ""));
+            let codes = codes.split(',').filter_map(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?));
+            characters.extend(codes.map(|c| (c, number)));
+            glyphs.push(Glyph { advance: advance.parse().unwrap_or(0.0) / UNITS, outline });
+        }
+        Self { glyphs, characters }
     }
 
     /// The glyph of a character; 0, the glyph for what is missing, when there is none.
     pub(crate) fn glyph(&self, c: char) -> u16 {
-        let id = self.font.as_ref().and_then(|f| f.charmap().map(c)).unwrap_or_default();
-        u16::try_from(id.to_u32()).unwrap_or(0)
+        self.characters.get(&c).copied().unwrap_or(0)
     }
 
     /// Advance of a glyph in ems.
     pub(crate) fn advance(&self, glyph: u16) -> f64 {
-        let metrics = self.font.as_ref().map(|f| f.glyph_metrics(Size::new(1.0), LocationRef::default()));
-        metrics.and_then(|m| m.advance_width(GlyphId::from(glyph))).map_or(UNKNOWN, f64::from)
+        self.glyphs.get(usize::from(glyph)).map_or(0.0, |g| g.advance)
     }
 
     /// The outline of a glyph.
     pub(crate) fn outline(&self, glyph: u16) -> Vec<Segment> {
-        let mut pen = Pen(Vec::new());
-        if let Some(outline) = self.font.as_ref().and_then(|f| f.outline_glyphs().get(GlyphId::from(glyph))) {
-            // A glyph that cannot be drawn stays empty: its text has still its place.
-            let _ = outline.draw(DrawSettings::unhinted(Size::new(1.0), LocationRef::default()), &mut pen);
+        let mut words = self.glyphs.get(usize::from(glyph)).map_or("", |g| g.outline).split(' ');
+        let mut segments = Vec::new();
+        while let Some(segment) = words.next() {
+            let mut next = || words.next().and_then(|n| n.parse().ok()).map_or(0.0, |n: f64| (n / UNITS) as f32);
+            segments.push(match segment {
+                "M" => Segment::Move(next(), next()),
+                "L" => Segment::Line(next(), next()),
+                "C" => Segment::Cubic(next(), next(), next(), next(), next(), next()),
+                _ => Segment::Close,
+            });
         }
-        pen.0
-    }
-
-    /// The table of outlines, as PDF embeds it.
-    pub(crate) fn cff(&self) -> Option<&'static [u8]> {
-        use skrifa::raw::TableProvider;
-        self.font.as_ref()?.data_for_tag(skrifa::Tag::new(b"CFF ")).map(|d| d.as_bytes())
+        segments
     }
 }
 
 /// Width of one line of text.
 pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
-    // Layout asks tens of thousands of times; the few hundred characters are looked up once.
-    static ADVANCES: [OnceLock<BTreeMap<u32, f64>>; 2] = [OnceLock::new(), OnceLock::new()];
-    let table = &ADVANCES[weight as usize];
-    let advances = table.get_or_init(|| {
-        let font = Font::new(weight);
-        let mappings = font.font.iter().flat_map(|f| f.charmap().mappings());
-        mappings.map(|(c, glyph)| (c, font.advance(u16::try_from(glyph.to_u32()).unwrap_or(0)))).collect()
-    });
-    let missing = || Font::new(weight).advance(0);
-    text.chars().map(|c| advances.get(&u32::from(c)).copied().unwrap_or_else(missing)).sum::<f64>() * size
-}
-
-struct Pen(Vec<Segment>);
-
-impl OutlinePen for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        self.0.push(Segment::Move(x, y));
-    }
-    fn line_to(&mut self, x: f32, y: f32) {
-        self.0.push(Segment::Line(x, y));
-    }
-    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
-        self.0.push(Segment::Quad(cx, cy, x, y));
-    }
-    fn curve_to(&mut self, ax: f32, ay: f32, bx: f32, by: f32, x: f32, y: f32) {
-        self.0.push(Segment::Cubic(ax, ay, bx, by, x, y));
-    }
-    fn close(&mut self) {
-        self.0.push(Segment::Close);
-    }
+    let font = Font::of(weight);
+    text.chars().map(|c| font.advance(font.glyph(c))).sum::<f64>() * size
 }
 
 #[cfg(test)]
@@ -140,13 +131,15 @@ mod tests {
 
     #[test]
     fn the_bundled_files_are_fonts_with_the_characters_in_use() {
-        for weight in Weight::ALL {
-            let font = Font::new(weight);
-            assert!(font.font.is_some() && font.cff().is_some());
+        for weight in [Weight::Regular, Weight::SemiBold] {
+            let font = Font::of(weight);
+            assert!(font.glyphs.len() > 400 && !weight.cff().is_empty());
+            assert!(font.glyphs.iter().all(|g| (0.0..3.0).contains(&g.advance)));
             for c in "AZaz09 ±×–—…·−≥≤→←µ²é".chars() {
                 assert_ne!(font.glyph(c), 0, "{c}");
             }
-            assert!(!font.outline(font.glyph('8')).is_empty());
+            let eight = font.outline(font.glyph('8'));
+            assert!(matches!(eight[0], Segment::Move(..)) && eight.iter().filter(|s| **s == Segment::Close).count() == 3, "{eight:?}");
         }
     }
 

@@ -15,7 +15,7 @@ use super::labels::{ABOVE, BELOW, LEFT, RIGHT, UPPER_LEFT, UPPER_RIGHT};
 use super::node_matrix::{node_label, node_matrix};
 use super::palette::{INK, series};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, part_of, sample};
-use crate::groups::latency::order_meaning;
+use crate::groups::order_meaning;
 use crate::number::{bounds, number, value_of};
 
 /// Fewer pairs than this are easier to compare as bars.

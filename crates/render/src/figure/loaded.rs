@@ -13,7 +13,7 @@ use super::labels::{ABOVE, BELOW, Direction, LEFT, LOWER_LEFT, LOWER_RIGHT, RIGH
 use super::limit::{MAX_LIMIT_RATIO, bus_moves_what_is_asked, limit, limit_note};
 use super::palette::{Colour, GREY, INK, series, text_of};
 use super::source::{MAX_SERIES, ResultSet, caption, interval, is_degraded, part_of};
-use crate::groups::curves::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
+use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bounds, number, value_of};
 
 /// Points closer than this share of the plot get one label for their delays.

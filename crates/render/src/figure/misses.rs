@@ -18,7 +18,7 @@ use super::labels::{ABOVE, BELOW, LEFT, LOWER_RIGHT, RIGHT, UPPER_LEFT};
 use super::palette::{Colour, series, text_of};
 use super::source::{ResultSet, about, is_degraded};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
-use crate::groups::sweeps::Sweep;
+use crate::groups::Sweep;
 use crate::number::{bounds, percent};
 
 /// Curves whose counters are drawn, each in up to three panels.

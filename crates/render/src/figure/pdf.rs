@@ -96,7 +96,7 @@ fn font_name(weight: Weight) -> Name<'static> {
 /// Glyphs by number, as CFF fonts are embedded (ISO 32000-1, 9.7.4); a table leads back to characters, so that text can be searched
 /// and copied.
 fn embed(pdf: &mut Pdf, refs: &FontRefs, weight: Weight, glyphs: &BTreeSet<(u16, char)>) {
-    let font = Font::new(weight);
+    let font = Font::of(weight);
     let name = Name(weight.postscript_name().as_bytes());
     pdf.type0_font(refs.font).base_font(name).encoding_predefined(Name(b"Identity-H")).descendant_font(refs.cid).to_unicode(refs.unicode);
     let mut cid = pdf.cid_font(refs.cid);
@@ -125,13 +125,12 @@ fn embed(pdf: &mut Pdf, refs: &FontRefs, weight: Weight, glyphs: &BTreeSet<(u16,
         cmap.pair(glyph, c);
     }
     pdf.cmap(refs.unicode, &cmap.finish());
-    let cff = compress_to_vec_zlib(font.cff().unwrap_or_default(), LEVEL);
+    let cff = compress_to_vec_zlib(weight.cff(), LEVEL);
     pdf.stream(refs.file, &cff).filter(Filter::FlateDecode).pair(Name(b"Subtype"), Name(b"CIDFontType0C"));
 }
 
 struct Drawing<'a> {
     content: Content,
-    fonts: BTreeMap<Weight, Font>,
     /// Glyphs in use, and the characters that they are.
     used: BTreeMap<Weight, BTreeSet<(u16, char)>>,
     images: Vec<(usize, usize, &'a [Colour])>,
@@ -139,8 +138,7 @@ struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     fn new() -> Self {
-        let fonts = Weight::ALL.map(|w| (w, Font::new(w))).into();
-        Self { content: Content::new(), fonts, used: BTreeMap::new(), images: Vec::new() }
+        Self { content: Content::new(), used: BTreeMap::new(), images: Vec::new() }
     }
 
     fn fill(&mut self, [r, g, b]: Colour) {
@@ -211,7 +209,7 @@ impl<'a> Drawing<'a> {
     }
 
     fn text(&mut self, text: &Text) {
-        let Some(font) = self.fonts.get(&text.weight) else { return };
+        let font = Font::of(text.weight);
         let used = self.used.entry(text.weight).or_default();
         let mut codes = Vec::with_capacity(text.content.len() * 2);
         for c in text.content.chars() {

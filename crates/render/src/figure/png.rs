@@ -20,7 +20,7 @@ pub(crate) fn write(scene: &Scene) -> Option<Vec<u8>> {
     let scale = if scene.width * scene.height * DENSE * DENSE <= MOST_PIXELS { DENSE } else { 1.0 };
     let mut pixmap = Pixmap::new((scene.width * scale).ceil() as u32, (scene.height * scale).ceil() as u32)?;
     pixmap.fill(Color::WHITE);
-    let mut canvas = Canvas { pixmap, transform: Transform::from_scale(scale as f32, scale as f32), glyphs: Glyphs::new() };
+    let mut canvas = Canvas { pixmap, transform: Transform::from_scale(scale as f32, scale as f32), glyphs: BTreeMap::new() };
     for item in &scene.items {
         canvas.draw(item);
     }
@@ -40,24 +40,6 @@ fn bitmap(columns: usize, rows: usize, colours: &[Colour]) -> Option<Pixmap> {
     Some(pixmap)
 }
 
-/// Outlines and advances, each made once.
-struct Glyphs {
-    fonts: BTreeMap<Weight, Font>,
-    glyphs: BTreeMap<(Weight, u16), (Option<Path>, f64)>,
-}
-
-impl Glyphs {
-    fn new() -> Self {
-        Self { fonts: Weight::ALL.map(|w| (w, Font::new(w))).into(), glyphs: BTreeMap::new() }
-    }
-
-    fn get(&mut self, weight: Weight, c: char) -> (Option<Path>, f64) {
-        let Some(font) = self.fonts.get(&weight) else { return (None, 0.0) };
-        let glyph = font.glyph(c);
-        self.glyphs.entry((weight, glyph)).or_insert_with(|| (path(&font.outline(glyph)), font.advance(glyph))).clone()
-    }
-}
-
 /// An outline, turned so that y grows downwards.
 fn path(outline: &[Segment]) -> Option<Path> {
     let mut path = PathBuilder::new();
@@ -65,7 +47,6 @@ fn path(outline: &[Segment]) -> Option<Path> {
         match *segment {
             Segment::Move(x, y) => path.move_to(x, -y),
             Segment::Line(x, y) => path.line_to(x, -y),
-            Segment::Quad(a, b, x, y) => path.quad_to(a, -b, x, -y),
             Segment::Cubic(a, b, c, d, x, y) => path.cubic_to(a, -b, c, -d, x, -y),
             Segment::Close => path.close(),
         }
@@ -76,7 +57,8 @@ fn path(outline: &[Segment]) -> Option<Path> {
 struct Canvas {
     pixmap: Pixmap,
     transform: Transform,
-    glyphs: Glyphs,
+    /// Outlines, each made once.
+    glyphs: BTreeMap<(Weight, u16), Option<Path>>,
 }
 
 impl Canvas {
@@ -120,6 +102,7 @@ impl Canvas {
     }
 
     fn text(&mut self, text: &Text) {
+        let font = Font::of(text.weight);
         let (x, y) = text.start();
         let turned = if text.upwards { Transform::from_rotate(-90.0) } else { Transform::identity() };
         let base = self.transform.pre_translate(x as f32, y as f32).pre_concat(turned).pre_scale(text.size as f32, text.size as f32);
@@ -130,14 +113,15 @@ impl Canvas {
             }
             let mut along = 0.0;
             for c in text.content.chars() {
-                let (path, advance) = self.glyphs.get(text.weight, c);
+                let glyph = font.glyph(c);
+                let path = self.glyphs.entry((text.weight, glyph)).or_insert_with(|| path(&font.outline(glyph))).clone();
                 let place = base.pre_translate(along as f32, 0.0);
                 match path {
                     Some(path) if rim => self.stroke(&path, Stroke::new(WHITE, RIM / text.size), place),
                     Some(path) => self.pixmap.fill_path(&path, &paint(text.colour), FillRule::Winding, place, None),
                     None => {}
                 }
-                along += advance;
+                along += font.advance(glyph);
             }
         }
     }

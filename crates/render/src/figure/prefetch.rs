@@ -8,7 +8,7 @@ use super::bars::{Bar, Bars, Row};
 use super::frame::Panel;
 use super::palette::series;
 use super::source::{ResultSet, caption};
-use crate::groups::prefetch::{PrefetchCell, find};
+use crate::groups::{PrefetchCell, find_prefetch};
 use memgauge_core::wording;
 
 /// Bandwidth and latency of one result.
@@ -26,7 +26,7 @@ fn bars(all: &ResultSet<'_>, metric: Metric) -> Option<Bars> {
     let latency = metric == Metric::Latency;
     let states: Vec<Option<PrefetchRequest>> = set.ms.iter().map(|m| m.at.prefetch).collect::<BTreeSet<_>>().into_iter().collect();
     let nodes: BTreeSet<Option<u32>> = set.ms.iter().map(|m| m.at.memory_node()).collect();
-    let find_cell = |node, order, state| find(&set.ms, PrefetchCell { node, state, metric, order });
+    let find_cell = |node, order, state| find_prefetch(&set.ms, PrefetchCell { node, state, metric, order });
     let orders: &[(Option<ChaseOrder>, &str)] =
         if latency { &[(Some(ChaseOrder::Sequential), "sequential"), (Some(ChaseOrder::WindowLocal), "random")] } else { &[(None, "")] };
     let rows =

@@ -10,7 +10,7 @@ use super::layout::{Figure, Picture};
 use super::source::{MAX_SERIES, ResultSet};
 use super::{bandwidth, distribution, latency, loaded, no_figure, node_pairs, prefetch, regions, sweep, transfer};
 use crate::format::{Format, Named, RenderError};
-use crate::groups::section::Section;
+use crate::groups::Section;
 use crate::number::count;
 
 impl Figure {

@@ -9,7 +9,7 @@ use memgauge_core::wording::reasons::not_measured;
 use super::chart::Sample;
 use super::frame::Caption;
 use super::palette::SERIES;
-use crate::groups::sweeps::{Sweep, sweeps};
+use crate::groups::{Sweep, sweeps};
 use crate::number::{measured, value_of};
 use crate::pages::pages;
 

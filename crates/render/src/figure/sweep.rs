@@ -10,7 +10,7 @@ use super::frame::{Caption, Panel};
 use super::misses;
 use super::source::{ResultSet, about, common_pages, interval, is_degraded, notes, shared_title};
 use super::working_set::{WorkingSet, WorkingSetLine, WorkingSetPoint};
-use crate::groups::sweeps::Sweep;
+use crate::groups::Sweep;
 use crate::number::value_of;
 
 /// The panels of all results' curves.

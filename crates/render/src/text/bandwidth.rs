@@ -11,10 +11,9 @@ use memgauge_core::wording::{self, reasons};
 use super::context::{Context, memory_only};
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
+use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::bandwidth::{highest_by_mix, thread_count};
+use crate::groups::{highest_by_mix, thread_count};
 use crate::number::{bar, bounds, maybe, number, percent, value_of};
 
 const ABOUT: &str = "GB/s: 10⁹ bytes loaded and stored a second";
@@ -42,7 +41,7 @@ pub(super) fn search(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     mixes_table(page, context, &best);
     let tried: BTreeSet<_> = ms.iter().map(|m| (&m.at.cpus, m.at.delay_cycles)).collect();
     let text = format!("each is the highest of {} combinations of CPUs and delay; all are in the JSON result", tried.len());
-    page.text(Style::Dim, INDENT, INDENT, &text);
+    page.paragraph(Style::Dim, &text);
 }
 
 /// Whether measurements differ in something.
@@ -54,31 +53,26 @@ fn memory(m: &Measurement) -> String {
     wording::place(m.at.memory)
 }
 
+fn kernel(m: &Measurement) -> String {
+    m.evidence.kernel.clone()
+}
+
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let mut footnotes = Footnotes::new(context.report, ms);
-    let mut columns = Vec::new();
-    if differ(ms, loaders) {
-        columns.push(Column::text("CPUs").cells(ms.iter().map(|m| Cell::text(loaders(m)))));
-    }
-    if differ(ms, memory) {
-        columns.push(Column::text("memory").cells(ms.iter().map(|m| Cell::text(memory(m)))));
-    }
-    columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map_or("as given", Mix::name)))));
-    if ms.iter().any(|m| m.at.delay_cycles.is_some()) {
-        let delays = ms.iter().map(|m| Cell::text(m.at.delay_cycles.map(|d| d.to_string()).unwrap_or_default()));
-        columns.push(Column::numbers("delay").cells(delays));
-    }
-    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
-    columns.push(Column::numbers("read").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))));
-    columns.push(Column::numbers("written").cells(ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))));
-    columns.push(Column::numbers("bus").cells(ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))));
-    if differ(ms, |m| m.evidence.kernel.clone()) {
-        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
-    }
-    let descriptions = ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::description).unwrap_or_default()));
-    columns.push(Column::text("what").optional().cells(descriptions));
-    page.table(&grid(columns, page.width));
+    let description = |m: &Measurement| m.at.mix.map(Mix::description);
+    page.table([
+        Column::text("CPUs", ms.iter().map(|m| loaders(m))).only_if(differ(ms, loaders)),
+        Column::text("memory", ms.iter().map(|m| memory(m))).only_if(differ(ms, memory)),
+        Column::text("mix", ms.iter().map(|m| m.at.mix.map_or("as given", Mix::name))),
+        Column::numbers("delay", ms.iter().map(|m| m.at.delay_cycles.map(|d| d.to_string()))),
+        Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
+        Column::numbers("read", ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))),
+        Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))),
+        Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))),
+        Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(differ(ms, kernel)),
+        Column::text("what", ms.iter().map(|m| description(m))).optional(),
+    ]);
     limits(page, ms);
     footnotes.print(page, &mut context.advised);
     checksums(page, ms);
@@ -102,8 +96,10 @@ fn checksums(page: &mut Page, ms: &[&Measurement]) {
     }
     let passes: u64 = checked.iter().map(|c| c.passes).sum();
     let wrong: u64 = checked.iter().map(|c| c.mismatches).sum();
-    let text = format!("checksums compared: {passes} passes over buffers, {wrong} wrong");
-    page.text(if wrong > 0 { Style::Error } else { Style::Dim }, INDENT, INDENT, &text);
+    page.paragraph(
+        if wrong > 0 { Style::Error } else { Style::Dim },
+        format!("checksums compared: {passes} passes over buffers, {wrong} wrong"),
+    );
 }
 
 /// What the column `bus` means, and whether stores read first.
@@ -114,10 +110,10 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
         if rates.iter().any(|t| t.bus_estimate_gbs.is_none()) {
             text.push_str(" (— where it is not known whether stores read first, or where buffers may stay in caches)");
         }
-        page.text(Style::Dim, INDENT, INDENT, &text);
+        page.paragraph(Style::Dim, &text);
     }
     if let Some(rfo) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))) {
-        page.text(Style::Dim, INDENT, INDENT, &read_for_ownership(rfo));
+        page.paragraph(Style::Dim, read_for_ownership(rfo));
     }
 }
 
@@ -173,7 +169,7 @@ fn of_limit(m: &Measurement) -> Cell {
             let v = m.evidence.traffic.and_then(|t| t.bus_estimate_gbs).unwrap_or(v);
             Cell::Value { number: percent(v / limit), half: String::new(), claim: String::new(), marks: word.to_owned() }
         }
-        (Some(_), None) if !word.is_empty() => Cell::text(word),
+        (Some(_), None) if !word.is_empty() => word.into(),
         _ => Cell::Blank,
     }
 }
@@ -191,15 +187,12 @@ fn limits(page: &mut Page, ms: &[&Measurement]) {
     if !limits.is_empty() {
         let list: Vec<String> = limits
             .iter()
-            .map(|(limit, mixes)| {
-                if limits.len() == 1 {
-                    limit.clone()
-                } else {
-                    format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", "))
-                }
+            .map(|(limit, mixes)| match limits.len() {
+                1 => limit.clone(),
+                _ => format!("{limit} for {}", mixes.iter().copied().collect::<Vec<_>>().join(", ")),
             })
             .collect();
-        page.text(Style::Dim, INDENT, INDENT, &format!("limit: {}", list.join("; ")));
+        page.paragraph(Style::Dim, format!("limit: {}", list.join("; ")));
     }
 }
 
@@ -211,24 +204,18 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mut footnotes = Footnotes::new(context.report, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
-    let mut columns = Vec::new();
-    if mixes.len() > 1 {
-        columns.push(Column::text("mix").cells(ms.iter().map(|m| Cell::text(m.at.mix.map(Mix::name).unwrap_or_default()))));
-    }
-    columns.push(Column::numbers("CPUs").cells(ms.iter().map(|m| Cell::text(thread_count(m).to_string()))));
-    columns.push(Column::numbers("GB/s").cells(ms.iter().map(|m| footnotes.cell(Some(m)))));
-    columns.push(Column::numbers("of limit").cells(ms.iter().map(|m| of_limit(m))));
-    let per_cpu = ms.iter().map(|m| value_of(&m.estimate).map(|v| v / thread_count(m).max(1) as f64));
-    columns.push(Column::numbers("per CPU").cells(per_cpu.map(|v| v.map_or(Cell::Blank, |v| Cell::number(number(v))))));
-    let bars =
-        ms.iter().map(|m| Cell::text(value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default()));
-    columns.push(Column::text("").optional().cells(bars));
-    let names = ms.iter().map(|m| Cell::text(m.at.cpus.as_ref().map(wording::ids).unwrap_or_default()));
-    columns.push(Column::text("which").optional().cells(names));
-    if ms.iter().any(|m| m.evidence.kernel != ms[0].evidence.kernel) {
-        columns.push(Column::text("kernel").optional().cells(ms.iter().map(|m| Cell::text(m.evidence.kernel.clone()))));
-    }
-    page.table(&grid(columns, page.width));
+    let per_cpu = |m: &Measurement| value_of(&m.estimate).map(|v| Cell::number(number(v / thread_count(m).max(1) as f64)));
+    let shape = |m: &Measurement| value_of(&m.estimate).zip(highest).map(|(v, highest)| bar(v / highest, BAR));
+    page.table([
+        Column::text("mix", ms.iter().map(|m| m.at.mix.map(Mix::name))).only_if(mixes.len() > 1),
+        Column::numbers("CPUs", ms.iter().map(|m| thread_count(m).to_string())),
+        Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
+        Column::numbers("per CPU", ms.iter().map(|m| per_cpu(m))),
+        Column::text("", ms.iter().map(|m| shape(m))).optional(),
+        Column::text("which", ms.iter().map(|m| m.at.cpus.as_ref().map(wording::ids))).optional(),
+        Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(differ(&ms, kernel)),
+    ]);
     limits(page, &ms);
     footnotes.print(page, &mut context.advised);
     let mut items: Vec<String> =
@@ -251,12 +238,15 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         for &m in &of_mix {
             cells.entry((row(m), m.at.memory)).or_insert(m);
         }
-        let claim = |row: Row<'_>, memory| context.claimed_gbs(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed);
+        let claim = |row: Row<'_>, memory| {
+            let claimed = context.claim(row.0, memory).filter(|_| mix == Some(Mix::AllReads) && detailed)?;
+            claimed.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
+        };
         let rows: Vec<Row<'_>> = of_mix.iter().map(|m| row(m)).collect::<BTreeSet<_>>().into_iter().collect();
         let rows = row_names(&rows, wording::cpus);
         let claimed = rows.iter().any(|(row, _)| places.iter().any(|&memory| claim(*row, memory).is_some()));
         let about = mix.map_or_else(String::new, |m| format!("{m}: {}", m.description()));
-        page.text(Style::Plain, INDENT, INDENT, &(about + if claimed { CLAIMED } else { "" }));
+        page.paragraph(Style::Plain, &(about + if claimed { CLAIMED } else { "" }));
         matrix_table(page, "CPUs ↓  memory →", &rows, &columns, |&row, &memory| {
             let claim = claim(row, memory).unwrap_or_default();
             without_half(footnotes.claimed(cells.get(&(row, memory)).copied(), claim), detailed)

@@ -1,7 +1,8 @@
-//! Cache-to-cache transfers: representatives as a list, all pairs as a matrix or summed up by what the two CPUs share.
+//! Cache-to-cache transfers: representatives as a list, nodes and all pairs as matrices or summed up by what the two CPUs share.
 
 use std::collections::BTreeSet;
 
+use memgauge_core::experiment::MemoryPlace;
 use memgauge_core::result::Measurement;
 use memgauge_core::topology::Topology;
 use memgauge_core::wording;
@@ -9,10 +10,9 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
-use super::matrix::{matrix, spread_columns, without_half};
+use super::grid::{Column, DETAILED_COLUMNS, column_name, matrix, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::transfers::{self, PairHome, STATES, pair_maps};
+use crate::groups::transfers::{self, HOMES, PairHome, STATES, holder_and_reader_nodes, is_near, pair_maps};
 use crate::number::human;
 
 const ABOUT: &str = "ns per line";
@@ -44,40 +44,68 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
     context.heading(page, ms, "Cache-to-cache transfers", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     list(page, context, &mut footnotes, ms);
-    footnotes.print(page, &mut context.advised);
-    explain(page, ms);
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    finish(page, context, footnotes, ms);
+}
+
+/// By node of the holder and node of the reader.
+pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
+    context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
+    let mut footnotes = Footnotes::new(context.report, ms);
+    let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
+    if !near.is_empty() {
+        list(page, context, &mut footnotes, &near);
+    }
+    let (holders, readers) = holder_and_reader_nodes(&far);
+    let detailed = readers.len() <= DETAILED_COLUMNS;
+    let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
+    let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
+    for (home, is_home) in HOMES {
+        let here: Vec<&Measurement> = far.iter().copied().filter(|m| is_home(m)).collect();
+        if here.is_empty() {
+            continue;
+        }
+        page.paragraph(Style::Plain, format!("HITM, lines {home}"));
+        matrix(page, "holder ↓  reader →", &rows, &columns, |&holder, &reader| {
+            match here.iter().copied().find(|m| m.at.holder_node == holder && m.at.cpu_node == reader) {
+                None if holder == reader => "· ".into(),
+                m => without_half(footnotes.cell(m), detailed),
+            }
+        });
+    }
+    finish(page, context, footnotes, ms);
 }
 
 /// Pairs one line each, or summed up where they are too many.
-pub(super) fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, ms: &[&Measurement]) {
+fn list(page: &mut Page, context: &Context<'_>, footnotes: &mut Footnotes<'_>, ms: &[&Measurement]) {
     let topology = &context.report.machine.topology;
     let pairs = transfers::pairs(ms, topology);
     if pairs.len() > LISTED_PAIRS {
-        page.table(&by_relation(ms, topology, page.width));
-        page.text(Style::Plain, INDENT, INDENT, "every pair is in the JSON result");
+        by_relation(page, ms, topology);
+        page.paragraph(Style::Plain, "every pair is in the JSON result");
         return;
     }
     // The head says CPU, so that the names of two fit beside the numbers.
     let cpu = |id: Option<u32>| id.map_or(String::new(), |id| context.cpu_name(id).replacen("CPU ", "", 1));
     let mut columns = vec![
-        Column::text("reader CPU").cells(pairs.iter().map(|(_, p)| Cell::text(cpu(p.0)))),
-        Column::text("holder CPU").cells(pairs.iter().map(|(_, p)| Cell::text(cpu(p.1)))),
-        Column::text("relation").cells(pairs.iter().map(|(relation, _)| Cell::text(relation.name()))),
-        Column::text("home").cells(pairs.iter().map(|(_, p)| p.2.map_or(Cell::Blank, |n| Cell::text(wording::node(Some(n)))))),
+        Column::text("reader CPU", pairs.iter().map(|(_, p)| cpu(p.0))),
+        Column::text("holder CPU", pairs.iter().map(|(_, p)| cpu(p.1))),
+        Column::text("relation", pairs.iter().map(|(relation, _)| relation.name())),
+        Column::text("home", pairs.iter().map(|(_, p)| p.2.map(|n| wording::node(Some(n))))),
     ];
     for (state, head) in STATES {
         let find = |pair| ms.iter().copied().find(|m| m.at.state == state && transfers::pair(m) == pair);
-        columns.push(Column::numbers(head).cells(pairs.iter().map(|(_, p)| footnotes.cell(find(*p)))));
+        columns.push(Column::numbers(head, pairs.iter().map(|(_, p)| footnotes.cell(find(*p)))));
     }
-    page.table(&grid(columns, page.width));
+    page.table(columns);
 }
 
-/// The legend of every table of transfers.
-pub(super) fn explain(page: &mut Page, ms: &[&Measurement]) {
-    page.items(Style::Plain, INDENT, &other_accesses(ms));
+/// What stands below every table of transfers.
+fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, ms: &[&Measurement]) {
+    footnotes.print(page, &mut context.advised);
+    page.items(Style::Plain, INDENT, other_accesses(ms));
     let legend = ["HIT: the holder has loaded the lines", "HITM: it has modified them", "home: the node of the lines' memory"];
-    page.items(Style::Dim, INDENT, &legend.map(str::to_owned));
+    page.items(Style::Dim, INDENT, legend);
+    page.items(Style::Dim, INDENT, evidence(ms));
 }
 
 /// All pairs.
@@ -93,35 +121,32 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
             PairHome::Node(node) => format!(", lines at home on node {node}"),
             PairHome::Reader => String::new(),
         };
-        page.text(Style::Plain, INDENT, INDENT, &format!("{}{home}", map.state_name));
+        page.paragraph(Style::Plain, format!("{}{home}", map.state_name));
         matrix(page, "reader ↓  holder →", &readers, &holders, |&reader, &holder| {
             match map.ms.iter().copied().find(|m| m.at.cpu == Some(reader) && m.at.holder_cpu == Some(holder)) {
-                None if reader == holder => Cell::text("· "),
+                None if reader == holder => "· ".into(),
                 m => without_half(footnotes.cell(m), cpus.len() <= 4),
             }
         });
     }
     if cpus.len() > 4 {
-        page.table(&by_relation(ms, topology, page.width));
+        by_relation(page, ms, topology);
     }
     if cpus.len() > MATRIX_CPUS {
-        let text = format!("the matrix of {0} × {0} CPUs is in the JSON result", cpus.len());
-        page.text(Style::Plain, INDENT, INDENT, &text);
+        page.paragraph(Style::Plain, format!("the matrix of {0} × {0} CPUs is in the JSON result", cpus.len()));
     }
-    footnotes.print(page, &mut context.advised);
-    explain(page, ms);
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    finish(page, context, footnotes, ms);
 }
 
 /// Fastest, median and slowest by what the CPUs share and the lines' state.
-fn by_relation(ms: &[&Measurement], topology: &Topology, width: usize) -> Vec<String> {
+fn by_relation(page: &mut Page, ms: &[&Measurement], topology: &Topology) {
     let groups = transfers::by_relation(ms, topology);
     let state = |state| STATES.into_iter().find(|(s, _)| *s == state).map_or("", |(_, name)| name);
     let mut columns = vec![
-        Column::text("relation").cells(groups.keys().map(|k| Cell::text(k.0.name()))),
-        Column::text("state").cells(groups.keys().map(|k| Cell::text(state(k.1)))),
-        Column::numbers("pairs").cells(groups.values().map(|v| Cell::text(v.len().to_string()))),
+        Column::text("relation", groups.keys().map(|k| k.0.name())),
+        Column::text("state", groups.keys().map(|k| state(k.1))),
+        Column::numbers("pairs", groups.values().map(|v| v.len().to_string())),
     ];
     columns.extend(spread_columns(groups.values()));
-    grid(columns, width)
+    page.table(columns);
 }

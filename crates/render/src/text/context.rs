@@ -10,7 +10,6 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
 use super::page::Page;
-use crate::number::number;
 
 /// The report, the section's directory, and what was explained already.
 pub(super) struct Context<'a> {
@@ -64,20 +63,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Firmware's claim of the read latency from a node's CPUs to a node's memory.
-    pub(super) fn claimed_ns(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
-        let claim = self.claim(cpu_node, memory)?;
-        claim.read_latency_ns.map(|ns| ns.to_string())
-    }
-
-    /// Firmware's claim of the read bandwidth, in GB/s.
-    pub(super) fn claimed_gbs(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
-        let claim = self.claim(cpu_node, memory)?;
-        claim.read_bandwidth_mbs.map(|mbs| number(mbs as f64 / 1e3))
-    }
-
-    /// Firmware's claims are about the memory of nodes, not about files.
-    fn claim(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<&HmatAccess> {
+    /// What firmware claims of the way from a node's CPUs to a node's memory. It says nothing about files.
+    pub(super) fn claim(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<&'a HmatAccess> {
         self.report.machine.topology.claim(cpu_node?, memory?.node()?).filter(|_| self.directory.is_none())
     }
 }

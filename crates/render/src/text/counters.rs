@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::counters::{Counters, Event, ProgramCount, ProgramRun, Scope};
+use memgauge_core::counters::{Counters, Event, MetricEstimate, ProgramCount, ProgramRun, Scope};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Metric};
 use memgauge_core::metrics::{CounterMetric, MetricUnit, Role};
 use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
-use super::grid::{Cell, Column, grid};
-use super::matrix::matrix;
+use super::grid::{Cell, Column, matrix};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes, sweep};
-use crate::groups::sweeps::sweeps;
-use crate::number::{count, half_width, number, percent, seconds, size, value_of};
+use crate::groups::sweeps;
+use crate::number::{DASH, count, half_width, number, percent, seconds, size, value_of};
 
 /// With more measurements than this, each is a line with the metrics that fit.
 const MAX_COLUMNS: usize = 6;
@@ -66,8 +65,8 @@ fn main_metrics(counted: &[Counted<'_>]) -> Vec<CounterMetric> {
     MAIN_METRICS.into_iter().filter(|m| available.contains(m)).collect()
 }
 
-fn cell(counters: &Counters, metric: CounterMetric, suffix: &str) -> Cell {
-    counters.metric(metric).map_or(Cell::Blank, |v| Cell::number(format!("{}{suffix}", value(metric.definition().unit, v))))
+fn cell(counters: &Counters, metric: CounterMetric, suffix: &str) -> Option<Cell> {
+    counters.metric(metric).map(|v| Cell::number(format!("{}{suffix}", value(metric.definition().unit, v))))
 }
 
 /// Few measurements as columns, many as lines. Returns the metrics shown.
@@ -81,9 +80,9 @@ fn single_cells(page: &mut Page, all: &[Counted<'_>]) -> Vec<CounterMetric> {
         return shown;
     }
     let shown = main_metrics(all);
-    let mut columns = vec![Column::text("of").cells(all.iter().map(|(m, _)| Cell::text(head(m))))];
-    columns.extend(shown.iter().map(|m| Column::numbers(title(*m)).optional().cells(all.iter().map(|(_, c)| cell(c, *m)))));
-    page.table(&grid(columns, page.width));
+    let mut columns = vec![Column::text("of", all.iter().map(|(m, _)| head(m)))];
+    columns.extend(shown.iter().map(|m| Column::numbers(title(*m), all.iter().map(|(_, c)| cell(c, *m))).optional()));
+    page.table(columns);
     shown
 }
 
@@ -97,14 +96,13 @@ fn by_working_set(page: &mut Page, report: &Report, all: &[Counted<'_>]) -> Vec<
         let shown = main_metrics(&points);
         let quantity = if curve.metric == Metric::Latency { "latency" } else { "bandwidth" };
         page.gap();
-        page.text(Style::Plain, INDENT, INDENT, &format!("{quantity} by working set, {}", sweep::measured_by(&curve.at)));
-        let sizes = points.iter().map(|(m, _)| Cell::text(m.at.working_set.map(size).unwrap_or_default()));
-        let mut columns = vec![Column::numbers("working set").cells(sizes)];
+        page.paragraph(Style::Plain, format!("{quantity} by working set, {}", sweep::measured_by(&curve.at)));
+        let mut columns = vec![Column::numbers("working set", points.iter().map(|(m, _)| m.at.working_set.map(size)))];
         columns.extend(shown.iter().map(|m| {
             let per = points.first().map(|(_, c)| suffix(*m, c)).unwrap_or_default();
-            Column::numbers(format!("{}{per}", title(*m))).optional().cells(points.iter().map(|(_, c)| cell(c, *m, "")))
+            Column::numbers(format!("{}{per}", title(*m)), points.iter().map(|(_, c)| cell(c, *m, ""))).optional()
         }));
-        page.table(&grid(columns, page.width));
+        page.table(columns);
         shown_in_all.extend(shown);
     }
     page.gap();
@@ -119,35 +117,34 @@ pub(super) fn program_counters(page: &mut Page, report: &Report, program: &Progr
     page.heading(&format!("Counters of {}", program.command.join(" ")), &format!("{noun} of {runs}{spread}"));
     let cells = |estimate: &Estimate, unit: Option<&str>| match value_of(estimate) {
         // Nanoseconds of the kernel's clocks.
-        Some(v) if unit == Some("ns") => Cell::text(format!("{} ms", number(v / 1e6))),
-        Some(v) => Cell::text(whole(v)),
-        None => Cell::text("—"),
+        Some(v) if unit == Some("ns") => format!("{} ms", number(v / 1e6)),
+        Some(v) => whole(v),
+        None => DASH.to_owned(),
     };
     let spread_of = |e: &Estimate| match (value_of(e), e.ci95_low, e.ci95_high) {
-        (Some(v), Some(low), Some(high)) if v > 0.0 => Cell::text(format!("±{}", percent((v - low).max(high - v) / v))),
-        _ => Cell::Blank,
+        (Some(v), Some(low), Some(high)) if v > 0.0 => format!("±{}", percent((v - low).max(high - v) / v)),
+        _ => String::new(),
     };
     let counted: Vec<_> = program.events.iter().filter(|e| value_of(&e.estimate).is_some()).collect();
-    let columns = vec![
-        Column::text("event").cells(counted.iter().map(|e| Cell::text(e.event.name.as_str()))),
-        Column::numbers("count").cells(counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
-        Column::numbers("spread").cells(counted.iter().map(|e| spread_of(&e.estimate))),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("event", counted.iter().map(|e| e.event.name.as_str())),
+        Column::numbers("count", counted.iter().map(|e| cells(&e.estimate, e.unit.as_deref()))),
+        Column::numbers("spread", counted.iter().map(|e| spread_of(&e.estimate))),
+    ]);
     let metrics: Vec<_> = program.metrics.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
     if !metrics.is_empty() {
-        let value = |e: &Estimate, m: CounterMetric| value_of(e).map_or(Cell::Blank, |v| Cell::number(value(m.definition().unit, v)));
-        let columns = vec![
-            Column::text("metric").cells(metrics.iter().map(|m| Cell::text(title(m.metric)))),
-            Column::numbers("value").cells(metrics.iter().map(|m| value(&m.estimate, m.metric))),
-            Column::numbers("spread").cells(metrics.iter().map(|m| match m.unit {
-                MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => Cell::text(half_width(&m.estimate)),
-                _ => spread_of(&m.estimate),
-            })),
-        ];
-        page.table(&grid(columns, page.width));
+        let spread_of_metric = |m: &MetricEstimate| match m.unit {
+            MetricUnit::Number | MetricUnit::Cycles | MetricUnit::Nanoseconds => half_width(&m.estimate),
+            _ => spread_of(&m.estimate),
+        };
+        let value = |e: &Estimate, m: CounterMetric| value_of(e).map(|v| Cell::number(value(m.definition().unit, v)));
+        page.table([
+            Column::text("metric", metrics.iter().map(|m| title(m.metric))),
+            Column::numbers("value", metrics.iter().map(|m| value(&m.estimate, m.metric))),
+            Column::numbers("spread", metrics.iter().map(|m| spread_of_metric(m))),
+        ]);
     }
-    page.items(Style::Plain, INDENT, &ends(program));
+    page.items(Style::Plain, INDENT, ends(program));
     scope(page, program.scope, program.running);
     let shown: Vec<CounterMetric> = metrics.iter().map(|m| m.metric).collect();
     legend(page, &shown, counted.iter().map(|e| &e.event));

@@ -8,9 +8,9 @@ use super::context::Context;
 use super::distribution::distributions;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
-use crate::groups::curves::{LoadedCurve, loaded_curves, measured_by};
+use crate::groups::{LoadedCurve, LoadedPoint, loaded_curves, measured_by};
 use crate::number::{bar, bounds, half_width, number, value_of};
 
 /// Columns of a full bar.
@@ -34,17 +34,17 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let latency = |m: Option<&Measurement>| m.and_then(|m| value_of(&m.estimate));
     let highest = bounds(points.iter().filter_map(|p| latency(p.latency))).map(|b| b.1);
     let in_flight = points.iter().map(|p| p.bandwidth.and_then(|m| m.lines_in_flight));
-    let columns = vec![
-        Column::numbers("delay").cells(points.iter().map(|p| p.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string())))),
-        Column::numbers("GB/s").cells(points.iter().map(|p| footnotes.cell(p.bandwidth))),
-        Column::numbers("ns").cells(points.iter().map(|p| footnotes.cell(p.latency))),
-        Column::numbers("in flight").optional().cells(in_flight.map(|n| n.map_or(Cell::Blank, |n| Cell::number(number(n))))),
-        Column::text("latency").cells(points.iter().map(|p| {
-            let shape = latency(p.latency).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default();
-            Cell::text(if p.delay.is_some() && p.delay == knee { format!("{shape} ◂ knee") } else { shape })
-        })),
-    ];
-    page.table(&grid(columns, page.width));
+    let shape = |p: &LoadedPoint<'_>| {
+        let shape = latency(p.latency).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default();
+        if p.delay.is_some() && p.delay == knee { format!("{shape} ◂ knee") } else { shape }
+    };
+    page.table([
+        Column::numbers("delay", points.iter().map(|p| p.delay.map(|d| d.to_string()))),
+        Column::numbers("GB/s", points.iter().map(|p| footnotes.cell(p.bandwidth))),
+        Column::numbers("ns", points.iter().map(|p| footnotes.cell(p.latency))),
+        Column::numbers("in flight", in_flight.map(|n| n.map(|n| Cell::number(number(n))))).optional(),
+        Column::text("latency", points.iter().map(shape)),
+    ]);
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary {
@@ -52,12 +52,12 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         shares(page, summary);
     }
     footnotes.print(page, &mut context.advised);
-    page.text(Style::Dim, INDENT, INDENT, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
+    page.paragraph(Style::Dim, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
     if ms.iter().any(|m| m.lines_in_flight.is_some()) {
         let law = "in flight: cache lines on their way to all CPUs together, by Little's law (bandwidth x latency / line size), assuming that loads wait as long as the chase";
-        page.text(Style::Dim, INDENT, INDENT, law);
+        page.paragraph(Style::Dim, law);
     }
-    page.items(Style::Dim, INDENT, &evidence(ms));
+    page.items(Style::Dim, INDENT, evidence(ms));
 }
 
 /// Latency at the shares of the peak that were asked for.
@@ -65,19 +65,17 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
     if summary.shares.is_empty() {
         return;
     }
-    let value = |e: &Estimate| match value_of(e) {
-        Some(v) => Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() },
-        None => Cell::Blank,
+    let value = |e: &Estimate| {
+        value_of(e).map(|v| Cell::Value { number: number(v), half: half_width(e), claim: String::new(), marks: String::new() })
     };
-    let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(move |s| text(s).map_or(Cell::Blank, Cell::text));
-    let columns = vec![
-        Column::numbers("of the peak").cells(texts(|s| Some(format!("{} %", s.percent)))),
-        Column::numbers("reached").cells(texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
-        Column::numbers("delay").cells(texts(|s| Some(s.delay_cycles?.to_string()))),
-        Column::numbers("GB/s").cells(summary.shares.iter().map(|s| value(&s.bandwidth))),
-        Column::numbers("ns").cells(summary.shares.iter().map(|s| value(&s.latency))),
-    ];
-    page.table(&grid(columns, page.width));
+    let texts = |text: fn(&CurveShare) -> Option<String>| summary.shares.iter().map(text);
+    page.table([
+        Column::numbers("of the peak", texts(|s| Some(format!("{} %", s.percent)))),
+        Column::numbers("reached", texts(|s| Some(format!("{:.1} %", 100.0 * s.reached?)))),
+        Column::numbers("delay", texts(|s| Some(s.delay_cycles?.to_string()))),
+        Column::numbers("GB/s", summary.shares.iter().map(|s| value(&s.bandwidth))),
+        Column::numbers("ns", summary.shares.iter().map(|s| value(&s.latency))),
+    ]);
     for share in &summary.shares {
         if let Some(why) = share.missed.map(share_missed) {
             page.text(Style::Warning, "  ! ", "    ", &format!("{} % of the peak was not reached: {why}", share.percent));
@@ -87,18 +85,17 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
 
 /// The knee and the ends of the curve.
 fn summary_lines(page: &mut Page, s: &CurveSummary) {
-    let mut items = Vec::new();
-    items.extend(s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))));
-    items.extend(
+    let items = [
+        s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))),
         s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
-    );
-    items.extend(s.saturated_ns.map(|v| format!("saturated {} ns", number(v))));
-    items.extend(s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))));
-    page.items(Style::Plain, INDENT, &items);
+        s.saturated_ns.map(|v| format!("saturated {} ns", number(v))),
+        s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))),
+    ];
+    page.items(Style::Plain, INDENT, items.into_iter().flatten());
     if s.knee.is_none() && s.peak_gbs.is_some() {
-        page.text(Style::Plain, INDENT, INDENT, "no knee: up to this load, latency never grows much faster than bandwidth");
+        page.paragraph(Style::Plain, "no knee: up to this load, latency never grows much faster than bandwidth");
     }
     if s.over_saturated {
-        page.text(Style::Plain, INDENT, INDENT, "over-saturated: past the peak, more load brings less bandwidth and more latency");
+        page.paragraph(Style::Plain, "over-saturated: past the peak, more load brings less bandwidth and more latency");
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use memgauge_core::distribution::Distribution;
 use memgauge_core::result::Measurement;
 
-use super::grid::{Cell, Column, grid};
-use super::page::{INDENT, Page, Style};
+use super::grid::{Cell, Column};
+use super::page::{Page, Style};
 use crate::number::{count, number, range};
 
 /// With more lines than this, distributions are left to the JSON result.
@@ -20,28 +20,23 @@ pub(super) fn distributions(page: &mut Page, ms: &[&Measurement], head: &str, na
     let Some((_, first)) = rows.first() else { return };
     if rows.len() > LISTED {
         let text = format!("{} are in the JSON result", count(rows.len(), "distribution", "distributions"));
-        return page.text(Style::Plain, INDENT, INDENT, &text);
+        return page.paragraph(Style::Plain, &text);
     }
     let sizes: BTreeSet<u32> = rows.iter().map(|(_, d)| d.batch_hops).collect();
     let batch = |hops: &u32| if *hops == 1 { "single hops".to_owned() } else { format!("batches of {hops} hops") };
     let clock = range(rows.iter().map(|(_, d)| d.overhead_ns)).unwrap_or_default();
-    page.text(
-        Style::Plain,
-        INDENT,
-        INDENT,
-        &format!(
-            "distribution of {}: percentiles in ns per hop; {clock} ns per batch for reading the clock are subtracted",
-            sizes.iter().map(batch).collect::<Vec<_>>().join(" and of "),
-        ),
-    );
-    let mut columns = vec![Column::text(head).cells(rows.iter().map(|(m, _)| Cell::text(name(m))))];
-    columns.push(Column::numbers("batches").cells(rows.iter().map(|(_, d)| Cell::text(d.samples.to_string()))));
+    let batches = sizes.iter().map(batch).collect::<Vec<_>>().join(" and of ");
+    let about = format!("distribution of {batches}: percentiles in ns per hop; {clock} ns per batch for reading the clock are subtracted");
+    page.paragraph(Style::Plain, about);
+    let mut columns = vec![
+        Column::text(head, rows.iter().map(|(m, _)| name(m))),
+        Column::numbers("batches", rows.iter().map(|(_, d)| d.samples.to_string())),
+    ];
     for percent in first.percentiles.iter().map(|p| p.percent) {
-        let column = Column::numbers(format!("{percent} %"));
-        let column = if OPTIONAL.contains(&percent) { column.optional() } else { column };
-        let value = |d: &Distribution| d.percentile(percent).map_or(Cell::Blank, |ns| Cell::number(number(ns)));
-        columns.push(column.cells(rows.iter().map(|(_, d)| value(d))));
+        let values = rows.iter().map(|(_, d)| d.percentile(percent).map(|ns| Cell::number(number(ns))));
+        let column = Column::numbers(format!("{percent} %"), values);
+        columns.push(if OPTIONAL.contains(&percent) { column.optional() } else { column });
     }
-    columns.push(Column::numbers("max").cells(rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
-    page.table(&grid(columns, page.width));
+    columns.push(Column::numbers("max", rows.iter().map(|(_, d)| Cell::number(number(d.max_ns)))));
+    page.table(columns);
 }

@@ -6,16 +6,15 @@ use memgauge_core::directory::{FileBacking, FileEvidence};
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
-use memgauge_core::units::Bytes;
 use memgauge_core::wording::spelled;
 
-use crate::number::{bounds, human, measured, number, percent, range};
+use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes};
 use crate::pages::pages;
 
 /// What the measurements have in common, each item a few words. Only measurements with a value count.
 pub(super) fn evidence(measurements: &[&Measurement]) -> Vec<String> {
     let ms = measured(measurements);
-    [buffers(&ms), prefetch(&ms).into_iter().collect(), sampling(&ms)].concat()
+    buffers(&ms).into_iter().chain(prefetch(&ms)).chain(sampling(&ms)).collect()
 }
 
 /// The same without what chases show of the prefetchers, for results in several states of these.
@@ -29,7 +28,7 @@ fn buffers(ms: &[&Measurement]) -> Vec<String> {
     if ms.is_empty() {
         return Vec::new();
     }
-    let mut items = Vec::new();
+    let mut items: Vec<String> = Vec::new();
     let kernels: BTreeSet<&str> = ms.iter().map(|m| m.evidence.kernel.as_str()).filter(|k| !k.is_empty()).collect();
     if kernels.len() == 1 {
         items.extend(kernels.iter().map(|k| (*k).to_owned()));
@@ -37,19 +36,13 @@ fn buffers(ms: &[&Measurement]) -> Vec<String> {
     let loaders = ms.iter().any(|m| m.evidence.traffic.is_some());
     // A scan states the size of its regions above the table.
     let buffers = ms.iter().filter(|m| m.experiment != Experiment::MemoryScan);
-    if let Some(size) = sizes(buffers.map(|m| m.evidence.buffer).filter(|b| b.0 > 0)) {
-        items.push(if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") });
-    }
+    let buffers = sizes(buffers.map(|m| m.evidence.buffer).filter(|b| b.0 > 0));
+    items.extend(buffers.map(|size| if loaders { format!("buffers {size} in all") } else { format!("buffer {size}") }));
     items.push(pages(ms));
     items.push(placement(ms));
-    let files: BTreeSet<String> = ms.iter().filter_map(|m| m.evidence.file.as_ref()).map(file).collect();
-    items.extend(files);
-    if let Some(window) = sizes(ms.iter().filter_map(|m| m.evidence.window)) {
-        items.push(format!("window {window}"));
-    }
-    if let Some(stride) = sizes(ms.iter().filter_map(|m| m.evidence.stride)) {
-        items.push(format!("stride {stride}"));
-    }
+    items.extend(ms.iter().filter_map(|m| m.evidence.file.as_ref()).map(file).collect::<BTreeSet<_>>());
+    items.extend(sizes(ms.iter().filter_map(|m| m.evidence.window)).map(|window| format!("window {window}")));
+    items.extend(sizes(ms.iter().filter_map(|m| m.evidence.stride)).map(|stride| format!("stride {stride}")));
     items.retain(|i| !i.is_empty());
     items
 }
@@ -57,27 +50,26 @@ fn buffers(ms: &[&Measurement]) -> Vec<String> {
 /// How threads ran together, how many samples there are, and what disturbed them.
 fn sampling(ms: &[&Measurement]) -> Vec<String> {
     let mut items = Vec::new();
-    if let Some((low, _)) = bounds(ms.iter().filter_map(|m| m.evidence.coverage)) {
-        items.push(format!("threads ran together ≥ {} of the time", percent((low * 100.0).floor() / 100.0)));
-    }
-    if let Some((low, _)) = bounds(ms.iter().filter_map(|m| m.evidence.fairness)) {
-        items.push(format!("slowest : fastest thread ≥ {}", percent((low * 100.0).floor() / 100.0)));
-    }
+    let at_least = |share: fn(&Measurement) -> Option<f64>| {
+        bounds(ms.iter().filter_map(|m| share(m))).map(|(low, _)| percent((low * 100.0).floor() / 100.0))
+    };
+    items.extend(at_least(|m| m.evidence.coverage).map(|share| format!("threads ran together ≥ {share} of the time")));
+    items.extend(at_least(|m| m.evidence.fairness).map(|share| format!("slowest : fastest thread ≥ {share}")));
     // Memory gives a core a few bytes per cycle. What caches give is compared with what the core can do.
     let cached = ms.iter().filter_map(|m| m.evidence.bytes_per_cycle).filter(|b| *b >= CACHE_BYTES);
     items.extend(range(cached).map(|bytes| format!("{bytes} B per cycle and CPU")));
     if let Some((low, high)) = bounds(ms.iter().map(|m| f64::from(m.evidence.allocations))).filter(|(low, _)| *low > 1.0) {
-        items.push(if low == high { format!("{low:.0} allocations") } else { format!("{low:.0}–{high:.0} allocations") });
+        items.push(format!("{} allocations", from_to(format!("{low:.0}"), format!("{high:.0}"))));
     }
     if let (Some(low), Some(high)) = (ms.iter().map(|m| m.estimate.n).min(), ms.iter().map(|m| m.estimate.n).max()) {
-        items.push(if low == high { format!("n = {low}") } else { format!("n = {low}–{high}") });
+        items.push(format!("n = {}", from_to(low.to_string(), high.to_string())));
     }
     if let Some((_, high)) = bounds(ms.iter().filter_map(|m| m.estimate.outliers)).filter(|(_, high)| *high >= NOTABLE_OUTLIERS) {
         items.push(format!("outliers ≤ {}", percent(high)));
     }
     let repeated: u32 = ms.iter().filter_map(|m| m.evidence.noise.bursts_repeated).sum();
     if repeated > 0 {
-        items.push(format!("{repeated} disturbed burst{} repeated", if repeated == 1 { "" } else { "s" }));
+        items.push(format!("{} repeated", count(repeated as usize, "disturbed burst", "disturbed bursts")));
     }
     items
 }
@@ -88,12 +80,6 @@ const CACHE_BYTES: f64 = 24.0;
 /// When a twentieth of the samples are outliers, the median moves by a fortieth of the distribution: within its interval, but worth
 /// mentioning.
 const NOTABLE_OUTLIERS: f64 = 0.05;
-
-fn sizes(sizes: impl Iterator<Item = Bytes>) -> Option<String> {
-    let all: BTreeSet<Bytes> = sizes.collect();
-    let (low, high) = (human(*all.first()?), human(*all.last()?));
-    Some(if low == high { low } else { format!("{low}–{high}") })
-}
 
 /// `files in /mnt/pmem (ext4 on /dev/pmem0): DAX with MAP_SYNC`.
 pub(super) fn file(file: &FileEvidence) -> String {
@@ -111,8 +97,7 @@ fn placement(ms: &[&Measurement]) -> String {
     let verified = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Verified).count();
     let wrong = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Wrong).count();
     let sources: BTreeSet<String> = ms.iter().filter_map(|m| m.evidence.placement.source).map(|source| spelled(&source)).collect();
-    let by = sources.into_iter().collect::<Vec<_>>().join(", ");
-    let by = if by.is_empty() { by } else { format!(" ({by})") };
+    let by = if sources.is_empty() { String::new() } else { format!(" ({})", sources.into_iter().collect::<Vec<_>>().join(", ")) };
     match (verified, wrong) {
         (v, _) if v == ms.len() => format!("placement verified{by}"),
         (0, 0) => "placement not verified".into(),

@@ -91,15 +91,14 @@ impl<'a> Footnotes<'a> {
             page.text(Style::Warning, &format!("{INDENT}{mark} "), "    ", &text);
         }
         if self.notes.len() > MAX_FOOTNOTES {
-            let text = format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES);
-            page.text(Style::Warning, INDENT, INDENT, &text);
+            page.paragraph(Style::Warning, format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES));
         }
     }
 
     /// What happened to one measurement, or to all measurements of the table that have this reason.
     fn sentence(&self, reason: QualityReason, one: Option<&Measurement>) -> String {
         use QualityReason as R;
-        let affected = Affected { reason, table: self.table };
+        let affected = Affected(self.table.iter().copied().filter(|m| m.quality.reasons.contains(&reason)).collect());
         match reason {
             R::Steal => format!("the hypervisor gave {}the CPU time to others", affected.part(|m| m.evidence.noise.steal)),
             R::BusyMachine => format!("other processes used {}the CPUs measured", affected.part(|m| m.evidence.noise.others)),
@@ -118,11 +117,9 @@ impl<'a> Footnotes<'a> {
             R::SeveralModes => one.map_or_else(|| "several modes".into(), modes),
             R::PlacementWrong => "some pages were not on the node asked for".into(),
             R::PlacementUnverified => {
-                let why = affected.measurements().map(|m| &m.evidence.placement.problems).find(|p| !p.is_empty());
-                format!(
-                    "the node of the pages could not be read back{}",
-                    why.map(|w| format!(" ({})", placement_problems(w))).unwrap_or_default()
-                )
+                let why = affected.0.iter().map(|m| &m.evidence.placement.problems).find(|p| !p.is_empty());
+                let why = why.map(|w| format!(" ({})", placement_problems(w))).unwrap_or_default();
+                format!("the node of the pages could not be read back{why}")
             }
             R::PlateauNotReached => "part of the buffer may be in a cache: latency still grows with its size".into(),
             R::Drift => one.map_or_else(|| "drift".into(), |m| self.drift(m)),
@@ -140,12 +137,8 @@ impl<'a> Footnotes<'a> {
         if self.table.first().is_some_and(|m| m.experiment == Experiment::MemoryScan) {
             return "the interval is too wide to tell regions apart; more --passes narrow it".into();
         }
-        match &self.report.plan {
-            Some(plan) => {
-                format!("the interval is still wider than the ±{} asked for when time was up", percent(plan.stop.relative_half_width))
-            }
-            None => "the interval is still wider than asked for when time was up".into(),
-        }
+        let target = self.report.plan.as_ref().map(|plan| format!("the ±{} ", percent(plan.stop.relative_half_width)));
+        format!("the interval is still wider than {}asked for when time was up", target.unwrap_or_default())
     }
 
     fn drift(&self, m: &Measurement) -> String {
@@ -163,19 +156,11 @@ impl<'a> Footnotes<'a> {
 }
 
 /// The measurements of a table that have a reason.
-struct Affected<'a> {
-    reason: QualityReason,
-    table: &'a [&'a Measurement],
-}
+struct Affected<'a>(Vec<&'a Measurement>);
 
-impl<'a> Affected<'a> {
-    fn measurements(&self) -> impl Iterator<Item = &'a Measurement> {
-        let reason = self.reason;
-        self.table.iter().copied().filter(move |m| m.quality.reasons.contains(&reason))
-    }
-
+impl Affected<'_> {
     fn bounds(&self, value: fn(&Measurement) -> Option<f64>) -> Option<(f64, f64)> {
-        bounds(self.measurements().filter_map(value))
+        bounds(self.0.iter().filter_map(|m| value(m)))
     }
 
     /// `up to 3 % of `, by the highest share; `part of ` where it is not known.
@@ -194,7 +179,7 @@ impl<'a> Affected<'a> {
     fn disturbed_bursts(&self) -> String {
         let share = self.bounds(|m| Some(f64::from(m.evidence.noise.bursts_disturbed?) / f64::from(m.evidence.noise.bursts?)));
         let share = share.map(|(_, share)| format!(" ({})", percent(share))).unwrap_or_default();
-        let kept = self.measurements().any(|m| m.evidence.noise.bursts_left_out == Some(0));
+        let kept = self.0.iter().any(|m| m.evidence.noise.bursts_left_out == Some(0));
         let kept = if kept { "; they were kept because too few clean ones remained" } else { "" };
         format!("many bursts were disturbed{share}{kept}")
     }

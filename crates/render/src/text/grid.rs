@@ -1,9 +1,12 @@
-//! Tables: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
+//! Tables and matrices: columns aligned at the decimal point, those that do not fit left out or moved to a block below.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use memgauge_core::experiment::MemoryPlace;
+use memgauge_core::stats::median;
+use memgauge_core::wording;
 
-use super::page::{INDENT, clean, width};
-use crate::number::DASH;
+use super::page::{INDENT, Page, clean, width};
+use crate::number::{DASH, bounds, number};
 
 /// What stands in a cell.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,10 +25,26 @@ pub(super) enum Cell {
     },
 }
 
-impl Cell {
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Self::Text(text.into())
+/// A text, or nothing where an option is empty.
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(cell: Option<T>) -> Self {
+        cell.map_or(Self::Blank, Into::into)
     }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Cell {
     /// A number without interval.
     pub(super) fn number(number: String) -> Self {
         Self::Value { number, half: String::new(), claim: String::new(), marks: String::new() }
@@ -49,20 +68,20 @@ pub(super) struct Column {
 
 impl Column {
     /// A column of texts, aligned to the left.
-    pub(super) fn text(head: impl Into<String>) -> Self {
-        Self { head: head.into(), right: false, optional: false, cells: Vec::new() }
+    pub(super) fn text(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
+        Self { head: head.into(), right: false, optional: false, cells: cells.into_iter().map(Into::into).collect() }
     }
     /// A column of numbers, aligned to the right.
-    pub(super) fn numbers(head: impl Into<String>) -> Self {
-        Self { right: true, ..Self::text(head) }
+    pub(super) fn numbers(head: impl Into<String>, cells: impl IntoIterator<Item = impl Into<Cell>>) -> Self {
+        Self { right: true, ..Self::text(head, cells) }
     }
     /// May be left out where the page is narrow.
-    pub(super) fn optional(mut self) -> Self {
-        self.optional = true;
-        self
+    pub(super) fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
-    pub(super) fn cells(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
-        self.cells.extend(cells);
+    /// Left out unless this holds.
+    pub(super) fn only_if(mut self, shown: bool) -> Self {
+        self.cells.retain(|_| shown);
         self
     }
 
@@ -74,10 +93,7 @@ impl Column {
         };
         let (mut whole, mut fraction, mut half_width, mut tail_width) = (0, 0, 0, 0);
         let tail = |half: &str, half_width: usize, claim: &str, marks: &str| {
-            let mut t = String::new();
-            if !half.is_empty() {
-                t = format!(" {half}");
-            }
+            let mut t = if half.is_empty() { String::new() } else { format!(" {half}") };
             if !claim.is_empty() {
                 t = format!("{t:half_width$} ({claim})");
             }
@@ -99,7 +115,7 @@ impl Column {
                 tail_width = tail_width.max(width(&tail(half, half_width, claim, marks)));
             }
         }
-        let mut texts: Vec<String> = self
+        let texts: Vec<String> = self
             .cells
             .iter()
             .map(|cell| match cell {
@@ -116,10 +132,8 @@ impl Column {
             .collect();
         let head = clipped(&self.head);
         let full = texts.iter().map(|t| width(t)).max().unwrap_or(0).max(width(&head));
-        for text in &mut texts {
-            *text = if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
-        }
-        (if self.right { format!("{head:>full$}") } else { format!("{head:full$}") }, texts)
+        let padded = |text: &String| if self.right { format!("{text:>full$}") } else { format!("{text:full$}") };
+        (padded(&head), texts.iter().map(padded).collect())
     }
 }
 
@@ -136,8 +150,15 @@ fn clipped(text: &str) -> String {
     clean(text).chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
+impl Page {
+    /// Prints a table, as [`grid`] lays it out.
+    pub(super) fn table(&mut self, columns: impl IntoIterator<Item = Column>) {
+        self.table_lines(&grid(columns, self.width));
+    }
+}
+
 /// The table's lines, head and rule first. Columns without content are left out; so are optional ones, the last first, until it fits.
-pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
+pub(super) fn grid(columns: impl IntoIterator<Item = Column>, page_width: usize) -> Vec<String> {
     let mut columns: Vec<Column> = columns.into_iter().filter(|c| c.cells.iter().any(|c| !c.is_blank())).collect();
     let limit = page_width.saturating_sub(INDENT.len());
     loop {
@@ -149,14 +170,13 @@ pub(super) fn grid(columns: Vec<Column>, page_width: usize) -> Vec<String> {
             columns.remove(i);
             continue;
         }
-        let right: Vec<bool> = columns.iter().map(|c| c.right).collect();
-        return draw(&laid, &right, gap.unwrap_or(GAPS[1]));
+        return draw(&laid, gap.unwrap_or(GAPS[1]));
     }
 }
 
 /// A matrix whose columns go into as many blocks below each other as the page needs, of about the same number of columns; the first
 /// column leads each block.
-pub(super) fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<String>> {
+fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Vec<Vec<String>> {
     let limit = page_width.saturating_sub(INDENT.len());
     let lead_laid = lead.lay_out();
     let laid: Vec<_> = columns.iter().map(Column::lay_out).collect();
@@ -170,8 +190,7 @@ pub(super) fn blocks(lead: &Column, columns: &[Column], page_width: usize) -> Ve
     let drawn = |block: &[(String, Vec<String>)]| {
         let mut all = vec![lead_laid.clone()];
         all.extend_from_slice(block);
-        let right: Vec<bool> = std::iter::once(lead.right).chain(columns.iter().map(|c| c.right)).collect();
-        draw(&all, &right, gap)
+        draw(&all, gap)
     };
     laid.chunks(each).map(drawn).collect()
 }
@@ -180,7 +199,7 @@ fn total(laid: &[(String, Vec<String>)], gap: usize) -> usize {
     laid.iter().map(|(head, _)| width(head) + gap).sum::<usize>().saturating_sub(gap)
 }
 
-fn draw(laid: &[(String, Vec<String>)], right: &[bool], gap: usize) -> Vec<String> {
+fn draw(laid: &[(String, Vec<String>)], gap: usize) -> Vec<String> {
     if laid.is_empty() {
         return Vec::new();
     }
@@ -195,9 +214,71 @@ fn draw(laid: &[(String, Vec<String>)], right: &[bool], gap: usize) -> Vec<Strin
     let last = laid.len() - 1;
     for (i, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if i == last { 0 } else { gap as u16 }));
-        column.set_cell_alignment(if right.get(i) == Some(&true) { CellAlignment::Right } else { CellAlignment::Left });
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// What is said of a matrix that shows firmware's claims, too.
+pub(super) const CLAIMED: &str = "; in brackets: what firmware claims (HMAT)";
+
+/// With more columns than this a matrix shows values only, so that it stays readable.
+pub(super) const DETAILED_COLUMNS: usize = 16;
+
+/// Prints a matrix; `corner` is the head of the rows' names. Cells are made column by column, which is the order of their footnotes.
+pub(super) fn matrix<R, C, T: Into<Cell>>(
+    page: &mut Page,
+    corner: &str,
+    rows: &[(R, String)],
+    columns: &[(C, String)],
+    mut cell: impl FnMut(&R, &C) -> T,
+) {
+    let lead = Column::text(corner, rows.iter().map(|(_, name)| name.as_str()));
+    let mut column = |(key, name): &(C, String)| Column::numbers(name.as_str(), rows.iter().map(|(row, _)| cell(row, key)));
+    let columns: Vec<Column> = columns.iter().map(&mut column).collect();
+    for block in blocks(&lead, &columns, page.width) {
+        page.table_lines(&block);
+    }
+}
+
+/// The names of rows, each a node and CPUs of it: the CPUs are named where a node has several rows.
+pub(super) fn row_names<C: Copy>(rows: &[(Option<u32>, Option<C>)], name_cpus: impl Fn(C) -> String) -> Vec<NamedRow<C>> {
+    let several = |node: Option<u32>| rows.iter().filter(|r| r.0 == node).count() > 1;
+    let name = |&(node, cpus): &(Option<u32>, Option<C>)| match cpus {
+        Some(cpus) if node.is_none() => name_cpus(cpus),
+        Some(cpus) if several(node) => format!("{}, {}", wording::node(node), name_cpus(cpus)),
+        _ => wording::node(node),
+    };
+    rows.iter().map(|row| (*row, name(row))).collect()
+}
+
+/// A node, CPUs of it, and what the two are called.
+type NamedRow<C> = ((Option<u32>, Option<C>), String);
+
+/// The head of a column for a node's memory: only the node's number where there are many.
+pub(super) fn column_name(memory: Option<MemoryPlace>, detailed: bool) -> String {
+    match memory.and_then(MemoryPlace::node) {
+        Some(node) if !detailed => node.to_string(),
+        _ => wording::place(memory),
+    }
+}
+
+/// Drops the interval from a cell of a matrix that is too wide for it.
+pub(super) fn without_half(cell: Cell, detailed: bool) -> Cell {
+    match cell {
+        Cell::Value { number, claim, marks, .. } if !detailed => Cell::Value { number, half: String::new(), claim, marks },
+        other => other,
+    }
+}
+
+/// Columns of the fastest, median and slowest of each group of latencies.
+pub(super) fn spread_columns<'g>(groups: impl Iterator<Item = &'g Vec<f64>> + Clone) -> [Column; 3] {
+    let cell = |v: Option<f64>| v.map(|v| Cell::number(number(v)));
+    let ends = |group: &Vec<f64>| bounds(group.iter().copied());
+    [
+        Column::numbers("fastest", groups.clone().map(|g| cell(ends(g).map(|b| b.0)))),
+        Column::numbers("median", groups.clone().map(|g| cell(median(g)))),
+        Column::numbers("slowest", groups.map(|g| cell(ends(g).map(|b| b.1)))),
+    ]
 }
 
 #[cfg(test)]
@@ -210,8 +291,8 @@ mod tests {
 
     #[test]
     fn numbers_align_at_the_point() {
-        let column = Column::numbers("ns").cells([value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
-        let lines = grid(vec![Column::text("n").cells(["a", "b", "c"].map(Cell::text)), column], 80);
+        let column = Column::numbers("ns", [value("98.2", "±0.4", ""), value("1204", "±12", ""), value("—", "", "¹")]);
+        let lines = grid(vec![Column::text("n", ["a", "b", "c"]), column], 80);
         assert_eq!(lines[2..], ["a     98.2 ±0.4", "b   1204   ±12", "c      — ¹"]);
     }
 
@@ -219,10 +300,10 @@ mod tests {
     fn optional_columns_go_first_and_empty_ones_always() {
         let make = || {
             vec![
-                Column::text("name").cells([Cell::text("x".repeat(40))]),
-                Column::text("what").optional().cells([Cell::text("y".repeat(40))]),
-                Column::text("empty").cells([Cell::Blank]),
-                Column::numbers("n").cells([Cell::number("1".into())]),
+                Column::text("name", ["x".repeat(40)]),
+                Column::text("what", ["y".repeat(40)]).optional(),
+                Column::text("empty", [Cell::Blank]),
+                Column::numbers("n", [Cell::number("1".into())]),
             ]
         };
         assert!(grid(make(), 100)[0].contains("what"));
@@ -233,9 +314,9 @@ mod tests {
 
     #[test]
     fn a_wide_matrix_splits_into_blocks_that_fit() {
-        let lead = Column::text("from").cells((0..3).map(|i| Cell::text(format!("node {i}"))));
+        let lead = Column::text("from", (0..3).map(|i| format!("node {i}")));
         let columns: Vec<Column> =
-            (0..20).map(|i| Column::numbers(format!("node {i}")).cells((0..3).map(|_| value("98.2", "±0.4", "")))).collect();
+            (0..20).map(|i| Column::numbers(format!("node {i}"), (0..3).map(|_| value("98.2", "±0.4", "")))).collect();
         let blocks = blocks(&lead, &columns, 80);
         assert!(blocks.len() > 2);
         assert!(blocks.iter().flatten().all(|line| width(line) <= 78));

@@ -11,10 +11,9 @@ use super::context::{Context, memory_only};
 use super::distribution::distributions;
 use super::evidence::{evidence, spread};
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
-use super::matrix::{CLAIMED, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
+use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
-use crate::groups::latency::order_meaning;
+use crate::groups::order_meaning;
 use crate::number::{bounds, human, number, percent, value_of};
 use crate::pages::pages;
 
@@ -73,8 +72,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
     context.heading(page, ms, "Idle latency", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
     if cells.columns.len() == 1 || cells.pairs().len() <= 2 {
-        let lines = list(&cells, context, &mut footnotes, page.width);
-        page.table(&lines);
+        list(page, &cells, context, &mut footnotes);
     } else {
         matrices(page, &cells, context, &mut footnotes);
     }
@@ -86,38 +84,31 @@ pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let cells = Cells::new(ms);
     context.heading(page, ms, "Idle latency by CPU", ABOUT);
     let mut footnotes = Footnotes::new(context.report, ms);
-    let lines =
-        if cells.pairs().len() <= LISTED_CPUS { list(&cells, context, &mut footnotes, page.width) } else { by_node(&cells, page.width) };
-    page.table(&lines);
-    if cells.pairs().len() > LISTED_CPUS {
+    if cells.pairs().len() <= LISTED_CPUS {
+        list(page, &cells, context, &mut footnotes);
+    } else {
+        by_node(page, &cells);
         slowest(page, &cells);
     }
     finish(page, context, footnotes, &cells, ms);
 }
 
 /// One line a pair of CPU and node.
-fn list(cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>, width: usize) -> Vec<String> {
+fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>) {
     let pairs = cells.pairs();
     let kind = |cpu: Option<u32>| context.report.machine.topology.cpu(cpu?).and_then(|c| c.kind.clone());
-    let show_kind = pairs.iter().any(|((_, cpu), _)| kind(*cpu).is_some());
-    let mut columns = vec![
-        Column::text("CPU")
-            .cells(pairs.iter().map(|((node, cpu), _)| Cell::text(cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu))))),
-        Column::text("memory").cells(pairs.iter().map(|(_, memory)| Cell::text(wording::place(*memory)))),
-    ];
-    if show_kind {
-        let kinds = pairs.iter().map(|((_, cpu), _)| Cell::text(kind(*cpu).unwrap_or_default()));
-        columns.insert(1, Column::text("core").cells(kinds));
-    }
     let mut values = |order| -> Vec<Cell> { pairs.iter().map(|(row, memory)| footnotes.cell(cells.get(*row, *memory, order))).collect() };
-    columns.push(Column::numbers("window-local").cells(values(ChaseOrder::WindowLocal)));
-    columns.push(Column::numbers("full-random").cells(values(ChaseOrder::FullRandom)));
-    columns.push(Column::numbers("sequential").optional().cells(values(ChaseOrder::Sequential)));
-    let translation = pairs.iter().map(|(row, memory)| cells.translation(*row, *memory).map_or(Cell::Blank, |t| Cell::number(signed(t))));
-    columns.push(Column::numbers("translation").cells(translation));
-    let claims = pairs.iter().map(|((node, _), memory)| context.claimed_ns(*node, *memory).map_or(Cell::Blank, Cell::number));
-    columns.push(Column::numbers("firmware").cells(claims));
-    grid(columns, width)
+    let translation = |row, memory| cells.translation(row, memory).map(|t| Cell::number(signed(t)));
+    page.table([
+        Column::text("CPU", pairs.iter().map(|((node, cpu), _)| cpu.map_or_else(|| wording::node(*node), |cpu| context.cpu_name(cpu)))),
+        Column::text("core", pairs.iter().map(|((_, cpu), _)| kind(*cpu))),
+        Column::text("memory", pairs.iter().map(|(_, memory)| wording::place(*memory))),
+        Column::numbers("window-local", values(ChaseOrder::WindowLocal)),
+        Column::numbers("full-random", values(ChaseOrder::FullRandom)),
+        Column::numbers("sequential", values(ChaseOrder::Sequential)).optional(),
+        Column::numbers("translation", pairs.iter().map(|(row, memory)| translation(*row, *memory))),
+        Column::numbers("firmware", pairs.iter().map(|((node, _), memory)| claimed_ns(context, *node, *memory).map(Cell::number))),
+    ]);
 }
 
 /// A matrix for each order; only of the primary order where there are many columns.
@@ -130,13 +121,10 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         if !cells.has(order) || (!detailed && order != cells.primary()) {
             continue;
         }
-        let claim = |row: Row, memory| context.claimed_ns(row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
+        let claim = |row: Row, memory| claimed_ns(context, row.0, memory).filter(|_| order == ChaseOrder::WindowLocal && detailed);
         let claimed = cells.rows.iter().any(|&row| cells.columns.iter().any(|&memory| claim(row, memory).is_some()));
-        let mut about = format!("{}: {}", wording::chase_order(order), order_meaning(order));
-        if claimed {
-            about.push_str(CLAIMED);
-        }
-        page.text(Style::Plain, INDENT, INDENT, &about);
+        let claimed = if claimed { CLAIMED } else { "" };
+        page.paragraph(Style::Plain, format!("{}: {}{claimed}", wording::chase_order(order), order_meaning(order)));
         matrix_table(page, "CPU ↓  memory →", &rows, &columns, |&row, &memory| {
             without_half(footnotes.claimed(cells.get(row, memory, order), claim(row, memory).unwrap_or_default()), detailed)
         });
@@ -148,9 +136,14 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         };
         if let Some((_, widest)) = bounds(cells.by_place.values().filter_map(relative_half_width)) {
             let text = format!("every interval is within ±{:.1} %; each is in the JSON result", widest * 100.0);
-            page.text(Style::Dim, INDENT, INDENT, &text);
+            page.paragraph(Style::Dim, &text);
         }
     }
+}
+
+/// Firmware's claim of the read latency.
+fn claimed_ns(context: &Context<'_>, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<String> {
+    context.claim(cpu_node, memory)?.read_latency_ns.map(|ns| ns.to_string())
 }
 
 fn signed(value: f64) -> String {
@@ -158,18 +151,18 @@ fn signed(value: f64) -> String {
 }
 
 /// Many CPUs, summed up by node of the CPU and of the memory.
-fn by_node(cells: &Cells<'_>, width: usize) -> Vec<String> {
+fn by_node(page: &mut Page, cells: &Cells<'_>) {
     let mut groups: BTreeMap<(Option<u32>, Option<MemoryPlace>), Vec<f64>> = BTreeMap::new();
     for (row, memory) in cells.pairs() {
         groups.entry((row.0, memory)).or_default().extend(cells.value(row, memory, cells.primary()));
     }
     let mut columns = vec![
-        Column::text("CPUs of").cells(groups.keys().map(|(node, _)| Cell::text(wording::node(*node)))),
-        Column::text("memory").cells(groups.keys().map(|(_, memory)| Cell::text(wording::place(*memory)))),
-        Column::numbers("CPUs").cells(groups.values().map(|g| Cell::number(g.len().to_string()))),
+        Column::text("CPUs of", groups.keys().map(|(node, _)| wording::node(*node))),
+        Column::text("memory", groups.keys().map(|(_, memory)| wording::place(*memory))),
+        Column::numbers("CPUs", groups.values().map(|g| Cell::number(g.len().to_string()))),
     ];
     columns.extend(spread_columns(groups.values()));
-    grid(columns, width)
+    page.table(columns);
 }
 
 fn slowest(page: &mut Page, cells: &Cells<'_>) {
@@ -178,7 +171,7 @@ fn slowest(page: &mut Page, cells: &Cells<'_>) {
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     let list: Vec<String> = all.iter().take(8).map(|(v, cpu)| format!("CPU {cpu} {}", number(*v))).collect();
     if !list.is_empty() {
-        page.text(Style::Plain, INDENT, INDENT, &format!("slowest: {} (ns); every CPU is in the JSON result", list.join(", ")));
+        page.paragraph(Style::Plain, format!("slowest: {} (ns); every CPU is in the JSON result", list.join(", ")));
     }
 }
 
@@ -203,11 +196,11 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     if pairs.len() > 1
         && let Some(cost) = spread(&costs, "ns")
     {
-        page.text(Style::Plain, INDENT, INDENT, &format!("translation costs {cost} (full-random less window-local) on {}", pages(ms)));
+        page.paragraph(Style::Plain, format!("translation costs {cost} (full-random less window-local) on {}", pages(ms)));
     }
     footnotes.print(page, &mut context.advised);
     if pairs.len() == 1 && (cells.has(ChaseOrder::FullRandom) || cells.has(ChaseOrder::Sequential)) {
-        page.items(Style::Dim, INDENT, &legend(cells, ms));
+        page.items(Style::Dim, INDENT, legend(cells, ms));
     }
     let mut items = evidence(ms);
     let probes: IdSet = cells.rows.iter().filter_map(|r| r.1).collect();

@@ -7,11 +7,10 @@ use memgauge_core::topology::{Machine, Node, Topology};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
-use super::grid::{Cell, Column, grid};
-use super::matrix::matrix;
+use super::grid::{Cell, Column, matrix};
 use super::notes;
 use super::page::{INDENT, Page, Style};
-use crate::number::{bounds, count, human, number};
+use crate::number::{bounds, count, from_to, human, number};
 use crate::pages;
 
 /// With more nodes than this, distances are summed up.
@@ -20,7 +19,7 @@ const DISTANCE_NODES: usize = 16;
 /// Who measured and when, and which machine in which state: what it takes to compare the numbers.
 pub(super) fn header(page: &mut Page, report: &Report) {
     title(page, report);
-    page.items(Style::Plain, "", &identity(&report.machine));
+    page.items(Style::Plain, "", identity(&report.machine));
     let mut items = memory(&report.machine);
     items.extend(page_kinds(report));
     items.extend(frequency(report));
@@ -72,8 +71,8 @@ fn page_kinds(report: &Report) -> Option<String> {
 
 fn frequency(report: &Report) -> Option<String> {
     let (low, high) = bounds(report.environment.core_ghz.values().copied())?;
-    let (low, high) = (format!("{low:.2}"), format!("{high:.2}"));
-    Some(if low == high { format!("core at {low} GHz") } else { format!("cores at {low}–{high} GHz") })
+    let ghz = from_to(format!("{low:.2}"), format!("{high:.2}"));
+    Some(format!("{} at {ghz} GHz", if ghz.contains('–') { "cores" } else { "core" }))
 }
 
 fn clock(c: &ClockReport) -> String {
@@ -84,7 +83,7 @@ fn clock(c: &ClockReport) -> String {
 pub(super) fn info(page: &mut Page, report: &Report) {
     let m = &report.machine;
     title(page, report);
-    page.items(Style::Plain, "", &identity(m));
+    page.items(Style::Plain, "", identity(m));
     processors(page, m);
     caches(page, &m.topology);
     nodes(page, &m.topology);
@@ -126,17 +125,14 @@ fn processors(page: &mut Page, m: &Machine) {
     }
     let kinds: Vec<String> = kinds.iter().map(|(kind, cpus)| format!("{kind} {}", wording::ids(cpus))).collect();
     let mhz = bounds(t.cpus.iter().filter_map(|c| c.max_mhz).map(f64::from));
+    let mhz = mhz.map(|(low, high)| format!("{} MHz", from_to(format!("{low:.0}"), format!("{high:.0}"))));
     let offline = if t.offline.is_empty() { String::new() } else { t.offline.to_string() };
     let list = [
         ("CPUs online", t.online().to_string()),
         ("CPUs offline", offline),
         ("threads", smt.to_owned()),
         ("kinds of core", kinds.join(" · ")),
-        (
-            "stated maximum",
-            mhz.map(|(low, high)| if low == high { format!("{high:.0} MHz") } else { format!("{low:.0}–{high:.0} MHz") })
-                .unwrap_or_default(),
-        ),
+        ("stated maximum", mhz.unwrap_or_default()),
         ("vendor", m.identity.vendor.clone().unwrap_or_default()),
         ("model", pairs(&m.identity.model)),
         ("firmware", pairs(&m.identity.firmware)),
@@ -157,21 +153,20 @@ fn caches(page: &mut Page, t: &Topology) {
         kinds.entry((c.level, c.size, c.cpus.len(), c.line, c.ways)).or_default().push(&c.cpus);
     }
     page.heading("Caches", "data and unified");
-    let ways = |n: Option<u32>| n.map_or(Cell::Blank, |n| Cell::text(n.to_string()));
-    let columns = vec![
-        Column::text("level").cells(kinds.keys().map(|k| Cell::text(format!("L{}", k.0)))),
-        Column::numbers("each").cells(kinds.keys().map(|k| Cell::text(human(k.1)))),
-        Column::numbers("instances").cells(kinds.values().map(|v| Cell::text(v.len().to_string()))),
-        Column::numbers("total").cells(kinds.iter().map(|(k, v)| Cell::text(human(Bytes(k.1.0.saturating_mul(v.len() as u64)))))),
-        Column::text("shared by").cells(kinds.iter().map(|(k, v)| {
-            let example = v.first().map(|c| wording::ids(c)).unwrap_or_default();
-            let dots = if v.len() > 1 { ", …" } else { "" };
-            Cell::text(format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs")))
-        })),
-        Column::numbers("line").optional().cells(kinds.keys().map(|k| k.3.map_or(Cell::Blank, |l| Cell::text(format!("{l} B"))))),
-        Column::numbers("ways").optional().cells(kinds.keys().map(|k| ways(k.4))),
-    ];
-    page.table(&grid(columns, page.width));
+    let shared_by = |(k, instances): (&CacheKind, &Vec<&IdSet>)| {
+        let example = instances.first().map(|c| wording::ids(c)).unwrap_or_default();
+        let dots = if instances.len() > 1 { ", …" } else { "" };
+        format!("{} ({example}{dots})", count(k.2, "CPU", "CPUs"))
+    };
+    page.table([
+        Column::text("level", kinds.keys().map(|k| format!("L{}", k.0))),
+        Column::numbers("each", kinds.keys().map(|k| human(k.1))),
+        Column::numbers("instances", kinds.values().map(|v| v.len().to_string())),
+        Column::numbers("total", kinds.iter().map(|(k, v)| human(Bytes(k.1.0.saturating_mul(v.len() as u64))))),
+        Column::text("shared by", kinds.iter().map(shared_by)),
+        Column::numbers("line", kinds.keys().map(|k| k.3.map(|l| format!("{l} B")))).optional(),
+        Column::numbers("ways", kinds.keys().map(|k| k.4.map(|n| n.to_string()))).optional(),
+    ]);
 }
 
 fn nodes(page: &mut Page, t: &Topology) {
@@ -184,18 +179,16 @@ fn nodes(page: &mut Page, t: &Topology) {
         some.map(|p| format!("{}/{} × {}", p.free, p.total, human(p.page))).collect::<Vec<_>>().join(", ")
     };
     let side = |n: &Node| n.memory_side_caches.iter().map(|c| human(c.size)).collect::<Vec<_>>().join(", ");
-    let columns = vec![
-        Column::text("node").cells(t.nodes.iter().map(|n| Cell::text(n.id.to_string()))),
-        Column::text("CPUs")
-            .cells(t.nodes.iter().map(|n| Cell::text(if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) }))),
-        Column::numbers("memory").cells(t.nodes.iter().map(|n| Cell::text(if n.memory.0 == 0 { "none".into() } else { human(n.memory) }))),
-        Column::numbers("free").cells(t.nodes.iter().map(|n| n.free.map_or(Cell::Blank, |f| Cell::text(human(f))))),
-        Column::text("memory-side cache").cells(t.nodes.iter().map(|n| Cell::text(side(n)))),
-        Column::text("huge pages free").cells(t.nodes.iter().map(|n| Cell::text(pools(n)))),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("node", t.nodes.iter().map(|n| n.id.to_string())),
+        Column::text("CPUs", t.nodes.iter().map(|n| if n.cpus.is_empty() { "none".into() } else { wording::ids(&n.cpus) })),
+        Column::numbers("memory", t.nodes.iter().map(|n| if n.memory.0 == 0 { "none".into() } else { human(n.memory) })),
+        Column::numbers("free", t.nodes.iter().map(|n| n.free.map(human))),
+        Column::text("memory-side cache", t.nodes.iter().map(side)),
+        Column::text("huge pages free", t.nodes.iter().map(pools)),
+    ]);
     if t.nodes.iter().all(|n| n.pools.iter().all(|p| p.total == 0)) {
-        page.text(Style::Dim, INDENT, INDENT, "no huge pages are reserved in any pool");
+        page.paragraph(Style::Dim, "no huge pages are reserved in any pool");
     }
 }
 
@@ -235,18 +228,17 @@ fn firmware_claims(page: &mut Page, t: &Topology) {
         return;
     }
     page.heading("Firmware's claims (HMAT)", "read / written; not measured");
-    let ns = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::text(v.to_string()));
-    let gbs = |v: Option<u64>| v.map_or(Cell::Blank, |v| Cell::number(number(v as f64 / 1e3)));
-    let columns = vec![
-        Column::text("memory").cells(rows.iter().map(|(n, _)| Cell::text(wording::node(Some(*n))))),
-        Column::text("from nodes").cells(rows.iter().map(|(_, h)| Cell::text(h.initiators.to_string()))),
-        Column::text("initiators").optional().cells(rows.iter().map(|(_, h)| Cell::text(if h.class == 1 { "CPUs" } else { "any" }))),
-        Column::numbers("read ns").cells(rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
-        Column::numbers("write ns").cells(rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
-        Column::numbers("read GB/s").cells(rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
-        Column::numbers("write GB/s").cells(rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
-    ];
-    page.table(&grid(columns, page.width));
+    let ns = |v: Option<u64>| v.map(|v| v.to_string());
+    let gbs = |v: Option<u64>| v.map(|v| Cell::number(number(v as f64 / 1e3)));
+    page.table([
+        Column::text("memory", rows.iter().map(|(n, _)| wording::node(Some(*n)))),
+        Column::text("from nodes", rows.iter().map(|(_, h)| h.initiators.to_string())),
+        Column::text("initiators", rows.iter().map(|(_, h)| if h.class == 1 { "CPUs" } else { "any" })).optional(),
+        Column::numbers("read ns", rows.iter().map(|(_, h)| ns(h.read_latency_ns))),
+        Column::numbers("write ns", rows.iter().map(|(_, h)| ns(h.write_latency_ns))),
+        Column::numbers("read GB/s", rows.iter().map(|(_, h)| gbs(h.read_bandwidth_mbs))),
+        Column::numbers("write GB/s", rows.iter().map(|(_, h)| gbs(h.write_bandwidth_mbs))),
+    ]);
 }
 
 fn distances(page: &mut Page, t: &Topology) {
@@ -266,7 +258,7 @@ fn distances(page: &mut Page, t: &Topology) {
     }
     let rows: Vec<_> = t.nodes.iter().map(|n| (n, wording::node(Some(n.id)))).collect();
     let columns: Vec<_> = ids.iter().map(|to| (*to, to.to_string())).collect();
-    matrix(page, "from ↓  to →", &rows, &columns, |from, to| from.distances.get(to).map_or(Cell::Blank, |d| Cell::text(d.to_string())));
+    matrix(page, "from ↓  to →", &rows, &columns, |from, to| from.distances.get(to).map(|d| d.to_string()));
 }
 
 fn allowed(page: &mut Page, m: &Machine) {

@@ -63,18 +63,15 @@ impl Page {
     pub(super) fn heading(&mut self, title: &str, about: &str) {
         self.gap();
         let (title, about) = (clean(title), clean(about));
-        let one_line = format!("{title}  {about}");
-        if about.is_empty() || width(&one_line) <= self.width {
-            self.paint(Style::Bold, &title);
-            if !about.is_empty() {
-                self.out.push_str("  ");
-                self.paint(Style::Dim, &about);
-            }
-            self.out.push('\n');
-        } else {
-            self.paint(Style::Bold, &title);
-            self.out.push('\n');
-            self.text(Style::Dim, "  ", "  ", &about);
+        self.paint(Style::Bold, &title);
+        let one_line = width(&title) + 2 + width(&about) <= self.width;
+        if one_line && !about.is_empty() {
+            self.out.push_str("  ");
+            self.paint(Style::Dim, &about);
+        }
+        self.out.push('\n');
+        if !one_line {
+            self.paragraph(Style::Dim, &about);
         }
     }
 
@@ -86,7 +83,7 @@ impl Page {
     }
 
     /// A table: indented, its head bold, marks and dashes yellow.
-    pub(super) fn table(&mut self, lines: &[String]) {
+    pub(super) fn table_lines(&mut self, lines: &[String]) {
         self.gap_after_table();
         self.after_table = !lines.is_empty();
         for (i, line) in lines.iter().enumerate() {
@@ -123,6 +120,11 @@ impl Page {
         }
     }
 
+    /// Words below a heading or a table.
+    pub(super) fn paragraph(&mut self, style: Style, text: impl AsRef<str>) {
+        self.text(style, INDENT, INDENT, text.as_ref());
+    }
+
     fn indented(&mut self, style: Style, indent: &str, line: &str) {
         self.out.push_str(indent);
         self.paint(style, line);
@@ -130,11 +132,11 @@ impl Page {
     }
 
     /// Items joined by a middle dot, broken only between items (an item that is wider than the page breaks between words).
-    pub(super) fn items(&mut self, style: Style, indent: &str, items: &[String]) {
+    pub(super) fn items(&mut self, style: Style, indent: &str, items: impl IntoIterator<Item = impl AsRef<str>>) {
         let limit = self.width.saturating_sub(width(indent));
         let mut pieces: Vec<String> = Vec::new();
         let mut line = String::new();
-        for item in items.iter().map(|i| clean(i)).filter(|i| !i.is_empty()) {
+        for item in items.into_iter().map(|i| clean(i.as_ref())).filter(|i| !i.is_empty()) {
             if line.is_empty() {
                 line = item;
             } else if width(&line) + 3 + width(&item) <= limit {
@@ -212,7 +214,7 @@ mod tests {
         let write = |colour| {
             let mut page = Page::new(80, colour);
             page.heading("Title", "about");
-            page.table(&["head".into(), "────".into(), "1.0 ±0.1 ¹  —²".into()]);
+            page.table_lines(&["head".into(), "────".into(), "1.0 ±0.1 ¹  —²".into()]);
             page.into_text()
         };
         let coloured = write(true);

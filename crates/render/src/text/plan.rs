@@ -2,7 +2,6 @@
 
 mod row;
 mod rows;
-mod work;
 
 use std::collections::BTreeSet;
 
@@ -10,14 +9,14 @@ use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::LineState;
 use memgauge_core::plan::{Cell as PlanCell, Plan, Step, Work};
 use memgauge_core::topology::Machine;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
-use self::row::{Row, size_range};
-use super::grid::{Cell, Column, LONGEST, grid};
+use self::row::Row;
+use super::grid::{Column, LONGEST, grid};
 use super::page::{INDENT, Page, Style};
 use super::{evidence, machine, notes};
-use crate::number::{count, human, percent, seconds};
+use crate::number::{count, human, percent, seconds, sizes};
 
 /// With more lines than this a step is summed up.
 const LISTED_CELLS: usize = 24;
@@ -26,8 +25,8 @@ const LISTED_CELLS: usize = 24;
 pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
     let mut page = Page::new(width, false);
     page.heading("Plan", &format!("nothing is measured; the run would take {}", duration(plan)));
-    page.items(Style::Plain, "", &machine::identity(machine));
-    page.items(Style::Plain, "", &rules(plan));
+    page.items(Style::Plain, "", machine::identity(machine));
+    page.items(Style::Plain, "", rules(plan));
     for dir in &plan.directories {
         page.items(Style::Plain, "", &[evidence::file(&dir.file)]);
     }
@@ -60,9 +59,7 @@ fn rules(plan: &Plan) -> Vec<String> {
     if !plan.keep_awake.is_empty() {
         items.push(format!("{} kept awake during the run", wording::cpus(&plan.keep_awake)));
     }
-    if let Some(name) = &plan.start_signal {
-        items.push(format!("each cell waits for 1 in the shared memory {name}"));
-    }
+    items.extend(plan.start_signal.as_ref().map(|name| format!("each cell waits for 1 in the shared memory {name}")));
     items
 }
 
@@ -94,7 +91,7 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
     let rows = rows::rows(&step.cells, directories);
     if rows.len() <= LISTED_CELLS {
         let lines = table(&rows, page.width);
-        page.table(&lines);
+        page.table_lines(&lines);
         let common = |f: fn(&Row) -> String| rows.first().map(f).filter(|first| rows.iter().all(|r| f(r) == *first));
         // Details get lines of their own where there is no room for a column.
         if differ(&rows, |r| r.detail.clone()) && !lines.first().is_some_and(|head| head.trim_end().ends_with(DETAIL_HEAD)) {
@@ -107,11 +104,11 @@ fn one_step(page: &mut Page, number: usize, step: &Step, directories: &[MemoryDi
             [common(|r| format!("pages {}", r.pages_text())), common(|r| r.detail.clone()), delay].into_iter().flatten().collect();
         page.items(Style::Dim, INDENT, &items);
     } else {
-        page.items(Style::Plain, INDENT, &summary(&rows));
+        page.items(Style::Plain, INDENT, summary(&rows));
     }
     let kernels: BTreeSet<&str> = rows.iter().filter(|r| r.kernels.is_empty()).filter_map(|r| r.mix.as_deref()).collect();
     if !kernels.is_empty() {
-        page.text(Style::Dim, INDENT, INDENT, "kernels: chosen when this program runs on the machine itself");
+        page.paragraph(Style::Dim, "kernels: chosen when this program runs on the machine itself");
     }
 }
 
@@ -145,28 +142,25 @@ fn details(rows: &[Row]) -> Vec<(&str, Vec<String>)> {
 fn table(rows: &[Row], width: usize) -> Vec<String> {
     let chases = rows.iter().any(|r| r.cpu.is_some());
     let reader = if rows.iter().any(|r| r.holder.is_some()) { "reader" } else { "chases" };
-    let cpu = |id: Option<u32>| id.map_or(Cell::Blank, |id| Cell::text(format!("CPU {id}")));
+    let cpu = |id: Option<u32>| id.map(|id| format!("CPU {id}"));
     let states = |r: &Row| r.states.iter().map(|s| if *s == LineState::Hit { "HIT" } else { "HITM" }).collect::<Vec<_>>().join(", ");
-    let mut columns = Vec::new();
-    if chases {
-        columns.push(Column::text(reader).cells(rows.iter().map(|r| cpu(r.cpu))));
-    }
-    columns.push(Column::text("holder").cells(rows.iter().map(|r| cpu(r.holder))));
-    let loaders = |r: &Row| if r.loaders.is_empty() { Cell::Blank } else { Cell::text(wording::ids(&r.loaders)) };
-    columns.push(Column::text(if chases { "load" } else { "CPUs" }).cells(rows.iter().map(loaders)));
-    columns.push(Column::text("memory").cells(rows.iter().map(|r| Cell::text(r.memory_text()))));
-    columns.push(Column::text("mix").cells(rows.iter().map(|r| r.mix.clone().map_or(Cell::Blank, Cell::text))));
-    let delay = |r: &Row| r.delay.map_or(Cell::Blank, |d| Cell::text(d.to_string()));
-    columns.push(Column::numbers("delay").cells(rows.iter().map(delay)));
-    columns.push(Column::text("states").cells(rows.iter().map(|r| Cell::text(states(r)))));
-    columns.push(Column::numbers("buffers").cells(rows.iter().map(|r| Cell::text(r.buffers_text()))));
-    if differ(rows, Row::pages_text) {
-        columns.push(Column::text("pages").cells(rows.iter().map(|r| Cell::text(r.pages_text()))));
-    }
-    columns.push(Column::text("kernels").optional().cells(rows.iter().map(|r| Cell::text(r.kernels.join(", ")))));
-    if differ(rows, |r| r.detail.clone()) && rows.iter().all(|r| r.detail.chars().count() <= LONGEST) {
-        columns.push(Column::text(DETAIL_HEAD).optional().cells(rows.iter().map(|r| Cell::text(r.detail.clone()))));
-    }
+    let loaders = |r: &Row| if r.loaders.is_empty() { String::new() } else { wording::ids(&r.loaders) };
+    let detail_fits = rows.iter().all(|r| r.detail.chars().count() <= LONGEST);
+    let columns = [
+        Column::text(reader, rows.iter().map(|r| cpu(r.cpu))),
+        Column::text("holder", rows.iter().map(|r| cpu(r.holder))),
+        Column::text(if chases { "load" } else { "CPUs" }, rows.iter().map(loaders)),
+        Column::text("memory", rows.iter().map(Row::memory_text)),
+        Column::text("mix", rows.iter().map(|r| r.mix.clone())),
+        Column::numbers("delay", rows.iter().map(|r| r.delay.map(|d| d.to_string()))),
+        Column::text("states", rows.iter().map(states)),
+        Column::numbers("buffers", rows.iter().map(Row::buffers_text)),
+        Column::text("pages", rows.iter().map(Row::pages_text)).only_if(differ(rows, Row::pages_text)),
+        Column::text("kernels", rows.iter().map(|r| r.kernels.join(", "))).optional(),
+        Column::text(DETAIL_HEAD, rows.iter().map(|r| r.detail.clone()))
+            .optional()
+            .only_if(detail_fits && differ(rows, |r| r.detail.clone())),
+    ];
     grid(columns, width)
 }
 
@@ -174,13 +168,11 @@ fn table(rows: &[Row], width: usize) -> Vec<String> {
 fn summary(rows: &[Row]) -> Vec<String> {
     let pages: BTreeSet<&str> = rows.iter().flat_map(|r| r.pages.iter().copied()).collect();
     let details: BTreeSet<&str> = rows.iter().map(|r| r.detail.as_str()).filter(|d| !d.is_empty()).collect();
-    let buffers: BTreeSet<Bytes> = rows.iter().flat_map(|r| r.sizes.iter().copied()).collect();
+    let buffers = sizes(rows.iter().flat_map(|r| r.sizes.iter().copied())).unwrap_or_default();
     let mut items = places(rows);
     items.extend(load(rows));
-    items.push(format!("buffers {}", size_range(&buffers)));
-    if let Some(largest) = rows.iter().map(|r| r.total).max() {
-        items.push(format!("at most {} at a time", human(largest)));
-    }
+    items.push(format!("buffers {buffers}"));
+    items.extend(rows.iter().map(|r| r.total).max().map(|largest| format!("at most {} at a time", human(largest))));
     items.push(format!("pages {}", pages.into_iter().collect::<Vec<_>>().join(", ")));
     if details.len() <= 3 {
         items.extend(details.into_iter().map(str::to_owned));

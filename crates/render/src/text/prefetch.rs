@@ -10,27 +10,26 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence_without_prefetch;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
 use super::{machine, notes};
-use crate::groups::prefetch::{PrefetchCell, find};
+use crate::groups::{PrefetchCell, find_prefetch};
 use crate::number::value_of;
 
 /// The page of `prefetch status`.
 pub(super) fn status(page: &mut Page, report: &Report, state: &PrefetchState) {
     machine::title(page, report);
-    page.items(Style::Plain, "", &machine::identity(&report.machine));
+    page.items(Style::Plain, "", machine::identity(&report.machine));
     page.heading("Prefetchers", state.register.as_deref().unwrap_or("no register"));
     let names = |list: &[String]| if list.is_empty() { "–".to_owned() } else { list.join(", ") };
     let read: Vec<&PrefetchGroup> = state.groups.iter().filter(|g| g.value.is_some()).collect();
     if !read.is_empty() {
-        let columns = vec![
-            Column::text("CPUs").cells(read.iter().map(|g| Cell::text(wording::ids(&g.cpus)))),
-            Column::numbers("value").cells(read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
-            Column::text("on").cells(read.iter().map(|g| Cell::text(names(&g.on)))),
-            Column::text("off").cells(read.iter().map(|g| Cell::text(names(&g.off)))),
-        ];
-        page.table(&grid(columns, page.width));
+        page.table([
+            Column::text("CPUs", read.iter().map(|g| wording::ids(&g.cpus))),
+            Column::numbers("value", read.iter().map(|g| Cell::number(g.value.clone().unwrap_or_default()))),
+            Column::text("on", read.iter().map(|g| names(&g.on))),
+            Column::text("off", read.iter().map(|g| names(&g.off))),
+        ]);
     }
     for group in state.groups.iter().filter(|g| g.value.is_none() && g.reason != state.reason) {
         let text = format!("{}: {}", wording::cpus(&group.cpus), group.reason.as_deref().unwrap_or("not read"));
@@ -76,16 +75,15 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let mut footnotes = Footnotes::new(context.report, ms);
     let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node(), m.at.prefetch)).collect();
     let mut cells = |metric, order| -> Vec<Cell> {
-        rows.iter().map(|&(node, state)| footnotes.cell(find(ms, PrefetchCell { node, state, metric, order }))).collect()
+        rows.iter().map(|&(node, state)| footnotes.cell(find_prefetch(ms, PrefetchCell { node, state, metric, order }))).collect()
     };
-    let columns = vec![
-        Column::text("memory").cells(rows.iter().map(|r| Cell::text(wording::node(r.0)))),
-        Column::text("prefetchers").cells(rows.iter().map(|r| Cell::text(r.1.map_or("?", PrefetchRequest::name)))),
-        Column::numbers("read GB/s").cells(cells(Metric::Bandwidth, None)),
-        Column::numbers("sequential ns").cells(cells(Metric::Latency, SEQUENTIAL)),
-        Column::numbers("random ns").cells(cells(Metric::Latency, RANDOM)),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("memory", rows.iter().map(|r| wording::node(r.0))),
+        Column::text("prefetchers", rows.iter().map(|r| r.1.map_or("?", PrefetchRequest::name))),
+        Column::numbers("read GB/s", cells(Metric::Bandwidth, None)),
+        Column::numbers("sequential ns", cells(Metric::Latency, SEQUENTIAL)),
+        Column::numbers("random ns", cells(Metric::Latency, RANDOM)),
+    ]);
     footnotes.print(page, &mut context.advised);
     if context.report.notes.iter().any(|n| n.code == memgauge_core::conclusions::advise::NOT_EFFECTIVE) {
         let text = "the registers say off, but the latencies contradict them (see the notes)";
@@ -104,7 +102,7 @@ const RANDOM: Option<ChaseOrder> = Some(ChaseOrder::WindowLocal);
 
 /// What prefetchers are worth for the memory of a node, and how random order compares with sequential order in each state.
 fn ratios(ms: &[&Measurement], node: Option<u32>) -> Vec<String> {
-    let cell = |state, metric, order| find(ms, PrefetchCell { node, state: Some(state), metric, order });
+    let cell = |state, metric, order| find_prefetch(ms, PrefetchCell { node, state: Some(state), metric, order });
     let value = |state, metric, order| cell(state, metric, order).and_then(|m| value_of(&m.estimate));
     let on_over_off = |metric, order| {
         let (on, off) = (value(PrefetchRequest::On, metric, order)?, value(PrefetchRequest::Off, metric, order)?);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use memgauge_core::result::{Measurement, Report};
+use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
 use memgauge_core::wording::reasons;
 
 use super::context::Context;
 use super::page::{Page, Style};
-use super::{bandwidth, c2c, counters, curve, health, latency, loops, machine, nodes, notes, plan, prefetch, scan, sweep};
+use super::{bandwidth, c2c, counters, curve, latency, loops, machine, notes, plan, prefetch, scan, sweep};
 use crate::format::{Format, RenderError};
-use crate::groups::section::Section;
+use crate::groups::Section;
 use crate::number::{count, seconds, value_of};
 
 /// Aligned tables for people.
@@ -57,7 +57,7 @@ fn results(page: &mut Page, report: &Report) {
     prefetch::line(page, report);
     incomplete(page, report);
     if let Some(verdict) = &report.health {
-        health::health(page, verdict);
+        health(page, verdict);
     }
     let sections: BTreeSet<(Section, Option<String>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone())).collect();
@@ -68,14 +68,13 @@ fn results(page: &mut Page, report: &Report) {
         match section {
             Section::IdleLatency => latency::matrix(page, &mut context, &ms),
             Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
-            Section::Bandwidth => bandwidth::by_mix(page, &mut context, &ms),
+            Section::Bandwidth | Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
             Section::BandwidthSearch => bandwidth::search(page, &mut context, &ms),
             Section::BandwidthRamp => bandwidth::ramp(page, &mut context, &ms),
             Section::BandwidthMatrix => bandwidth::matrix(page, &mut context, &ms),
-            Section::BandwidthPerCache => bandwidth::by_mix(page, &mut context, &ms),
             Section::LoadedLatency => curve::curves(page, &mut context, &ms),
             Section::CacheToCache => c2c::representatives(page, &mut context, &ms),
-            Section::CacheToCacheByNode => nodes::pairs(page, &mut context, &ms),
+            Section::CacheToCacheByNode => c2c::by_node(page, &mut context, &ms),
             Section::CacheToCacheMatrix => c2c::pairs(page, &mut context, &ms),
             Section::MemoryScan => scan::scans(page, &mut context, &ms),
             Section::PrefetchComparison => prefetch::compare(page, &mut context, &ms),
@@ -91,6 +90,41 @@ fn results(page: &mut Page, report: &Report) {
     notes::notes(page, report);
     timing(page, report);
     incomplete(page, report);
+}
+
+/// The verdict and what led to it.
+fn health(page: &mut Page, health: &Health) {
+    let (word, style) = match health.status {
+        HealthStatus::Ok => ("OK", Style::Plain),
+        HealthStatus::Unknown => ("MEASURED, NOT JUDGED", Style::Plain),
+        HealthStatus::Warning => ("WARNING", Style::Warning),
+        HealthStatus::CouldNotMeasure => ("COULD NOT MEASURE", Style::Warning),
+        HealthStatus::Failure => ("FAILURE", Style::Error),
+        HealthStatus::Incident => ("INCIDENT", Style::Error),
+    };
+    let mut line = format!("VERDICT: {word}");
+    if !health.compared_with.is_empty() {
+        line.push_str(&format!("; compared with {}", health.compared_with.join(", ")));
+    }
+    match health.measured_again {
+        0 => {}
+        1 => line.push_str("; one number was measured again"),
+        n => line.push_str(&format!("; {n} numbers were measured again")),
+    }
+    page.gap();
+    page.text(style, "", "  ", &line);
+    for finding in &health.findings {
+        print_finding(page, finding);
+    }
+}
+
+fn print_finding(page: &mut Page, finding: &Finding) {
+    let (sign, style) = match finding.severity {
+        HealthStatus::Ok | HealthStatus::Unknown => ("  · ", Style::Plain),
+        HealthStatus::Warning | HealthStatus::CouldNotMeasure => ("  ! ", Style::Warning),
+        HealthStatus::Failure | HealthStatus::Incident => ("  ✗ ", Style::Error),
+    };
+    page.remark(style, sign, &format!("{}: {}", finding.code, finding.message), finding.advice.as_deref());
 }
 
 /// How long the run took, and the parts of a long set-up.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::conclusions::scan;
-use memgauge_core::plan::{Scan, Work};
 use memgauge_core::result::{LimitSource, Measurement, QualityLevel, QualityReason, VerdictReason};
 use memgauge_core::stats;
 use memgauge_core::wording;
@@ -11,8 +10,9 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
+use crate::groups::planned_scan;
 use crate::number::{bar, count, human, maybe, number, range, value_of};
 
 /// Regions that are listed. Nobody reads more, and the result has all of them.
@@ -44,7 +44,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     items.extend(regions.first().map(|m| format!("{} of {}", count(regions.len(), "region", "regions"), human(m.evidence.buffer))));
     items.extend(regions.first().and_then(|m| m.at.cpus.as_ref()).map(wording::cpus));
     page.items(Style::Plain, INDENT, &items);
-    histogram(page, &values, planned(context, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
+    histogram(page, &values, planned_scan(context.report, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
     let mut listed = regions.to_vec();
     if regions.len() > LISTED {
         // Those without a value first: nothing is known of them.
@@ -54,19 +54,14 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     let median = stats::median(&values);
     let mut footnotes = Footnotes::new(context.report, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
-    let mut columns = vec![
-        Column::text("region").cells(listed.iter().map(|m| Cell::text(m.at.region.map(|r| r.to_string()).unwrap_or_default()))),
-        Column::text("physical address").cells(listed.iter().map(|m| Cell::text(address(m).unwrap_or_default()))),
-        Column::numbers("GB/s").cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
-    ];
-    let against = |m: &Measurement| Some((value_of(&m.estimate)? / median? - 1.0) * 100.0);
-    columns.push(
-        Column::numbers("from median")
-            .optional()
-            .cells(listed.iter().map(|m| Cell::text(against(m).map(|p| format!("{p:+.1} %")).unwrap_or_default()))),
-    );
-    columns.push(Column::text("").cells(listed.iter().map(|m| Cell::text(verdict_word(m)))));
-    page.table(&grid(columns, page.width));
+    let against = |m: &Measurement| Some(format!("{:+.1} %", (value_of(&m.estimate)? / median? - 1.0) * 100.0));
+    page.table([
+        Column::text("region", listed.iter().map(|m| m.at.region.map(|r| r.to_string()))),
+        Column::text("physical address", listed.iter().map(|m| address(m))),
+        Column::numbers("GB/s", listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::numbers("from median", listed.iter().map(|m| against(m))).optional(),
+        Column::text("", listed.iter().map(|m| verdict_word(m))),
+    ]);
     // The usual advice against these, more time, is not an option of a scan.
     context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
     footnotes.print(page, &mut context.advised);
@@ -89,15 +84,6 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     page.items(Style::Dim, INDENT, &items);
 }
 
-/// What the plan says of the scan of this node.
-fn planned<'r>(context: &Context<'r>, node: Option<u32>) -> Option<&'r Scan> {
-    let steps = context.report.plan.iter().flat_map(|p| &p.steps);
-    steps.flat_map(|s| &s.cells).find_map(|c| match &c.work {
-        Work::Scan(scan) if c.at.memory_node() == node => Some(scan),
-        _ => None,
-    })
-}
-
 fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
     let mut bucket = bucket;
     let mut buckets = scan::histogram(values, bucket);
@@ -106,12 +92,11 @@ fn histogram(page: &mut Page, values: &[f64], bucket: f64) {
         buckets = scan::histogram(values, bucket);
     }
     let Some(largest) = buckets.iter().map(|b| b.1).max() else { return };
-    let columns = vec![
-        Column::text("GB/s").cells(buckets.iter().map(|(low, _)| Cell::text(format!("{}–{}", end(*low), end(low + bucket))))),
-        Column::numbers("regions").cells(buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
-        Column::text("").optional().cells(buckets.iter().map(|(_, n)| Cell::text(bar(*n as f64 / largest as f64, BAR)))),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::text("GB/s", buckets.iter().map(|(low, _)| format!("{}–{}", end(*low), end(low + bucket)))),
+        Column::numbers("regions", buckets.iter().map(|(_, n)| Cell::number(n.to_string()))),
+        Column::text("", buckets.iter().map(|(_, n)| bar(*n as f64 / largest as f64, BAR))).optional(),
+    ]);
 }
 
 /// An end of a bucket, without a fraction where it has none.

@@ -8,9 +8,9 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Cell, Column, grid};
+use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
-use crate::groups::sweeps::{Sweep, sweeps};
+use crate::groups::{Sweep, sweeps};
 use crate::number::{bar, bounds, human, number, range, size, unit, value_of};
 
 /// Columns of a full bar.
@@ -42,21 +42,20 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
     let sketch = sketch(all, &scale);
     if let (false, Some(from), Some(to)) = (sketch.is_empty(), first.at.working_set, last.at.working_set) {
         page.gap();
-        page.text(Style::Plain, INDENT, INDENT, &format!("{} {sketch} {}", size(from), size(to)));
+        page.paragraph(Style::Plain, format!("{} {sketch} {}", size(from), size(to)));
     }
     let listed = listed(all, levels);
     let mut footnotes = Footnotes::new(context.report, &listed);
     let shape = |m: &&Measurement| {
         let bar = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
         let level = m.at.working_set.zip(levels).and_then(|(bytes, levels)| level_ending_at(levels, bytes));
-        Cell::text(level.map_or(bar.clone(), |name| format!("{bar} ◂ {name}")))
+        level.map_or(bar.clone(), |name| format!("{bar} ◂ {name}"))
     };
-    let columns = vec![
-        Column::numbers("working set").cells(listed.iter().map(|m| Cell::text(m.at.working_set.map(size).unwrap_or_default()))),
-        Column::numbers(unit).cells(listed.iter().map(|m| footnotes.cell(Some(m)))),
-        Column::text(if latency { "latency" } else { "bandwidth" }).optional().cells(listed.iter().map(shape)),
-    ];
-    page.table(&grid(columns, page.width));
+    page.table([
+        Column::numbers("working set", listed.iter().map(|m| m.at.working_set.map(size))),
+        Column::numbers(unit, listed.iter().map(|m| footnotes.cell(Some(m)))),
+        Column::text(if latency { "latency" } else { "bandwidth" }, listed.iter().map(shape)).optional(),
+    ]);
     footnotes.print(page, &mut context.advised);
     let drawn = if scale.logarithmic { "bars and sketch are logarithmic" } else { "bars and sketch begin at 0" };
     let mut items = vec![drawn.to_owned(), "all working sets are parts of one allocation".to_owned()];
@@ -101,33 +100,33 @@ pub(super) fn measured_by(at: &Coordinates) -> String {
 /// The levels, and what they say of the caches.
 fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
     if summary.levels.is_empty() {
-        page.text(Style::Warning, INDENT, INDENT, "no level found: no part of the curve is flat");
+        page.paragraph(Style::Warning, "no level found: no part of the curve is flat");
         return;
     }
-    let last = summary.levels.len() - 1;
-    let columns = vec![
-        Column::text("level").cells(summary.levels.iter().map(|l| Cell::text(l.name.clone()))),
-        Column::numbers(unit).cells(summary.levels.iter().map(|l| Cell::number(number(l.value)))),
-        Column::text("95 %").optional().cells(summary.levels.iter().map(|l| Cell::text(range([l.low, l.high]).unwrap_or_default()))),
-        Column::text("flat").cells(summary.levels.iter().map(|l| Cell::text(format!("{} – {}", size(l.from), size(l.to))))),
-        Column::text("ends between").cells(summary.levels.iter().enumerate().map(|(i, l)| {
-            Cell::text(match &l.knee {
-                Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
-                None if i == last => "not seen".to_owned(),
-                None => String::new(),
-            })
-        })),
-        Column::text("described as").cells(summary.levels.iter().map(|l| Cell::text(described(l)))),
-    ];
-    page.table(&grid(columns, page.width));
+    let end = |level: &Level| match &level.knee {
+        Some(k) => format!("{} and {}", size(k.fits), size(k.spills)),
+        None if summary.levels.last() == Some(level) => "not seen".to_owned(),
+        None => String::new(),
+    };
+    page.table([
+        Column::text("level", summary.levels.iter().map(|l| l.name.clone())),
+        Column::numbers(unit, summary.levels.iter().map(|l| Cell::number(number(l.value)))),
+        Column::text("95 %", summary.levels.iter().map(|l| range([l.low, l.high]))).optional(),
+        Column::text("flat", summary.levels.iter().map(|l| format!("{} – {}", size(l.from), size(l.to)))),
+        Column::text("ends between", summary.levels.iter().map(end)),
+        Column::text("described as", summary.levels.iter().map(described)),
+    ]);
     if summary.by_fastest {
-        let text =
-            "other work shared the CPU: levels are taken from the fastest millisecond of each size, when the caches held nothing else";
-        page.text(Style::Warning, INDENT, INDENT, text);
+        page.paragraph(
+            Style::Warning,
+            "other work shared the CPU: levels are taken from the fastest millisecond of each size, when the caches held nothing else",
+        );
     }
     for cache in &summary.unseen {
-        let text = format!("{} of {}: the machine describes it, but the curve has no step there", cache.name, size(cache.size));
-        page.text(Style::Warning, INDENT, INDENT, &text);
+        page.paragraph(
+            Style::Warning,
+            format!("{} of {}: the machine describes it, but the curve has no step there", cache.name, size(cache.size)),
+        );
     }
 }
 

@@ -1,13 +1,13 @@
-//! One line of a plan.
+//! One line of a plan, and what its cell does, in words.
 
 use std::collections::BTreeSet;
 
-use memgauge_core::experiment::LineState;
-use memgauge_core::plan::{BufferPlan, Cell as PlanCell};
+use memgauge_core::experiment::{ChaseOrder, Hops, LineState};
+use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, Scan, Transfers, Work};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
-use crate::number::human;
+use crate::number::{count, human, sizes};
 
 /// One line of the plan. The states of a transfer share a line; loaders that do different things have a line each.
 #[derive(Clone, PartialEq, Default)]
@@ -80,16 +80,116 @@ impl Row {
 
     /// Number and sizes of the buffers.
     pub(super) fn buffers_text(&self) -> String {
-        let sizes = size_range(&self.sizes);
+        let sizes = sizes(self.sizes.iter().copied()).unwrap_or_default();
         if self.buffers > 1 && self.holder.is_none() { format!("{} × {sizes}", self.buffers) } else { sizes }
     }
 }
 
-/// `512 MiB`, or `256 MiB–1 GiB`.
-pub(super) fn size_range(sizes: &BTreeSet<Bytes>) -> String {
+/// Fills in what a cell does, except for its loaders and buffers.
+pub(super) fn describe(row: &mut Row, cell: &PlanCell) {
+    match &cell.work {
+        Work::Latency { probe, allocations, orders, hops, histogram } => {
+            row.cpu = Some(probe.cpu);
+            row.detail = latency(probe, *allocations, orders) + &chase_options(*hops, *histogram);
+        }
+        Work::Bandwidth { delay, .. } => row.delay = row.delay.or((*delay > 0).then_some(*delay)),
+        Work::Curve { probe, delays, at_percent, order, hops, histogram, .. } => {
+            row.cpu = Some(probe.cpu);
+            row.detail = curve(delays, at_percent) + &other_order(*order) + &chase_options(*hops, *histogram);
+            if let Some(nodes) = &cell.at.load_nodes {
+                row.detail.push_str(&format!(", load on {}", wording::nodes(nodes)));
+            }
+        }
+        Work::Handoff(h) => handoff(row, h),
+        Work::Transfers(t) => transfers(row, t),
+        Work::LatencySweep(sweep) => {
+            row.cpu = Some(sweep.probe.cpu);
+            let order = wording::chase_order(sweep.order);
+            row.detail = format!("{}, {order}, stride {}", working_sets(&sweep.sizes), human(sweep.probe.stride));
+        }
+        Work::BandwidthSweep(sweep) => row.detail = working_sets(&sweep.sizes),
+        Work::Scan(s) => scan(row, s),
+    }
+}
+
+fn latency(probe: &Probe, allocations: u32, orders: &[ChaseOrder]) -> String {
+    let allocations = count(allocations as usize, "allocation", "allocations");
+    let orders: String = orders.iter().map(|order| format!(", {}", wording::chase_order(*order))).collect();
+    format!("window {}, stride {}, {allocations}{orders}", human(probe.window), human(probe.stride))
+}
+
+fn curve(delays: &Delays, at_percent: &[u32]) -> String {
+    let delays = match delays {
+        Delays::Adaptive { points } => format!("up to {points} delays, chosen while measuring"),
+        Delays::Cycles(list) => format!("delays {}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    if at_percent.is_empty() {
+        return delays;
+    }
+    let shares: Vec<String> = at_percent.iter().map(|p| format!("{p} %")).collect();
+    format!("{delays}, then those for {} of the peak", shares.join(", "))
+}
+
+fn handoff(row: &mut Row, h: &Handoff) {
+    row.cpu = Some(h.reader);
+    row.holder = Some(h.holder);
+    row.states.insert(h.state);
+    row.detail = format!("window {}, stride {}{}", human(h.window), human(h.stride), other_order(h.order));
+    if let Some(sharer) = h.sharer {
+        row.detail.push_str(&format!(", shared by CPU {sharer}"));
+    }
+    for (who, bytes) in [("holder", h.holder_pushes), ("reader", h.reader_pushes)] {
+        if bytes.0 > 0 {
+            row.detail.push_str(&format!(", {who} pushes {}", human(bytes)));
+        }
+    }
+}
+
+fn transfers(row: &mut Row, t: &Transfers) {
+    row.loaders = t.ends.iter().map(|e| e.cpu).collect();
+    row.states.extend(&t.states);
+    let mut windows: Vec<String> = t.ends.iter().map(|e| human(e.window)).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    row.detail = format!(
+        "{} in {}, up to {} at once; window {}, stride {}{}",
+        count(t.pairs() as usize, "ordered pair", "ordered pairs"),
+        count(t.rounds as usize, "round", "rounds"),
+        t.at_once,
+        windows.join(" or "),
+        human(t.stride),
+        t.order.map_or_else(String::new, |order| format!(", {}", wording::chase_order(order)))
+    );
+}
+
+fn scan(row: &mut Row, scan: &Scan) {
+    row.loaders.clone_from(&scan.cpus);
+    row.mix = Some(scan.traffic.mix.to_string());
+    row.kernels.clone_from(&scan.traffic.kernels);
+    row.regions = Some(scan.regions);
+    let check = if scan.integrity { ", patterns written and compared" } else { "" };
+    row.detail = format!("{} over each region{check}", count(scan.passes as usize, "pass", "passes"));
+}
+
+/// The order of a chase where it is not the usual one.
+fn other_order(order: ChaseOrder) -> String {
+    if order == ChaseOrder::WindowLocal { String::new() } else { format!(", {}", wording::chase_order(order)) }
+}
+
+/// How far a chase goes and what else is timed, where that was asked for.
+fn chase_options(hops: Option<Hops>, histogram: Option<u32>) -> String {
+    let hops = hops.map(|hops| match hops {
+        Hops::Count(hops) => format!(", {hops} hops each"),
+        Hops::OnePass => ", one pass each".to_owned(),
+    });
+    let batches = histogram.map(|batch| format!(", batches of {batch} timed"));
+    [hops, batches].into_iter().flatten().collect()
+}
+
+/// `73 working sets from 4 KiB to 1 GiB`.
+fn working_sets(sizes: &[Bytes]) -> String {
     match (sizes.first(), sizes.last()) {
-        (Some(low), Some(high)) if low != high => format!("{}–{}", human(*low), human(*high)),
-        (Some(one), _) => human(*one),
-        _ => String::new(),
+        (Some(from), Some(to)) => format!("{} from {} to {}", count(sizes.len(), "working set", "working sets"), human(*from), human(*to)),
+        _ => "no working set".into(),
     }
 }

@@ -7,8 +7,7 @@ use memgauge_core::plan::{Cell as PlanCell, Loader, OwnTraffic, Traffic, Work};
 use memgauge_core::traffic::{Access, LineUse};
 use memgauge_core::units::Bytes;
 
-use super::row::Row;
-use super::work::describe;
+use super::row::{Row, describe};
 use crate::number::human;
 
 /// The lines of a step's cells; the states of a transfer share one.
