@@ -34,6 +34,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         plan: None,
         results: Vec::new(),
         repeats: Vec::new(),
+        matrices: Vec::new(),
         program: None,
         curves: Vec::new(),
         levels: Vec::new(),
@@ -45,9 +46,10 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, curves, rfo, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
+    let Outcome { results, repeats, matrices, curves, rfo, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
+    report.matrices.extend(matrices);
     report.curves.extend(curves);
     report.environment.rfo = report.environment.rfo.take().or(rfo);
     add_notes(report, notes);
@@ -92,7 +94,8 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::{Measurement, RfoEvidence};
+    use memgauge_core::experiment::LineState;
+    use memgauge_core::result::{Measurement, PairMatrix, RfoEvidence};
     use memgauge_os::topology;
 
     use super::*;
@@ -113,6 +116,7 @@ mod tests {
         Outcome {
             results: results.to_vec(),
             repeats: results.iter().take(1).cloned().collect(),
+            matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
             rfo: (cpu == 2).then(RfoEvidence::default),
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
@@ -139,6 +143,7 @@ mod tests {
         absorb(&mut report, outcome(2, second));
         assert_eq!(report.results, results);
         assert_eq!(report.repeats, [first[0].clone(), second[0].clone()]);
+        assert_eq!(report.matrices.iter().map(|m| m.cpus[0]).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
         assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);

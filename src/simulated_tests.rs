@@ -8,11 +8,12 @@ use memgauge_core::conclusions::findings::References;
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner;
 use memgauge_core::result::{Finding, HealthStatus, Report};
-use memgauge_core::spec::{Spec, Task};
+use memgauge_core::spec::{Spec, Task, TransferShape};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
+use memgauge_render::{Format, Json, Text};
 use memgauge_simulation::{FAULTS, Fault, Model, Random, Shape};
 
 use crate::commands::quick::{self, Deadlines};
@@ -181,4 +182,81 @@ fn a_health_check_finds_faults_and_leaves_healthy_machines_alone() {
 fn a_health_check_finds_faults_of_a_thousand_machines() {
     let tally = tally(1000, 10_000);
     assert_rates(&tally);
+}
+
+/// What a run in a process of its own took.
+#[derive(Debug)]
+struct Cost {
+    /// The most memory that the process had, in MB.
+    memory_mb: f64,
+    /// Bytes of the JSON result.
+    json: usize,
+}
+
+/// Names the run that the test below makes.
+const RUN: &str = "MEMGAUGE_SIMULATED_RUN";
+
+/// Machines of many CPUs and nodes: two packages of so many nodes, 16 cores on each.
+fn large(nodes: u32) -> Shape {
+    Shape { packages: 2, nodes: nodes / 2, domains: 1, cores: 16, threads: 1, cache: Bytes::mib(32) }
+}
+
+fn task(name: &str) -> Task {
+    match name {
+        "quick" => Task::Quick,
+        "c2c" => Task::C2c(TransferShape::CpuMatrix),
+        _ => Task::Suite,
+    }
+}
+
+#[test]
+#[ignore = "the tests of large machines run it in a process of its own"]
+fn a_run_in_a_process_of_its_own() {
+    let Ok(what) = std::env::var(RUN) else { return };
+    let (name, nodes) = what.split_once(' ').unwrap();
+    let machine = large(nodes.parse().unwrap()).machine();
+    let report = run(&Spec::new(task(name)), &machine, &Model::new(&machine, None, 3), None);
+    let json = Json.render(&report).unwrap();
+    let text = String::from_utf8(Text { width: 100, ..Text::default() }.render(&report).unwrap()).unwrap();
+    println!("{}", text.lines().take(60).collect::<Vec<_>>().join("\n"));
+    let measured = report.measured();
+    drop(report);
+    assert_eq!(serde_json::from_slice::<Report>(&json).unwrap().measured(), measured);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak: u64 = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+    println!("{RUN} {peak} {} {measured}", json.len());
+}
+
+/// Runs a task on a large machine in a process of its own. Returns what it took, and how many numbers were measured.
+fn cost(name: &str, nodes: u32) -> (Cost, usize) {
+    let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+    program.args(["--ignored", "--exact", "--nocapture", "simulated_tests::a_run_in_a_process_of_its_own"]);
+    let output = program.env(RUN, format!("{name} {nodes}")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|l| l.strip_prefix(RUN)).unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+    let numbers: Vec<usize> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    let cost = Cost { memory_mb: numbers[0] as f64 * 1024.0 / 1e6, json: numbers[1] };
+    println!("{text}\n{name} on {} CPUs and {nodes} nodes: {cost:?}, {} numbers", 16 * nodes, numbers[2]);
+    (cost, numbers[2])
+}
+
+/// Bytes of the result file for each pair, of which a matrix of 1,024 CPUs has 2.1 million in two states.
+const BYTES_PER_PAIR: usize = 9;
+
+#[test]
+fn a_matrix_of_many_pairs_is_small() {
+    let (cost, numbers) = cost("c2c", 8);
+    assert_eq!(numbers, 2 * 128 * 127, "every pair in two states");
+    // The machine itself and the plan take some 100 kB.
+    assert!(cost.json < BYTES_PER_PAIR * numbers + 400_000, "{cost:?}");
+    assert!(cost.memory_mb < 150.0, "{cost:?}");
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --release --lib simulated -- --ignored --nocapture"]
+fn a_machine_of_a_thousand_cpus_is_measured_in_little_memory() {
+    for name in ["quick", "c2c", "suite"] {
+        let (cost, _) = cost(name, 64);
+        assert!(cost.memory_mb < 300.0 && cost.json < 20_000_000, "{name}: {cost:?}");
+    }
 }

@@ -83,6 +83,6 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatu
         _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,
         _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
-        None => ExitStatus::measured(report.results.iter().any(|m| m.estimate.value.is_some()), report.complete),
+        None => ExitStatus::measured(report.measured() > 0, report.complete),
     }
 }

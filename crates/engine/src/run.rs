@@ -49,6 +49,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
     // Threads that got no time leave a cell, or a point of it, without a value.
     complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
+    complete &= recorder.matrices.iter().all(|m| m.counts().2 == 0);
     judge::mark_drift(&mut recorder.results, &mut recorder.repeats);
     Outcome {
         timing: Timing {
@@ -59,6 +60,7 @@ fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcom
         },
         results: recorder.results,
         repeats: recorder.repeats,
+        matrices: recorder.matrices,
         curves: recorder.curves,
         rfo: calibration.rfo,
         notes: recorder.notes,

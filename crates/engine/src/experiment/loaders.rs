@@ -89,12 +89,12 @@ impl LoaderGroup {
         limit::memory_sized(&machine.topology, &self.cpus(), self.bytes())
     }
 
-    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes a while.
+    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes about as long as for one.
     pub(crate) fn memory(&self) -> Evidence {
         let buffers = self.buffers();
         Evidence {
             pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
-            placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_now())),
+            placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_among(buffers.len()))),
             file: buffers.first().and_then(|(b, _)| b.file().cloned()),
             ..Evidence::default()
         }

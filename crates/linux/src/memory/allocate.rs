@@ -60,7 +60,7 @@ impl Buffer {
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
         touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
         let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
-        let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS);
+        let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS, placement::SAMPLE);
         placement.method = Some(PlacementMethod::AsGiven);
         if !placement.pages_by_node.is_empty() {
             // No node was asked for, so none is wrong.

@@ -91,13 +91,23 @@ impl Buffer {
         self.file.as_ref()
     }
 
+    /// The same as [`placement_now`](Self::placement_now) for one of `buffers` that are read back together: fewer pages of each are looked up,
+    /// so that all of them take little longer than one.
+    pub fn placement_among(&self, buffers: usize) -> Placement {
+        self.read_placement(placement::SAMPLE / buffers.max(1))
+    }
+
     /// The node of its pages now. NUMA balancing, a tiering daemon or an administrator may have moved them since they were touched.
     pub fn placement_now(&self) -> Placement {
+        self.read_placement(placement::SAMPLE)
+    }
+
+    fn read_placement(&self, pages: usize) -> Placement {
         if self.reserved || self.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax) {
             // A file stays where its file system put it, and what was only reserved is nowhere.
             return self.placement.clone();
         }
-        let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS);
+        let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS, pages);
         Placement { method: self.placement.method, ..now }
     }
 

@@ -515,6 +515,7 @@ impl Lab {
             plan,
             program: None,
             results: self.results,
+            matrices: Vec::new(),
             repeats: vec![],
             curves: self.curves,
             timing: Timing { setup_s: 7.8, measuring_s: 38.4, total_s: 48.6, setup: None },
