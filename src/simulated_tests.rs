@@ -217,7 +217,7 @@ fn a_run_in_a_process_of_its_own() {
     let machine = large(nodes.parse().unwrap()).machine();
     let report = run(&Spec::new(task(name)), &machine, &Model::new(&machine, None, 3), None);
     let json = Json.render(&report).unwrap();
-    let text = String::from_utf8(Text { width: 100, ..Text::default() }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(Text { width: 100, colour: false }.render(&report).unwrap()).unwrap();
     println!("{}", text.lines().take(60).collect::<Vec<_>>().join("\n"));
     let measured = report.measured();
     drop(report);
@@ -233,7 +233,8 @@ fn cost(name: &str, nodes: u32) -> (Cost, usize) {
     program.args(["--ignored", "--exact", "--nocapture", "simulated_tests::a_run_in_a_process_of_its_own"]);
     let output = program.env(RUN, format!("{name} {nodes}")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find_map(|l| l.strip_prefix(RUN)).unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
+    let line =
+        text.lines().find_map(|l| l.strip_prefix(RUN)).unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<usize> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
     let cost = Cost { memory_mb: numbers[0] as f64 * 1024.0 / 1e6, json: numbers[1] };
     println!("{text}\n{name} on {} CPUs and {nodes} nodes: {cost:?}, {} numbers", 16 * nodes, numbers[2]);
