@@ -3,18 +3,21 @@
 
 use std::path::Path;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use memgauge_core::conclusions::findings::References;
+use memgauge_core::experiment::{Coordinates, Metric};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner;
-use memgauge_core::result::{Finding, HealthStatus, Report};
-use memgauge_core::spec::{Spec, Task, TransferShape};
+use memgauge_core::result::{Finding, HealthStatus, QualityReason, Report};
+use memgauge_core::spec::{BandwidthShape, LatencyShape, Spec, SweepShape, Task, TransferShape};
 use memgauge_core::topology::Machine;
-use memgauge_core::units::Bytes;
+use memgauge_core::traffic::Mix;
+use memgauge_core::units::{Bytes, IdSet};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_render::{Format, Json, Text};
-use memgauge_simulation::{FAULTS, Fault, Model, Random, Shape};
+use memgauge_simulation::{FAULTS, Fault, Model, Noise, Random, SERVICE, Shape};
 
 use crate::commands::quick::{self, Deadlines};
 use crate::host::HostIdentity;
@@ -260,4 +263,89 @@ fn a_machine_of_a_thousand_cpus_is_measured_in_little_memory() {
         let (cost, _) = cost(name, 64);
         assert!(cost.memory_mb < 300.0 && cost.json < 20_000_000, "{name}: {cost:?}");
     }
+}
+
+/// A model of [`TWO_NODES`] with this noise.
+fn with_noise(machine: &Machine, noise: Noise) -> Model {
+    let mut model = Model::new(machine, None, 11);
+    model.noise = noise;
+    model
+}
+
+#[test]
+fn the_knee_is_where_the_models_latency_bends() {
+    let machine = TWO_NODES.machine();
+    let model = with_noise(&machine, Noise::NONE);
+    let report = run(&Spec::new(Task::Loaded), &machine, &model, None);
+    let curve = report.curves.iter().find(|c| c.at.mix == Some(Mix::AllReads)).unwrap();
+    let (unloaded, saturated, knee) = (curve.unloaded_ns.unwrap(), curve.saturated_ns.unwrap(), curve.knee.unwrap());
+    assert!(close(unloaded, model.idle_ns(0, 0).unwrap(), 0.02), "{unloaded}");
+    // Of W = S u / (2 (1 - u)) the point furthest below the line from nothing to the highest is where its slope is the line's.
+    let used: IdSet =
+        report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).flat_map(|c| c.work.loaders()).map(|l| l.buffer.node).collect();
+    let capacity: f64 = used.iter().map(|node| model.nodes[&node].0).sum();
+    let bent = 1.0 - (SERVICE / 2.0 * (curve.peak_gbs.unwrap() / capacity) / (saturated - unloaded)).sqrt();
+    let found = knee.bandwidth_gbs / capacity;
+    assert!((found - bent).abs() < 0.1, "a knee at {found:.2} of the capacity, not {bent:.2}: {curve:?}");
+    // Every point lies on the model's curve.
+    for m in report
+        .results
+        .iter()
+        .filter(|m| m.metric == Metric::Latency && m.at == Coordinates { delay_cycles: m.at.delay_cycles, ..curve.at.clone() })
+    {
+        let gbs = report.results.iter().find(|b| b.metric == Metric::Bandwidth && b.at == m.at).unwrap().estimate.value.unwrap();
+        let load = gbs / capacity;
+        let expected = unloaded + SERVICE * load / (2.0 * (1.0 - load.min(0.97)));
+        assert!(load > 0.9 || close(m.estimate.value.unwrap(), expected, 0.05), "{:?} at {load}, not {expected}", m.estimate.value);
+    }
+}
+
+#[test]
+fn a_sweep_finds_the_models_caches() {
+    let machine = TWO_NODES.machine();
+    let model = with_noise(&machine, Noise::QUIET);
+    let mut spec = Spec::new(Task::Sweep(SweepShape::One));
+    spec.sweep.metrics = vec![Metric::Latency];
+    let report = run(&spec, &machine, &model, None);
+    let [curve] = &report.levels[..] else { panic!("{:?}", report.levels) };
+    let levels: Vec<&str> = curve.levels.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(levels, ["L1d", "L2", "L3", "memory"]);
+    let expected = model.level_ns(0).into_iter().chain(model.idle_ns(0, 0));
+    for (level, ns) in curve.levels.iter().zip(expected) {
+        assert!(close(level.value, ns, 0.03), "{level:?}, not {ns}");
+        assert!(level.knee.as_ref().is_none_or(|k| k.agrees == Some(true)), "{level:?}");
+    }
+}
+
+#[test]
+fn a_second_level_of_bursts_is_seen() {
+    let machine = TWO_NODES.machine();
+    let latency = |noise| {
+        let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+        spec.time = Some(Duration::from_secs(4));
+        let report = run(&spec, &machine, &with_noise(&machine, noise), None);
+        report.results[0].clone()
+    };
+    let two = latency(Noise { slow_bursts: 0.4, ..Noise::QUIET });
+    let [fast, slow] = &two.estimate.modes[..] else { panic!("{:?}", two.estimate) };
+    assert!(close(slow.value / fast.value, 1.2, 0.01) && slow.share > 0.2 && slow.share < 0.6, "{fast:?} {slow:?}");
+    assert!(two.quality.reasons.contains(&QualityReason::SeveralModes));
+    assert!(latency(Noise::QUIET).estimate.modes.is_empty());
+}
+
+#[test]
+fn a_machine_that_slows_down_drifts() {
+    let machine = TWO_NODES.machine();
+    let bandwidth = |drift| {
+        let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::One));
+        spec.time = Some(Duration::from_secs(6));
+        let report = run(&spec, &machine, &with_noise(&machine, Noise { drift, ..Noise::QUIET }), None);
+        report.results[0].clone()
+    };
+    let slower = bandwidth(0.01);
+    let change = slower.estimate.drift.unwrap().change;
+    // Six bursts of a second: the last begins five seconds after the first.
+    assert!((-0.06..-0.04).contains(&change), "{:?}", slower.estimate.drift);
+    assert!(slower.quality.reasons.contains(&QualityReason::Drift));
+    assert_eq!(bandwidth(0.0).estimate.drift, None);
 }

@@ -22,7 +22,7 @@ pub use random::Random;
 /// Bytes of a line.
 const LINE: f64 = 64.0;
 /// Nanoseconds for which a bank of memory, a link or a cache's port is busy with a line.
-const SERVICE: f64 = 12.0;
+pub const SERVICE: f64 = 12.0;
 /// A store's line costs the memory so much more than a load's: the bus turns around.
 const WRITE_COST: f64 = 1.15;
 /// Stores that do not read first hold their line in flight for this share of a load's latency.
@@ -189,6 +189,11 @@ impl Model {
         let place = self.places.get(&cpu)?;
         let thread = Thread { place, node, bytes: f64::MAX, in_flight: 1.0, think: 0.0, waits: 1.0, read: 1.0, written: 0.0 };
         self.nodes.get(&node).map(|_| self.flow(&thread, f64::MAX).unloaded)
+    }
+
+    /// Nanoseconds of a hit in each of a CPU's caches, nearest first.
+    pub fn level_ns(&self, cpu: u32) -> Vec<f64> {
+        self.places.get(&cpu).map_or(Vec::new(), |place| place.levels.iter().map(|(_, cycles)| cycles / place.ghz).collect())
     }
 
     fn random(&self) -> MutexGuard<'_, Random> {

@@ -43,7 +43,7 @@ pub struct ChaseWork {
     pub cpu: u32,
     /// The node of its memory.
     pub node: u32,
-    /// Bytes that it goes over.
+    /// Bytes of the lines that it visits.
     pub bytes: Bytes,
     /// Its order.
     pub order: ChaseOrder,
@@ -143,6 +143,8 @@ pub(crate) fn hop_ns(machine: &dyn SimulatedMachine, cpu: u32, chase: &Chase, ho
 }
 
 fn chase_work(cpu: u32, chase: &Chase) -> ChaseWork {
-    let ring = chase.ring();
-    ChaseWork { cpu, node: ring.buffer().node(), bytes: ring.spec().bytes, order: ring.spec().order }
+    let (ring, spec) = (chase.ring(), chase.ring().spec());
+    // The lines between those that it visits are not loaded.
+    let bytes = Bytes(spec.bytes.0 / spec.stride.0.max(1) * spec.line.0);
+    ChaseWork { cpu, node: ring.buffer().node(), bytes, order: spec.order }
 }
