@@ -158,30 +158,26 @@ impl Model {
 
     fn inject(&mut self, fault: Fault, machine: &Machine) {
         match fault {
-            Fault::Channel { node, less } => self.nodes.entry(node).and_modify(|n| n.0 *= 1.0 - less).or_default(),
-            Fault::Node { node, less } => self.nodes.entry(node).and_modify(|n| *n = (n.0 * (1.0 - less), n.1 * (1.0 + less))).or_default(),
+            Fault::Channel { node, less } => self.nodes.get_mut(&node).into_iter().for_each(|n| n.0 *= 1.0 - less),
+            Fault::Node { node, less } => {
+                self.nodes.get_mut(&node).into_iter().for_each(|n| *n = (n.0 * (1.0 - less), n.1 * (1.0 + less)));
+            }
             Fault::Link { from, to, both, less } => {
                 let hit = |pair: (u32, u32)| pair == (from, to) || (both && pair == (to, from));
                 self.links.iter_mut().filter(|(pair, _)| hit(**pair)).for_each(|(_, link)| link.0 *= 1.0 - less);
-                return;
             }
-            Fault::Domain { cpu, less } => {
-                let domain = self.places[&cpu].domain;
-                self.domains[domain] *= 1.0 - less;
-                return;
-            }
+            Fault::Domain { cpu, less } => self.domains[self.places[&cpu].domain] *= 1.0 - less,
             Fault::Core { cpu, less } => {
                 let siblings = machine.topology.cpu(cpu).map(|c| c.siblings.clone()).unwrap_or_default();
                 self.places.iter_mut().filter(|(id, _)| siblings.contains(**id)).for_each(|(_, place)| place.ghz *= 1.0 - less);
-                return;
             }
             Fault::PrefetchersOff { package } => {
                 let hit = |place: &Place| package.is_none_or(|p| p == place.package);
                 self.places.values_mut().filter(|place| hit(place)).for_each(|place| place.prefetches = false);
-                return;
             }
-            Fault::WrongNodes => return,
-        };
+            // The machine itself has other nodes.
+            Fault::WrongNodes => {}
+        }
     }
 
     /// Unloaded nanoseconds of a load from a CPU to a node's memory; `None` where there is no such CPU or node.

@@ -102,14 +102,15 @@ impl PairMatrix {
 
     /// Every number that was measured.
     pub fn pairs(&self) -> impl Iterator<Item = Pair> {
-        let row = |(&reader, (values, widths)): (_, (&'_ Vec<Option<f32>>, &'_ Vec<Option<u8>>))| {
-            let columns = self.cpus.iter().zip(values.clone().into_iter().zip(widths.clone()));
-            columns.filter_map(move |(&holder, (value, percent))| {
-                let value = f64::from(value?);
-                Some(Pair { reader, holder, value, half_width: percent.map(|p| value * f64::from(p) / 100.0) })
-            })
+        let at = |row: usize, column: usize| {
+            // Files may have been written by others: rows may be short.
+            let value = f64::from((*self.values.get(row)?.get(column)?)?);
+            let percent = self.half_width_percent.get(row).and_then(|widths| *widths.get(column)?);
+            let half_width = percent.map(|p| value * f64::from(p) / 100.0);
+            Some(Pair { reader: self.cpus[row], holder: self.cpus[column], value, half_width })
         };
-        self.cpus.iter().zip(self.values.iter().zip(&self.half_width_percent)).flat_map(row)
+        let n = self.cpus.len();
+        (0..n * n).filter_map(move |i| at(i / n, i % n))
     }
 
     /// How many numbers are good, degraded and missing.
