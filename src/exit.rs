@@ -49,7 +49,8 @@ impl From<ExitStatus> for ExitCode {
 impl From<HealthStatus> for ExitStatus {
     fn from(status: HealthStatus) -> Self {
         match status {
-            HealthStatus::Ok | HealthStatus::Unknown => Self::SUCCESS,
+            HealthStatus::Ok => Self::SUCCESS,
+            HealthStatus::Unknown => Self::MEASURED_IN_PART,
             HealthStatus::Warning => Self::WARNING,
             HealthStatus::Failure => Self::FAILURE,
             HealthStatus::Incident => Self::INCIDENT,
@@ -93,6 +94,7 @@ mod tests {
         let health =
             [HealthStatus::Ok, HealthStatus::Warning, HealthStatus::Failure, HealthStatus::Incident, HealthStatus::CouldNotMeasure];
         assert_eq!(health.map(|status| ExitStatus::from(status).0), [0, 1, 2, 3, 4]);
+        assert_eq!(ExitStatus::from(HealthStatus::Unknown).0, 1, "what was not found out is not success");
         let measured = [(true, true), (true, false), (false, false), (false, true)];
         assert_eq!(measured.map(|(anything, everything)| ExitStatus::measured(anything, everything).0), [0, 1, 4, 0]);
         assert_eq!([ExitStatus::USAGE, ExitStatus::INTERRUPTED].map(|status| status.0), [64, 130]);

@@ -42,6 +42,11 @@ impl HostIdentity {
         Ok(identity)
     }
 
+    /// Whether the report says nothing about its host.
+    pub(crate) const fn is_withheld(&self) -> bool {
+        self.withheld
+    }
+
     /// Neither hostname nor machine ID, and no labels.
     pub(crate) fn withheld() -> Self {
         Self { withheld: true, labels: BTreeMap::new() }

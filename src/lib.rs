@@ -8,6 +8,7 @@ mod exit;
 mod host;
 mod mlc;
 mod prefetch;
+mod quiet;
 mod report;
 mod runner;
 mod signals;

@@ -46,12 +46,12 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, matrices, curves, rfo, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
+    let Outcome { results, repeats, matrices, curves, stores_read, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
     report.matrices.extend(matrices);
     report.curves.extend(curves);
-    report.environment.rfo = report.environment.rfo.take().or(rfo);
+    report.environment.stores_read.extend(stores_read);
     add_notes(report, notes);
     add_timing(&mut report.timing, &timing);
     report.environment.core_ghz.extend(core_ghz);
@@ -96,6 +96,7 @@ pub(crate) fn end(report: &mut Report) {
 mod tests {
     use memgauge_core::experiment::LineState;
     use memgauge_core::result::{Measurement, PairMatrix, RfoEvidence};
+    use memgauge_core::units::IdSet;
     use memgauge_os::topology;
 
     use super::*;
@@ -118,7 +119,7 @@ mod tests {
             repeats: results.iter().take(1).cloned().collect(),
             matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
-            rfo: (cpu == 2).then(RfoEvidence::default),
+            stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
             timing: Timing {
                 setup_s: 4.0 * seconds,
@@ -145,16 +146,15 @@ mod tests {
         assert_eq!(report.repeats, [first[0].clone(), second[0].clone()]);
         assert_eq!(report.matrices.iter().map(|m| m.cpus[0]).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
-        assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
+        assert_eq!(report.environment.stores_read.iter().map(|e| e.cpus.clone()).collect::<Vec<_>>(), [IdSet::one(1), IdSet::one(2)]);
         assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
         assert_eq!((report.timing.setup_s, report.timing.measuring_s), (12.0, 24.0));
         assert_eq!(report.timing.setup, Some(SetUp { buffers_s: 3.0, chains_s: 6.0, warm_up_s: 1.5, trials_s: 1.5 }));
         assert_eq!(report.environment.core_ghz, [(1, 3.0), (2, 4.0)].into());
         assert_eq!(report.environment.all_cores_ghz, [(0, 4.0)].into(), "the highest of a core's readings");
         assert!(!report.complete);
-        // What the first found stays, and a part that is whole does not hide one that is not.
+        // A part that is whole does not hide one that is not.
         absorb(&mut report, outcome(3, &[]));
-        assert_eq!(report.environment.rfo, Some(RfoEvidence::default()));
         assert!(!report.complete);
     }
 

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use memgauge_core::estimate::NotMeasured;
-use memgauge_core::result::{HealthStatus, Incomplete, Measurement, QualityLevel, QualityReason, Report};
+use memgauge_core::result::{HealthStatus, Incomplete, Measurement, QualityLevel, Report};
 use memgauge_os::cpu;
 
 use support::{program, report, text};
@@ -82,41 +82,39 @@ fn a_run_whose_cpu_is_shared_says_so() {
         }
         for report in &busy {
             let m = only(report);
-            let (reasons, noise) = (&m.quality.reasons, &m.evidence.noise);
-            assert_eq!(m.quality.level, QualityLevel::Degraded, "{command}");
-            // The competitor gets half of the CPU, because every burst is longer than a time slice.
-            for reason in [QualityReason::BusyMachine, QualityReason::InvoluntarySwitches, QualityReason::BurstsDisturbed] {
-                assert!(reasons.contains(&reason), "{command}: {reasons:?} lacks {reason:?}; {noise:?}");
-            }
-            let (all, disturbed) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap());
-            assert!(all >= 6 && 2 * disturbed > all, "{command}: {noise:?}");
-            assert!(!noise.disturbed_by.is_empty() && noise.bursts_repeated.unwrap() > 0, "{command}: {noise:?}");
+            let noise = &m.evidence.noise;
+            // The competitor gets half of the CPU. That time is in no sample, or the number is marked.
+            let left_out = noise.left_out.is_some_and(|share| share > 0.2);
+            assert!(left_out || m.quality.level == QualityLevel::Unreliable, "{command}: {:?} {noise:?}", m.quality);
+            assert!(noise.others.is_none_or(|share| share > 0.2) && noise.bursts.is_some_and(|all| all >= 6), "{command}: {noise:?}");
             assert!(m.estimate.value.is_some(), "{command}: a number all the same");
+            assert!(report.notes.iter().any(|note| note.code == "machine-busy"), "{command}: {:?}", report.notes);
+            // The name of this process, of which the kernel keeps 15 bytes.
+            let named = &report.environment.disturbing_processes;
+            assert!(named.iter().any(|process| process.name.starts_with("disturbance")), "{command}: {named:?}");
         }
-        let share = |m: &Measurement| f64::from(m.evidence.noise.bursts_disturbed.unwrap()) / f64::from(m.evidence.noise.bursts.unwrap());
+        let share = |m: &Measurement| m.evidence.noise.left_out.unwrap_or(1.0);
         let least = |reports: &[Report], of: &dyn Fn(&Measurement) -> f64| reports.iter().map(|r| of(only(r))).fold(f64::MAX, f64::min);
-        assert!(least(&quiet, &share) <= least(&busy, &share), "{command}: fewer bursts are disturbed without the competitor");
+        assert!(least(&quiet, &share) <= least(&busy, &share), "{command}: less is left out without the competitor");
         let others = |m: &Measurement| m.evidence.noise.others.unwrap_or(0.0);
         assert!(least(&quiet, &others) < least(&busy, &others), "{command}: the competitor's time is others' time");
     }
 }
 
 #[test]
-fn bursts_that_are_disturbed_now_and_then_are_counted_and_explained() {
+fn what_a_competitor_takes_now_and_then_is_in_no_sample() {
     let _alone = alone();
     let cpu = last_cpu();
     let _competitor = Competitor::on(cpu, Duration::from_millis(40), Duration::from_millis(250));
     let report = report(&format!("bandwidth --cpu {cpu} --size 8M --pages 4k --confidence 0.001% --budget 3s"));
     let noise = &only(&report).evidence.noise;
     let (all, disturbed, left_out) = (noise.bursts.unwrap(), noise.bursts_disturbed.unwrap(), noise.bursts_left_out.unwrap());
-    assert!(disturbed > 0 && disturbed <= all && left_out <= disturbed, "{noise:?}");
+    assert!(disturbed <= all && left_out <= disturbed, "{noise:?}");
     // On a quiet machine there are enough other bursts. On a busy one there may be none; then the disturbed ones count.
-    let enough = all - disturbed >= 3;
-    assert_eq!(left_out, if enough { disturbed } else { 0 }, "{noise:?}");
-    assert!(!noise.disturbed_by.is_empty(), "{noise:?}");
-    if enough {
-        assert!(noise.waited.is_none_or(|share| share <= 0.005), "of the bursts that count: {noise:?}");
-    }
+    // Windows in which the competitor ran are left out. Where nothing else is left, on a machine that is busy with other things as well, all
+    // count and the number is marked.
+    let marked = only(&report).quality.level == QualityLevel::Unreliable;
+    assert!(noise.left_out.is_some_and(|share| share > 0.03) || marked, "{noise:?}");
 }
 
 #[test]

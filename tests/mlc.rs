@@ -165,6 +165,8 @@ fn transfers() {
     let line = pair.lines().find(|l| l.starts_with("Latency = ")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert!(words[2].parse::<f64>().unwrap() > 1.0 && words[6].trim_start_matches('(').parse::<f64>().unwrap() > 1.0, "{line}");
+    let pass = printed("--c2c_latency -c1 -w0 -b4m -C64 -D64 -x0");
+    assert!(pass.contains("Latency = "), "{pass}");
     let all = printed("--c2c_latency -t0.05");
     assert!(all.contains("\nMeasuring cache-to-cache transfer latency (in ns)...\n"), "{all}");
 }

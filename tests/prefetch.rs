@@ -406,3 +406,25 @@ fn a_made_up_cpu_needs_made_up_registers() {
         "{groups:?}"
     );
 }
+
+/// In PID and mount namespaces of its own, with a tmpfs of its own for journals, as a privileged container has.
+#[test]
+fn a_container_that_would_take_the_journal_with_it_is_refused() {
+    let Some(registers) = Registers::intel("container") else { return };
+    let before = registers.values();
+    let script = "mount -t tmpfs none \"$MEMGAUGE_RUNTIME_DIR\" && exec \"$0\" prefetch off";
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["--pid", "--fork", "--mount", "--mount-proc", "/bin/sh", "-c", script]);
+    let program = registers.program();
+    inside.arg(program.get_program()).envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    std::fs::create_dir_all(registers.journals()).unwrap();
+    let Ok(output) = inside.output() else { return };
+    let stderr = text(&output.stderr);
+    // Where namespaces or mounts are not permitted, nothing can be tried.
+    if stderr.contains("unshare") || stderr.contains("mount:") {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
+    assert_eq!(registers.values(), before);
+}

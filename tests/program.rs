@@ -101,8 +101,8 @@ fn cache_to_cache_names_its_protocol() {
 /// The exit status of a verdict.
 fn code_of(status: HealthStatus) -> i32 {
     match status {
-        HealthStatus::Ok | HealthStatus::Unknown => 0,
-        HealthStatus::Warning => 1,
+        HealthStatus::Ok => 0,
+        HealthStatus::Unknown | HealthStatus::Warning => 1,
         HealthStatus::Failure => 2,
         HealthStatus::Incident => 3,
         HealthStatus::CouldNotMeasure => 4,
@@ -152,11 +152,12 @@ fn a_limit_given_by_hand_is_what_bandwidth_is_judged_by() {
 }
 
 #[test]
-fn what_plain_stores_read_is_found_once() {
+fn what_plain_stores_read_is_found_for_each_cell() {
     let report = report("bandwidth --mix 1:1,2:1 --time 100ms");
-    let found = report.environment.rfo.unwrap();
-    assert!(found.kernels.is_empty() || found.kernels.len() == 3, "{found:?}");
-    for m in &report.results {
+    assert_eq!(report.environment.stores_read.len(), report.results.len());
+    for (m, found) in report.results.iter().zip(&report.environment.stores_read) {
+        assert_eq!((Some(found.mix), Some(&found.cpus)), (m.at.mix, m.at.cpus.as_ref()));
+        assert_eq!(found.kernels[0], m.evidence.kernel);
         let traffic = m.evidence.traffic.unwrap();
         let (value, bus) = (m.estimate.value.unwrap(), traffic.bus_estimate_gbs);
         let expected = match found.rfo {
@@ -164,7 +165,7 @@ fn what_plain_stores_read_is_found_once() {
             Rfo::No => Some(value),
             Rfo::Unknown => None,
         };
-        assert_eq!(traffic.rfo, found.rfo);
+        assert_eq!((traffic.rfo, traffic.rfo_reason), (found.rfo, Some(found.reason)));
         assert!(bus.zip(expected).is_none_or(|(a, b)| (a - b).abs() < 1e-6 * b) && bus.is_some() == expected.is_some(), "{traffic:?}");
     }
 }

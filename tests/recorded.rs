@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use flate2::read::GzDecoder;
@@ -31,6 +32,12 @@ const LINES: [(&str, &str); 9] = [
     ("scan", "scan --plan"),
 ];
 
+/// Tests of one process unpack the same archives.
+fn unique() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// An archive, unpacked for as long as this lives.
 struct Recording {
     folder: PathBuf,
@@ -39,7 +46,7 @@ struct Recording {
 
 impl Recording {
     fn unpack(archive: &Path, name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}-{}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("recorded-{name}-{}-{}", std::process::id(), unique()));
         tar::Archive::new(GzDecoder::new(File::open(archive).unwrap())).unpack(&folder).unwrap();
         let root = folder.join(name);
         assert!(root.is_dir(), "{} holds no folder {name}", archive.display());
@@ -143,6 +150,24 @@ fn one_machine(name: &str, archive: &Path) {
     }
 }
 
+#[test]
+fn a_time_for_the_whole_run_is_kept_by_plans_for_every_machine() {
+    for (name, archive) in archives() {
+        let recording = Recording::unpack(&archive, &name);
+        for line in ["--plan", "latency --matrix --plan", "sweep --plan", "quick --plan"] {
+            let Some(whole) = recording.plan(line) else { continue };
+            for seconds in [2.0, 20.0, 300.0] {
+                let plan = recording.plan(&format!("{line} --within {seconds}s")).unwrap();
+                let titles = |plan: &Plan| plan.steps.iter().map(|s| s.title.clone()).collect::<Vec<_>>();
+                assert_eq!(titles(&plan), titles(&whole), "{name}: {line} within {seconds} s");
+                let too_short = plan.notes.iter().any(|n| n.code == "within-too-short");
+                assert!(plan.max_s <= seconds || too_short, "{name}: {line} within {seconds} s: {}", plan.max_s);
+                assert!(!too_short || seconds < 300.0, "{name}: {line} within {seconds} s: {}", plan.max_s);
+            }
+        }
+    }
+}
+
 fn cells(plan: &Plan) -> impl Iterator<Item = &Cell> {
     plan.steps.iter().flat_map(|step| &step.cells)
 }
@@ -207,6 +232,38 @@ fn has_the_machines_rows_and_columns(plan: &Plan, machine: &Machine, text: &str,
         // One or two million pairs, in a plan that names each CPU once.
         let bytes = serde_json::to_string(plan).unwrap().len();
         assert!(bytes < 4096 * (4 + cpus.len()), "{name}: {text}: {bytes} bytes for {} CPUs", cpus.len());
+    }
+}
+
+/// Writes `line` wherever the machine states the size of a cache line; how often it does.
+fn set_lines(folder: &Path, line: u32) -> usize {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let set = |path: PathBuf| match path {
+        path if path.is_symlink() => 0,
+        path if path.is_dir() => set_lines(&path, line),
+        path if path.ends_with("coherency_line_size") => fs::write(path, format!("{line}\n")).map(|()| 1).unwrap(),
+        _ => 0,
+    };
+    entries.map(set).sum()
+}
+
+/// As on Apple's and IBM's cores (128 B) and on Fujitsu's A64FX (256 B): a part of each of the machine's lines, not of each 64 bytes.
+#[test]
+fn lines_of_128_and_256_bytes_are_the_machines() {
+    for line in [64, 128, 256] {
+        let recording = Recording::unpack(&folder().join("numa.tar.gz"), "numa");
+        assert!(set_lines(&recording.root, line) > 0, "no cache states its line");
+        assert_eq!(recording.machine().topology.line().0, u64::from(line));
+        let plan = recording.plan("bandwidth --mix all-reads --line part --plan").unwrap();
+        let cells = plan.steps.iter().flat_map(|step| &step.cells);
+        let strides: Vec<Option<u64>> = cells
+            .filter_map(|cell| match &cell.work {
+                Work::Bandwidth { traffic, .. } => Some(traffic.stride.map(|s| s.0)),
+                _ => None,
+            })
+            .collect();
+        assert!(!strides.is_empty());
+        assert!(strides.iter().all(|stride| *stride == (line > 64).then_some(u64::from(line))), "{line}: {strides:?}");
     }
 }
 

@@ -91,6 +91,7 @@ impl Shape {
             },
             allowed: Allowed {
                 cpus: (0..all * self.threads).collect(),
+                isolated: IdSet::new(),
                 nodes: ids.clone(),
                 memory: Bytes(memory.0 * u64::from(count)),
                 memory_limited_by: "simulated memory".into(),

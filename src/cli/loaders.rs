@@ -54,6 +54,7 @@ impl Loaders {
         spec.delays = self.delays;
         self.load.apply(spec);
         spec.traffic = TrafficSpec {
+            size: None,
             access: self.access,
             stride: self.line_stride,
             window: self.random_window,
@@ -78,6 +79,7 @@ fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
   memgauge bandwidth --peak               every mix of reads and writes
   memgauge bandwidth --matrix             from every node with CPUs to every node with memory
   memgauge bandwidth --ramp --mix 2:1     1, 2, 4 ... CPUs
+  memgauge bandwidth --ramp 1,2,4-48:2    1, 2, 4, 6, 8 ... 48 CPUs
   memgauge bandwidth --search             the highest bandwidth of each mix
   memgauge bandwidth --access random --mix all-reads,2:1
   memgauge bandwidth --line check --time 60s
@@ -89,9 +91,9 @@ pub(super) struct BandwidthArgs {
     /// Every mix of reads and writes
     #[arg(long, group = "shape")]
     peak: bool,
-    /// 1, 2, 4 ... all CPUs
-    #[arg(long, group = "shape", conflicts_with = "delays")]
-    ramp: bool,
+    /// Growing numbers of CPUs, such as 1,2,4-48:2 [default LIST: 1, 2, 4 ... all CPUs]
+    #[arg(long, value_name = "LIST", group = "shape", conflicts_with = "delays", num_args = 0..=1, default_missing_value = "")]
+    ramp: Option<IdSet>,
     /// The highest bandwidth of each mix over several numbers of CPUs and injection delays, because too many requests at once can cost
     /// bandwidth
     #[arg(long, group = "shape", conflicts_with = "delays")]
@@ -104,7 +106,7 @@ pub(super) struct BandwidthArgs {
 
 impl BandwidthArgs {
     pub(super) fn request(self) -> anyhow::Result<Request> {
-        let shape = match (self.matrix, self.peak, self.ramp, self.search) {
+        let shape = match (self.matrix, self.peak, self.ramp.is_some(), self.search) {
             (true, ..) => BandwidthShape::Matrix,
             (_, true, ..) => BandwidthShape::Peak,
             (_, _, true, _) => BandwidthShape::Ramp,
@@ -112,6 +114,7 @@ impl BandwidthArgs {
             _ => BandwidthShape::One,
         };
         let mut spec = Spec::new(Task::Bandwidth(shape));
+        spec.ramp = self.ramp.unwrap_or_default();
         self.loaders.apply(&mut spec)?;
         Ok(self.measuring.request(spec))
     }

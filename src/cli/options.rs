@@ -64,7 +64,7 @@ pub(super) struct Precision {
     /// Measure one cell for at most this long [default: 4s, or 1s in large matrices]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "time")]
     budget: Option<Duration>,
-    /// End the whole run after this time; cells get less time, and what is not measured by then is left out
+    /// End the whole run after this time: everything is measured more coarsely until it fits, and the plan says how
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     within: Option<Duration>,
     /// Stop when the 95 % interval is within this share of the median: 0.5%, 2% [default: 1%]

@@ -38,7 +38,7 @@ pub(crate) struct ReportOptions {
     /// Add a label of your own to the result, such as rack=12; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
-    /// Leave the hostname and the hashed machine ID out of the result
+    /// Leave the hostname, the hashed machine ID and the names of other processes out of the result
     #[arg(long)]
     no_host_identity: bool,
 }

@@ -42,7 +42,7 @@ Exit status:
 #[derive(Debug, Args)]
 #[command(
     mut_arg("budget", |budget| with_default(budget, "0.5s")),
-    mut_arg("within", |arg| arg.help("End the whole check after this time; cells get less time, and what is not measured by then is left out [default: 45s]")),
+    mut_arg("within", |arg| arg.help("End the whole check after this time: everything is measured more coarsely until it fits [default: 45s]")),
     mut_arg("confidence", |confidence| with_default(confidence, "1.5%")),
     mut_arg("peak_gbs", |arg| arg.help_heading("Verdict")),
     after_help = AFTER_HELP

@@ -1,10 +1,11 @@
 //! What a measuring command line asks for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use memgauge_core::spec::Spec;
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, parse_duration};
 
 use super::options::{Counting, Pages, Placement, Precision, Prefetch};
 use super::output::ReportOptions;
@@ -46,6 +47,9 @@ pub(crate) struct RunOptions {
     /// Also write to JSON which kernels were tried, and how fast each was
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
+    /// Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Precision")]
+    pub(crate) wait_quiet: Option<Duration>,
     /// Show what would be done and how long it would take, and measure nothing
     #[arg(long, help_heading = "Plan")]
     pub(crate) plan: bool,

@@ -84,13 +84,19 @@ fn files_are_for_the_commands_that_can_use_them() {
 fn shapes() {
     assert_eq!(spec("memgauge latency --matrix").task, Task::Latency(LatencyShape::Matrix));
     assert_eq!(spec("memgauge latency --per-cpu").task, Task::Latency(LatencyShape::PerCpu));
-    assert_eq!(spec("memgauge bandwidth --ramp").task, Task::Bandwidth(BandwidthShape::Ramp));
+    let ramp = |options: &str| {
+        let got = spec(&format!("memgauge bandwidth {options}"));
+        assert_eq!(got.task, Task::Bandwidth(BandwidthShape::Ramp), "{options}");
+        got.ramp.to_string()
+    };
+    assert_eq!([ramp("--ramp"), ramp("--ramp --time 1s"), ramp("--ramp 1,2,4-10:2")], ["", "", "1-2,4,6,8,10"]);
+    assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "4-1"]).is_err());
     assert_eq!(spec("memgauge c2c --matrix").task, Task::C2c(memgauge_core::spec::TransferShape::CpuMatrix));
     assert!(Cli::try_parse_from(["memgauge", "bandwidth", "--ramp", "--peak"]).is_err());
     // Those that measure without delays do not take them and forget them.
     for shape in ["--matrix", "--ramp", "--search"] {
         let refusal = Cli::try_parse_from(["memgauge", "bandwidth", shape, "--delay", "100"]).unwrap_err().to_string();
-        assert!(refusal.contains(&format!("'{shape}' cannot be used with '--delay")), "{refusal}");
+        assert!(refusal.contains(&format!("'{shape}")) && refusal.contains("cannot be used with '--delay"), "{refusal}");
     }
     assert_eq!(spec("memgauge bandwidth --peak --delay 100").delays, [100]);
 }

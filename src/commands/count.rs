@@ -109,7 +109,9 @@ pub(crate) fn count(args: CountArgs) -> anyhow::Result<ExitStatus> {
     let machine = topology::read_machine(root)?;
     let sinks = Sinks::open(&args.report.output, Stream::Error)?;
     let identity = args.report.identity()?;
-    let events = choose_events(&args, &Catalogue::read(root, &machine.identity, machine.allowed.cpus.first().unwrap_or(0)))?;
+    let cpu = machine.allowed.cpus.first().unwrap_or(0);
+    let mut events = choose_events(&args, &Catalogue::read(root, &machine.identity, cpu))?;
+    events.set = events.set.fitted(cpu);
     let mut report = report::blank(machine, root, &identity);
     let runs = CountedRuns::repeat(&args, &events.set);
     if runs.ended.is_empty() {
@@ -169,11 +171,11 @@ fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, Usag
         }
         return Ok(Events { set, missing: None });
     }
-    let mut set = EventSet { groups: vec![catalogue.software()], system: Vec::new() };
+    let mut set = EventSet { groups: vec![catalogue.software()], ..EventSet::default() };
     let missing = match catalogue.metrics() {
         Ok(metrics) => {
             set.groups.extend(metrics.groups);
-            set.system = metrics.system;
+            (set.system, set.uncounted) = ([metrics.system, metrics.mesh].concat(), metrics.uncounted);
             None
         }
         Err(error) => Some(error),
@@ -238,6 +240,7 @@ fn missing_note(events: &Events, counts: &[Counters]) -> Option<Note> {
     let mut reasons: Vec<String> = events.missing.iter().map(ToString::to_string).collect();
     let gaps = counts.first().map(Counters::gaps).unwrap_or_default();
     reasons.extend(gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))));
+    reasons.extend(events.set.left_out());
     (!reasons.is_empty()).then(|| Note::warning("counters-missing", format!("not counted: {}", reasons.join("; "))))
 }
 

@@ -5,16 +5,19 @@ use std::time::Instant;
 
 use anyhow::Context;
 use memgauge_core::conclusions::{findings::References, scan};
+use memgauge_core::distribution::least_batch;
 use memgauge_core::result::{HealthStatus, Report};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
+use memgauge_os::noise::ProcessTimes;
 use memgauge_os::{directory, memory, topology};
 
 use super::quick::{self, Deadlines};
 use crate::cli::request::Request;
 use crate::console::{Program, Stream};
-use crate::exit::ExitStatus;
+use crate::exit::{ExitStatus, UsageError};
 use crate::prefetch::guard::PrefetchGuard;
+use crate::quiet;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
@@ -22,11 +25,11 @@ use crate::sinks::{self, Sinks};
 
 /// Plans, measures and writes the report.
 pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
-    let begin = Instant::now();
+    let mut begin = Instant::now();
     let Request { mut spec, memory_dir, run, quick } = request;
     let identity = run.report.identity()?;
     let output = &run.report.output;
-    let deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
+    let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
     let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -37,13 +40,26 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         sinks::show_plan(&plan, &machine, output)?;
         return Ok(ExitStatus::SUCCESS);
     }
+    let clock = Clock::calibrate(root);
+    check_histogram(spec.chase.histogram, clock.step_ns())?;
     let sinks = Sinks::open(output, Stream::Output)?;
     let references = quick.map(quick::read_references).transpose()?;
     let stop = signals::watch().context("cannot install signal handlers")?;
     // The guardian is started first, because it must not inherit what comes next: this process offers itself to the out-of-memory killer.
     let mut guard = PrefetchGuard::begin(&spec, &plan, &machine)?;
     memory::prefer_out_of_memory_kill();
-    let clock = Clock::calibrate(root);
+    let mut not_quiet = None;
+    if let Some(longest) = run.wait_quiet {
+        let waiting = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+        not_quiet = quiet::wait(&waiting, &plan, longest, |text| {
+            if !output.quiet {
+                Program::MEMGAUGE.message(text);
+            }
+        });
+        // The time of the run begins now.
+        (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(Instant::now(), spec.within)));
+    }
+    let processes = ProcessTimes::read(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
@@ -52,11 +68,13 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
+    report.notes.extend(not_quiet);
     runner.conclude(&mut report);
     if let Some(((baseline, rules), deadlines)) = references.as_ref().zip(deadlines) {
         let references = References { baseline: baseline.as_ref(), rules: rules.as_ref() };
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
+    quiet::name_disturbers(&mut report, &processes, root, &identity);
     if !run.verbose {
         report.remove_trials();
     }
@@ -64,6 +82,17 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let not_written = sinks.write(&report).err();
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_written).collect();
     Ok(finish(&report, &stop, &failures))
+}
+
+/// Refuses a histogram that would show the steps of the clock, which are `step_ns` long.
+fn check_histogram(batch: Option<u32>, step_ns: f64) -> Result<(), UsageError> {
+    let least = least_batch(step_ns);
+    let Some(batch) = batch.filter(|batch| least.is_none_or(|least| *batch < least)) else { return Ok(()) };
+    let instead = least.map_or("leave --histogram out".to_owned(), |least| format!("give --histogram {least}"));
+    let hops = if batch == 1 { "single hops".to_owned() } else { format!("batches of {batch} hops") };
+    Err(UsageError(format!(
+        "this machine's clock advances by {step_ns:.1} ns at a time: a histogram of {hops} would show these steps and not the memory; {instead}"
+    )))
 }
 
 /// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
@@ -84,5 +113,23 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatu
         _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
         None => ExitStatus::measured(report.measured() > 0, report.complete),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_clock_times_no_single_hops() {
+        assert_eq!(
+            [check_histogram(Some(1), 0.4), check_histogram(Some(8), 40.0), check_histogram(None, 1000.0)],
+            [Ok(()), Ok(()), Ok(())]
+        );
+        let refusal = |batch, step_ns| check_histogram(Some(batch), step_ns).unwrap_err().0;
+        assert!(refusal(1, 10.0).contains("by 10.0 ns at a time: a histogram of single hops"), "{}", refusal(1, 10.0));
+        assert!(refusal(1, 10.0).ends_with("give --histogram 8"));
+        assert!(refusal(8, 52.1).contains("batches of 8 hops") && refusal(8, 52.1).ends_with("give --histogram 64"));
+        assert!(refusal(64, 1000.0).ends_with("leave --histogram out"));
     }
 }

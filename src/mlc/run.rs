@@ -11,7 +11,7 @@ use memgauge_core::note::Severity;
 use memgauge_core::plan::{KernelRow, Plan};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
-use memgauge_core::spec::Spec;
+use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
 use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let inputs = Inputs { machine: &machine, kernels: &kernels, read: &read, directory: &directory };
     let translation = sections::translate(mode, &letters, &inputs).map_err(UsageError)?;
     translation.notes.iter().for_each(message);
-    measure(mode, &letters, &translation, &kernels)
+    measure(mode, &letters, translation, &kernels)
 }
 
 /// Writes to standard output at once, for a reader that follows.
@@ -74,11 +74,12 @@ fn message(text: impl Display) {
     Program::MLC.message(text);
 }
 
-fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
+fn measure(mode: Mode, letters: &Letters, mut translation: Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let stop = signals::watch().context("cannot install signal handlers")?;
     memory::prefer_out_of_memory_kill();
     let runner = SectionRunner { root, clock: Clock::calibrate(root), stop: &stop, kernels, verbose: letters.verbose };
+    translation.suit_clock(runner.clock.step_ns()).iter().for_each(message);
     if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
     }
@@ -87,7 +88,7 @@ fn measure(mode: Mode, letters: &Letters, translation: &Translation, kernels: &[
         if stop.interruption().is_some() {
             break;
         }
-        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, translation, plans) };
+        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, &translation, plans) };
         let report = match runner.measure(section, &header) {
             Ok(report) => report,
             // Part of a full run may be impossible here: latency under load needs two cores.
@@ -154,7 +155,13 @@ impl SectionRunner<'_> {
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
         let machine = topology::read_machine(self.root)?;
-        let plans = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect::<Result<Vec<_>, _>>()?;
+        let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect();
+        // A scan may find room in one kind of pages only.
+        if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
+            planned.iter().filter_map(|p| p.as_ref().err()).for_each(message);
+            planned.retain(Result::is_ok);
+        }
+        let plans = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             // When standard error is closed, nobody can be told.
             plans.iter().for_each(|plan| drop(Stream::Error.print(plan_text(plan, &machine, PLAN_WIDTH).as_bytes())));
@@ -162,8 +169,10 @@ impl SectionRunner<'_> {
         Ok((plans, machine))
     }
 
-    fn plans_without_pool(&self, specs: &mut [Spec], why: &dyn Display) -> anyhow::Result<(Vec<Plan>, Machine)> {
+    fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &dyn Display) -> anyhow::Result<(Vec<Plan>, Machine)> {
         message(format_args!("warning: no pages of the pool ({why}); other pages are used"));
+        // A scan of the pool's pages has one of other pages beside it.
+        specs.retain(|s| s.task != Task::Scan || s.pages == PageRequest::Auto);
         specs.iter_mut().for_each(|s| s.pages = PageRequest::Auto);
         self.plans(specs)
     }

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
+use memgauge_core::distribution::least_batch;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::spec::{BandwidthShape, BufferPlace, LatencyShape, Spec, Task, TransferShape, WidthRequest};
-use memgauge_core::topology::Machine;
+use memgauge_core::topology::{Machine, PagePool};
 use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_render::mlc::Wording;
@@ -26,6 +27,11 @@ const PEAK: [Mix; 5] = [Mix::AllReads, Mix::R3W1, Mix::R2W1, Mix::R1W1, Mix::R2W
 const PEAK_MORE: [Mix; 2] = [Mix::NtWrite, Mix::R4W1];
 /// Bytes of the blocks that `-D` counts.
 const WINDOW_BLOCK: u64 = 128;
+/// Blocks without `-D`.
+const WINDOW_BLOCKS: u32 = 4096;
+/// Without `-K`, the original touches parts of lines in buffers of fewer bytes, with these mixes.
+const PARTS_BELOW: Bytes = Bytes(50_000_000);
+const PARTS: [Mix; 4] = [Mix::AllReads, Mix::R2W1, Mix::R3W1, Mix::R1W1];
 /// Bytes of a line, as `-n` counts.
 const LINE: u64 = 64;
 /// The passes of a scan and the width of its buckets, without letters.
@@ -50,7 +56,7 @@ pub(crate) enum SectionKind {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Section {
     pub(crate) kind: SectionKind,
-    /// Usually one. If the size of buffers depends on the mix, one for each mix.
+    /// Usually one. If the size of buffers depends on the mix, one for each mix. A scan may have one for each kind of pages.
     pub(crate) specs: Vec<Spec>,
     pub(crate) wording: Wording,
 }
@@ -65,6 +71,26 @@ pub(crate) struct Translation {
     pub(crate) notes: Vec<String>,
 }
 
+impl Translation {
+    /// Times batches of loads where the clock advances by `step_ns` at a time, so that a histogram does not show these steps. Returns a note
+    /// if that changes anything.
+    pub(crate) fn suit_clock(&mut self, step_ns: f64) -> Option<String> {
+        let least = least_batch(step_ns);
+        let mut changed = false;
+        for chase in self.sections.iter_mut().flat_map(|s| &mut s.specs).map(|s| &mut s.chase) {
+            let batch = chase.histogram.and_then(|batch| least.map(|least| least.max(batch)));
+            changed |= batch != chase.histogram;
+            chase.histogram = batch;
+        }
+        changed.then(|| match least {
+            Some(batch) => {
+                format!("-f: the clock advances by {step_ns:.1} ns at a time: means of {batch} loads are counted, not single loads")
+            }
+            None => format!("-f: the clock advances by {step_ns:.0} ns at a time, too coarse for a histogram"),
+        })
+    }
+}
+
 /// What the translation needs besides the letters: the machine, its kernels, and access to files.
 pub(crate) struct Inputs<'a> {
     pub(crate) machine: &'a Machine,
@@ -76,12 +102,12 @@ pub(crate) struct Inputs<'a> {
 
 impl Inputs<'_> {
     fn line(&self) -> u64 {
-        self.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16)
+        self.machine.topology.line().0.max(16)
     }
 
     /// CPU 0 as in the original, or the first that may be used.
     fn first_cpu(&self) -> u32 {
-        self.machine.allowed.cpus.first().unwrap_or(0)
+        self.machine.default_cpus().first().unwrap_or(0)
     }
 }
 
@@ -163,7 +189,7 @@ impl Translator<'_> {
         let cpu_node = l.lines_or_node.or_else(|| l.seconds_or_threads.and(node));
         if let Some(id) = cpu_node {
             let own = self.inputs.machine.topology.node(id).ok_or_else(|| format!("-n{id}: there is no such node"))?;
-            let cpus = own.cpus.intersection(&self.inputs.machine.allowed.cpus);
+            let cpus = own.cpus.intersection(&self.inputs.machine.default_cpus());
             let max = l.seconds_or_threads.map_or(usize::MAX, |n| n as usize);
             let some: IdSet = self.inputs.machine.topology.spread(&cpus).into_iter().take(max.max(1)).collect();
             spec.cpus = Some(some).filter(|some| !some.is_empty());
@@ -173,7 +199,11 @@ impl Translator<'_> {
         }
         spec.scan.passes = Some(l.passes.unwrap_or(PASSES).max(1));
         spec.scan.bucket_gbs = Some(f64::from(l.sharer_or_bucket.unwrap_or(BUCKET_MBS).max(1)) / 1e3);
-        Ok(self.section(SectionKind::Scan, vec![spec]))
+        // As in the original, free 1 GiB pages come first, then other memory.
+        let pooled = |pool: &PagePool| pool.page == Bytes::gib(1) && pool.free > 0;
+        let large = node.and_then(|id| self.inputs.machine.topology.node(id)).is_some_and(|n| n.pools.iter().any(pooled));
+        let first = large.then(|| Spec { pages: PageRequest::Huge1G, ..spec.clone() });
+        Ok(self.section(SectionKind::Scan, first.into_iter().chain([spec]).collect()))
     }
 
     /// The random order is the default because prefetchers cannot be disabled: it defeats them.
@@ -194,21 +224,25 @@ impl Translator<'_> {
         spec.stride = Some(Bytes(stride));
         match l.chase_window_lines {
             Some(blocks) if random => {
-                let window = (u64::from(blocks) * WINDOW_BLOCK / stride).max(2) * stride;
                 let max = spec.size.map_or(u64::MAX, |b| (b.0 / stride).max(2) * stride);
-                spec.window = Some(Bytes(window.min(max)));
+                spec.window = Some(Bytes(blocks_of(blocks, stride).0.min(max)));
             }
             Some(_) => self.note("-D: no effect on a sequential chase; give -r"),
             None => {}
         }
-        match l.million_hops {
+        self.hops(spec);
+        spec.chase.touch = l.touch;
+        // A histogram of single loads. With batches, it would be a histogram of averages.
+        spec.chase.histogram = l.histogram_log2.map(|_| 1);
+    }
+
+    /// `-x`: a number of loads instead of a time.
+    fn hops(&self, spec: &mut Spec) {
+        match self.letters.million_hops {
             Some(0) => (spec.chase.hops, spec.time) = (Some(Hops::OnePass), None),
             Some(n) => (spec.chase.hops, spec.time) = (Some(Hops::Count(u64::from(n) * 1_000_000)), None),
             None => {}
         }
-        spec.chase.touch = l.touch;
-        // A histogram of single loads. With batches, it would be a histogram of averages.
-        spec.chase.histogram = l.histogram_log2.map(|_| 1);
     }
 
     fn latency_matrix(&mut self) -> Section {
@@ -252,7 +286,7 @@ impl Translator<'_> {
     /// One spec for all mixes, or one for each if their buffers differ.
     fn by_mix(&mut self, spec: Spec, mixes: &[Mix]) -> Result<Vec<Spec>, String> {
         // Only plain loads and stores touch parts of lines. Other mixes get a spec that does not.
-        let apart = self.letters.buffer.is_some() || self.letters.part_of_line;
+        let apart = self.letters.buffer.is_some() || self.letters.part_of_line == Some(true);
         let groups: Vec<Vec<Mix>> = if apart { mixes.iter().map(|m| vec![*m]).collect() } else { vec![mixes.to_vec()] };
         let mut specs = Vec::new();
         for group in groups {
@@ -298,20 +332,24 @@ impl Translator<'_> {
             mix = Mix::AllReads;
         }
         spec.mixes = vec![mix];
-        spec.size = self.buffer(mix);
-        spec.nodes = l.node.map(IdSet::one);
+        spec.traffic.size = self.buffer(mix);
         spec.start_signal = l.signal.clone();
         let latency_cpu = (!l.bandwidth_only).then(|| l.cpu.unwrap_or(self.inputs.first_cpu()));
         if l.bandwidth_only {
-            for (given, letter) in
-                [(l.cpu.is_some(), "-c"), (l.touch.is_some(), "-i"), (l.histogram_log2.is_some(), "-f"), (l.random_chase, "-r")]
-            {
+            for (given, letter) in [
+                (l.cpu.is_some(), "-c"),
+                (l.touch.is_some(), "-i"),
+                (l.node.is_some(), "-j"),
+                (l.histogram_log2.is_some(), "-f"),
+                (l.random_chase, "-r"),
+            ] {
                 if given {
                     self.note(format!("{letter}: no effect with -T, which measures no latency"));
                 }
             }
         } else {
             self.chase(&mut spec);
+            spec.chase.node = l.node;
             if l.node.is_some() && spec.chase.touch.take().is_some() {
                 self.note("-i: no effect with -j");
             }
@@ -340,7 +378,7 @@ impl Translator<'_> {
         match place {
             BufferPlace::Local => {}
             BufferPlace::Node(node) => spec.chase.node = Some(node),
-            BufferPlace::Directory(dir) => spec.memory_dir = Some(*dir),
+            BufferPlace::Directory(dir) => (spec.memory_dir, spec.chase.node) = (Some(*dir), None),
         }
         Ok(threads.pmem)
     }
@@ -384,15 +422,25 @@ impl Translator<'_> {
             }
         }
         let ordered = spec.traffic.access == Access::Sequential;
-        if (l.checked || l.part_of_line) && !ordered {
+        let part = l.part_of_line.unwrap_or_else(|| ordered && self.parts_by_default(spec));
+        if (l.checked || part) && !ordered {
             self.note("-K, -I: no effect on traffic that is not sequential");
         } else if l.checked {
             spec.traffic.line = LineUse::Checked;
-        } else if l.part_of_line {
+        } else if part {
             spec.traffic.line = LineUse::Part;
         }
         self.fit(spec);
         Ok(())
+    }
+
+    /// Whether parts of lines are touched without `-K`: in small buffers, where this CPU has kernels for it.
+    fn parts_by_default(&self, spec: &Spec) -> bool {
+        let kernel = |mix: Mix| self.inputs.kernels.iter().any(|k| k.mix == mix && k.form.line == LineUse::Part);
+        spec.task != Task::Bandwidth(BandwidthShape::Matrix)
+            && spec.traffic.threads.is_empty()
+            && self.letters.buffer.is_some_and(|b| b < PARTS_BELOW)
+            && spec.mixes.iter().all(|mix| PARTS.contains(mix) && kernel(*mix))
     }
 
     /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
@@ -443,23 +491,23 @@ impl Translator<'_> {
         let mut spec = self.spec(Task::C2c(if pair { TransferShape::Representatives } else { TransferShape::NodeMatrix }));
         // -X does not apply to a pair, and the pairs of the matrix are on different cores anyway.
         spec.one_thread_per_core = false;
-        spec.window = l.transfer_window.map(|w| {
-            let stride = 2 * self.inputs.line();
-            Bytes((w.0 / stride).max(2) * stride)
-        });
+        let stride = 2 * self.inputs.line();
+        spec.window = l.transfer_window.map(|w| Bytes((w.0 / stride).max(2) * stride));
+        self.hops(&mut spec);
         spec.chase.touch = l.touch;
         let transfer = &mut spec.transfer;
         transfer.holder_pushes = l.writer_pushes;
         transfer.reader_pushes = l.reader_pushes;
         transfer.sharer = l.sharer_or_bucket;
-        transfer.order = l.random_chase.then_some(ChaseOrder::FullRandom);
+        let blocks = l.chase_window_lines.or(l.random_chase.then_some(WINDOW_BLOCKS));
+        transfer.chase_window = blocks.map(|blocks| blocks_of(blocks, stride));
         if l.clean {
             transfer.states = vec![LineState::Hit];
         } else if pair {
             transfer.states = vec![LineState::Hitm];
         }
         if pair {
-            let allowed = &self.inputs.machine.allowed.cpus;
+            let allowed = self.inputs.machine.default_cpus();
             let other = |than: u32| allowed.iter().find(|&cpu| cpu != than).unwrap_or(than);
             let reader = l.cpu.unwrap_or_else(|| {
                 if l.writer == Some(self.inputs.first_cpu()) { other(self.inputs.first_cpu()) } else { self.inputs.first_cpu() }
@@ -471,4 +519,9 @@ impl Translator<'_> {
         }
         self.section(if pair { SectionKind::OneTransfer } else { SectionKind::C2c }, vec![spec])
     }
+}
+
+/// The window of a chase of so many blocks.
+fn blocks_of(blocks: u32, stride: u64) -> Bytes {
+    Bytes((u64::from(blocks) * WINDOW_BLOCK / stride).max(2) * stride)
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
-use memgauge_core::plan::KernelRow;
+use memgauge_core::plan::{KernelRow, Work};
 use memgauge_core::planner::plan;
 use memgauge_core::result::Report;
 use memgauge_core::spec::*;
-use memgauge_core::topology::Machine;
+use memgauge_core::topology::{Machine, PagePool};
 use memgauge_core::traffic::{Access, Form, LineContent, LineUse, Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use proptest::prelude::*;
@@ -217,7 +217,8 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--loaded_latency", "-c2 -mf0", |s| { s.cpus = ids("4-7"); s.chase.cpu = Some(2); }),
     ("--loaded_latency", "-T -d0 -k0-63", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.delays = vec![0]; s.cpus = ids("0-63"); s.chase = ChaseSpec::default(); s.stride = None; }),
     ("--loaded_latency", "-T -c3 -r", |s| { s.task = Task::Bandwidth(BandwidthShape::One); s.chase = ChaseSpec::default(); s.stride = None; }),
-    ("--loaded_latency", "-j1", |s| s.nodes = ids("1")),
+    ("--loaded_latency", "-j1", |s| s.chase.node = Some(1)),
+    ("--loaded_latency", "-b100000 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.size = Some(Bytes::kib(100_000)); s.traffic.size = Some(Bytes::kib(200_000)); }),
     ("--loaded_latency", "-i16", |s| s.chase.touch = Some(16)),
     ("--loaded_latency", "-U -n1024 -W2", |s| { s.mixes = vec![Mix::R2W1]; s.traffic.access = Access::Random; s.traffic.window = Some(Bytes::kib(64)); }),
     ("--loaded_latency", "-n1024", |_| {}),
@@ -240,7 +241,10 @@ const TABLE: &[(&str, &str, Change)] = &[
     ("--c2c_latency", "-C500k -b10m", |s| { s.window = Some(Bytes::kib(500)); s.size = Some(Bytes::mib(10)); }),
     ("--c2c_latency", "-E100 -G200 -S5", |s| { s.transfer.holder_pushes = Bytes::kib(100); s.transfer.reader_pushes = Bytes::kib(200); s.transfer.sharer = Some(5); }),
     ("--c2c_latency", "-H", |s| s.transfer.states = vec![LineState::Hit]),
-    ("--c2c_latency", "-r", |s| s.transfer.order = Some(ChaseOrder::FullRandom)),
+    ("--c2c_latency", "-r", |s| s.transfer.chase_window = Some(Bytes::kib(512))),
+    ("--c2c_latency", "-r -D64", |s| s.transfer.chase_window = Some(Bytes::kib(8))),
+    ("--c2c_latency", "-x5", |s| { s.time = None; s.chase.hops = Some(Hops::Count(5_000_000)); }),
+    ("--c2c_latency", "-x0 -C2000", |s| { s.time = None; s.chase.hops = Some(Hops::OnePass); s.window = Some(Bytes::kib(2000)); }),
     ("--c2c_latency", "-c1 -w17 -i16", |s| {
         s.task = Task::C2c(TransferShape::Representatives);
         s.cpus = ids("1,17");
@@ -342,6 +346,68 @@ fn parts_of_lines_are_for_the_mixes_that_have_them() {
 }
 
 #[test]
+fn small_buffers_are_touched_in_part_unless_whole_lines_are_asked_for() {
+    let lines = |line: &str| -> Vec<LineUse> { ask(line).sections[0].specs.iter().map(|s| s.traffic.line).collect() };
+    use LineUse::{Checked, Part, Whole, WrittenBack};
+    for mode in ["--peak_injection_bandwidth", "--max_bandwidth"] {
+        assert_eq!(lines(&format!("{mode} -b1m")), [Part, Part, Part, Part, Whole], "{mode}");
+        assert_eq!(lines(&format!("{mode} -b1m -K0")), [Whole; 5], "{mode}");
+        assert_eq!(lines(&format!("{mode} -b50m")), [Whole; 5], "{mode}");
+    }
+    for (options, line) in [
+        ("-b48000", Part),
+        ("-b1m -W5 -T", Part),
+        ("-b1m -W6", Whole),
+        ("-b1m -W12", Whole),
+        ("-b1m -U", Whole),
+        ("-b1m -l256", Whole),
+        ("-b1m -othreads", Whole),
+        ("-b1m -I", Checked),
+        ("-b1m -W2 -Q", WrittenBack),
+        ("-b1m -K0", Whole),
+        ("", Whole),
+    ] {
+        let got = ask(&format!("--loaded_latency {options}"));
+        assert_eq!((got.sections[0].specs[0].traffic.line, got.notes.len()), (line, 0), "{options}: {:?}", got.notes);
+    }
+    assert_eq!(lines("--bandwidth_matrix -b1m"), [Whole]);
+}
+
+#[test]
+fn only_the_buffers_of_traffic_are_taken_again_for_writes() {
+    for (line, chased, loaded) in [("-b20m -W2", 20, 40), ("-b20m -W6", 20, 20), ("-b20m", 20, 20)] {
+        let plan = plan(&spec(&format!("--loaded_latency {line}")), &MACHINE, &KERNELS).unwrap();
+        let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+        assert_eq!((probe.buffer.bytes, loaders[0].buffer.bytes), (Bytes::mib(chased), Bytes::mib(loaded)), "{line}");
+    }
+}
+
+#[test]
+fn a_named_node_has_the_latency_buffer_and_traffic_stays_local() {
+    let plan = plan(&spec("--loaded_latency -j1"), &MACHINE, &KERNELS).unwrap();
+    let Work::Curve { probe, loaders, .. } = &plan.steps[0].cells[0].work else { panic!("{plan:?}") };
+    let homes: IdSet = loaders.iter().map(|l| l.buffer.node).collect();
+    assert_eq!((probe.cpu, probe.buffer.node, homes), (0, 1, "0-1".parse().unwrap()));
+}
+
+#[test]
+fn a_coarse_clock_makes_histograms_of_batches() {
+    let batches = |step_ns: f64| {
+        let mut translation = ask("--idle_latency -f5");
+        let note = translation.suit_clock(step_ns);
+        (translation.sections[0].specs[0].chase.histogram, note)
+    };
+    assert_eq!(batches(0.4), (Some(1), None));
+    for (step_ns, batch) in [(10.0, 8), (40.0, 8), (52.1, 64)] {
+        let (got, note) = batches(step_ns);
+        assert!(got == Some(batch) && note.unwrap().contains(&format!("means of {batch} loads")), "{step_ns} ns: {got:?}");
+    }
+    let (none, note) = batches(1000.0);
+    assert!(none.is_none() && note.unwrap().contains("too coarse"));
+    assert_eq!(ask("--idle_latency").suit_clock(40.0), None, "no histogram was asked for");
+}
+
+#[test]
 fn latency_of_every_cpu() {
     let matrix = spec("--latency_matrix -a -X");
     assert_eq!((matrix.task, matrix.nodes, matrix.one_thread_per_core), (Task::Latency(LatencyShape::PerCpu), ids("0-1"), true));
@@ -375,6 +441,15 @@ fn a_scan() {
     assert_eq!((all.nodes, all.cpus.map(|c| c.len())), (Some(IdSet::one(1)), Some(2)));
     assert_eq!((all.scan.passes, all.scan.bucket_gbs), (Some(3), Some(1.0)));
     assert!(ask_on("--memory_bandwidth_scan -n9", &X86).unwrap_err().contains("no such node"));
+    let mut machine = two_nodes();
+    machine.topology.nodes[0].pools.push(PagePool { page: Bytes::gib(1), total: 4, free: 3 });
+    let pages = |line: &str| -> Vec<PageRequest> {
+        let (mode, letters, _) = letters_of(line);
+        let inputs = Inputs { machine: &machine, kernels: &KERNELS, read: &files, directory: &pmem };
+        translate(mode, &letters, &inputs).unwrap().sections[0].specs.iter().map(|s| s.pages).collect()
+    };
+    assert_eq!(pages("--memory_bandwidth_scan"), [PageRequest::Huge1G, PageRequest::Auto]);
+    assert_eq!(pages("--memory_bandwidth_scan -j1"), [PageRequest::Auto], "its pool has none");
 }
 
 #[test]
@@ -397,7 +472,6 @@ fn letters_without_effect_are_reported_and_no_others() {
         ("--idle_latency -X", "-X"),
         ("--latency_matrix -W3", "-W3"),
         ("--c2c_latency -l128", "-l128"),
-        ("--c2c_latency -D64", "-D64"),
         ("--bandwidth_matrix -k1", "-k1"),
         ("--memory_bandwidth_scan -L", "-L"),
         ("--idle_latency --c2c_latency", "--idle_latency"),
@@ -405,9 +479,14 @@ fn letters_without_effect_are_reported_and_no_others() {
         let (_, _, ignored) = letters_of(line);
         assert!(ignored.len() == 1 && ignored[0].starts_with(option), "{line}: {ignored:?}");
     }
-    for line in
-        ["--idle_latency -j1 -i3", "--loaded_latency -n8", "--loaded_latency -e -D64", "--loaded_latency -P", "--loaded_latency -T -c1"]
-    {
+    for line in [
+        "--idle_latency -j1 -i3",
+        "--loaded_latency -n8",
+        "--loaded_latency -e -D64",
+        "--loaded_latency -P",
+        "--loaded_latency -T -c1",
+        "--loaded_latency -T -j1",
+    ] {
         assert_eq!(ask(line).notes.len(), 1, "{line}: {:?}", ask(line).notes);
     }
 }

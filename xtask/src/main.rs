@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+mod busy;
 mod circles;
 mod folders;
 mod font;
@@ -40,6 +41,8 @@ enum Command {
     Lab(lab::LabArgs),
     /// Compare memgauge with other benchmarks that are installed or built in a folder, in turn
     Peers(peers::PeersArgs),
+    /// Check that numbers hold while loops keep every CPU busy for a part of the time, or run a command meanwhile
+    Busy(busy::BusyArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Machines { check: true } => machines::check(&folders::machines_folder()),
         Command::Lab(args) => lab::lab(&args),
         Command::Peers(args) => peers::peers(&args),
+        Command::Busy(args) => busy::busy(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {

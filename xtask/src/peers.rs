@@ -126,7 +126,7 @@ fn wanted(row: &Row, asked: &[String]) -> bool {
 }
 
 /// Builds memgauge as its users have it, so that tests' and debug builds are never compared.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status =
         Command::new(cargo).args(["build", "--release", "--bin", "memgauge"]).current_dir(crate::folders::project_folder()).status()?;

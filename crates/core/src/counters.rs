@@ -103,7 +103,7 @@ impl ExpectedEvents {
         match role {
             R::Cycles | R::Instructions => true,
             R::Loads | R::L1Accesses => self.loads,
-            R::L1Misses | R::L1Outstanding | R::L1OutstandingCycles | R::L2Accesses => self.l1_missed,
+            R::L1Misses | R::L1Replacements | R::L1Outstanding | R::L1OutstandingCycles | R::L2Accesses => self.l1_missed,
             R::L2Misses
             | R::LoadL2Misses
             | R::LlcAccesses
@@ -112,8 +112,15 @@ impl ExpectedEvents {
             | R::DataOutstanding
             | R::DataOutstandingCycles
             | R::DemandRequests => self.l2_missed,
-            R::LlcMisses | R::LoadLlcMisses | R::DramReads => self.llc_missed,
-            R::TlbWalks | R::TlbWalkCycles | R::DramWrites | R::ReadsOutstanding | R::Reads => false,
+            R::LlcMisses | R::LoadLlcMisses | R::DramReads | R::DramTransfers => self.llc_missed,
+            R::MeshReads
+            | R::MeshOutstanding
+            | R::MeshCycles
+            | R::TlbWalks
+            | R::TlbWalkCycles
+            | R::DramWrites
+            | R::ReadsOutstanding
+            | R::Reads => false,
         }
     }
 }
@@ -156,7 +163,7 @@ pub struct EventCount {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
-    /// The count, scaled if counters were multiplexed; `null` if the event was not counted or the count cannot be right.
+    /// The count, scaled if counters were multiplexed, and in lines of 64 bytes for traffic of memory; `null` if the event was not counted or the count cannot be right.
     pub value: Option<f64>,
     /// What the counters showed, before scaling.
     #[serde(default, skip_serializing_if = "Option::is_none")]

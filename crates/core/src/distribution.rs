@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 pub const BATCHES: [u32; 3] = [1, 8, 64];
 /// The default batch. Eight hops share the overhead of the clock, which is about ten hops of a first-level cache.
 pub const DEFAULT_BATCH: u32 = 8;
+/// The longest step of the clock, in nanoseconds for each hop of a batch. Times are multiples of the step, so peaks that are closer together
+/// than this are one, and one peak may look like two: 5 % of a load from DRAM keep caches and memory apart.
+const MAX_STEP_NS: f64 = 5.0;
 /// Percentiles that a result lists.
 pub const PERCENTS: [f64; 10] = [1.0, 5.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Decimal digits of a value that the histogram keeps: finer than any clock's step over a batch.
@@ -24,6 +27,12 @@ const MAX_PS: u64 = 1_000_000_000_000;
 /// Buckets of a result are 2^-6 of a power of two wide, at most 1.6 %: below the width that a histogram in steps of four cycles needs at
 /// 100 ns.
 const BUCKET_BITS: u32 = 6;
+
+/// The smallest batch whose distribution shows the memory and not the steps of the clock, which are `step_ns` long; `None` if no batch is
+/// long enough.
+pub fn least_batch(step_ns: f64) -> Option<u32> {
+    BATCHES.into_iter().find(|&batch| step_ns <= MAX_STEP_NS * f64::from(batch))
+}
 
 /// The distribution of the times of batches of hops.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,6 +201,28 @@ mod tests {
         let bytes = base64::engine::general_purpose::STANDARD.decode(got.hdr.unwrap()).unwrap();
         let back: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
         assert_eq!((back.len(), back.count_at(100_000)), (3, 2));
+    }
+
+    #[test]
+    fn coarse_clocks_need_batches() {
+        // A TSC, 250 MHz, 121 and 100 MHz (10 ns, as some x86 cores count), 25 MHz, 24 MHz, and 1 MHz as on some RISC-V boards.
+        for (step_ns, batch) in
+            [(0.4, Some(1)), (4.0, Some(1)), (8.3, Some(8)), (10.0, Some(8)), (40.0, Some(8)), (41.7, Some(64)), (1000.0, None)]
+        {
+            assert_eq!(least_batch(step_ns), batch, "{step_ns} ns");
+        }
+        // Hops of 90 ns, timed by a clock that counts every 40 ns: single hops look like 80 and 120 ns.
+        let through = |batch: u64| {
+            let mut recorder = Recorder::new(batch as u32).unwrap();
+            let read = |ns: u64| ns / 40;
+            let ticks: Vec<u64> = (0..1000).map(|i| read(i * 7 + 90 * batch) - read(i * 7)).collect();
+            recorder.add(&ticks, 0, 40.0);
+            let got = recorder.finish().unwrap();
+            (got.percentile(1.0).unwrap(), got.max_ns)
+        };
+        let near = |(low, high): (f64, f64), within: f64| (low - 90.0).abs() <= within && (high - 90.0).abs() <= within;
+        assert!(!near(through(1), 9.0), "{:?}", through(1));
+        assert!(near(through(least_batch(40.0).unwrap().into()), 5.1), "{:?}", through(8));
     }
 
     #[test]

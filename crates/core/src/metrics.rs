@@ -20,6 +20,8 @@ pub enum Role {
     L1Accesses,
     /// Those that missed it.
     L1Misses,
+    /// Lines that came into the first-level cache.
+    L1Replacements,
     /// Accesses of the second-level cache by demand data reads (or by all data accesses, as the event's name says).
     L2Accesses,
     /// Those that missed it.
@@ -58,12 +60,21 @@ pub enum Role {
     DramReads,
     /// Lines written to memory, likewise.
     DramWrites,
+    /// Lines read or written, where the machine does not tell them apart.
+    DramTransfers,
+    /// Data reads of all cores beyond the last-level cache, by the mesh of the whole machine.
+    MeshReads,
+    /// Those outstanding, summed over cycles of the mesh.
+    MeshOutstanding,
+    /// Cycles of the mesh.
+    MeshCycles,
 }
 
 impl Role {
     /// Counted by the whole machine's memory controllers and not by the threads' cores.
     pub const fn system_wide(self) -> bool {
-        matches!(self, Self::DramReads | Self::DramWrites)
+        use Role::{DramReads, DramTransfers, DramWrites, MeshCycles, MeshOutstanding, MeshReads};
+        matches!(self, DramReads | DramWrites | DramTransfers | MeshReads | MeshOutstanding | MeshCycles)
     }
 }
 
@@ -139,6 +150,8 @@ enum Operation {
     RatioInNanoseconds(Role, Role, Role),
     /// The bytes of the lines counted.
     LineBytes(Role),
+    /// The bytes of the lines counted, over time.
+    LineRate(Role),
     /// The bytes of the lines that both count, over time.
     LineBandwidth(Role, Role),
 }
@@ -151,6 +164,7 @@ impl Definition {
             Operation::Ratio(a, b) => format!("{a} / {b}"),
             Operation::RatioInNanoseconds(a, b, cycles) => format!("{a} / {b} / ({cycles} / time)"),
             Operation::LineBytes(a) => format!("{a} * 64"),
+            Operation::LineRate(a) => format!("{a} * 64 / time"),
             Operation::LineBandwidth(a, b) => format!("({a} + {b}) * 64 / time"),
         }
     }
@@ -194,6 +208,7 @@ const TMA: &str = "Intel perfmon, TMA metrics";
 const OWN: &str = "the metric above, converted";
 const EVENTS: &str = "the vendors' lists of events";
 const RECIPES: &str = "perf recipes on the web";
+const AMD_FABRIC: &str = "AMD, nps1_die_to_dram in Linux tools/perf/pmu-events";
 const ARM: &str = "Arm PMU architecture, MEM_ACCESS_RD_PERCYC";
 
 metrics! {
@@ -213,6 +228,9 @@ metrics! {
     TlbWalksPerWork: "TLB walks" = PerWork(TlbWalks), Number, WORK, "1 when each needs a page walk";
     /// First-level misses per access of it.
     L1MissRate: "L1 miss rate" = Ratio(L1Misses, L1Accesses), Share, EVENTS, "per access of that level";
+    /// Lines that came into the first level, per load.
+    L1ReplacementRate: "L1 lines in per load" = Ratio(L1Replacements, Loads), Share, EVENTS,
+        "also lines for loads that found theirs on its way, which the event of L1 misses may leave out, and for stores and prefetches";
     /// Second-level misses per access of it.
     L2MissRate: "L2 miss rate" = Ratio(L2Misses, L2Accesses), Share, EVENTS, "per access of that level";
     /// Last-level misses per access of it.
@@ -227,6 +245,9 @@ metrics! {
     L1Mlp: "MLP at L1" = Ratio(L1Outstanding, L1OutstandingCycles), Number, TMA, "first-level misses in flight while there is any";
     /// First-level misses in flight, over all cycles.
     L1MlpAverage: "MLP at L1, average" = Ratio(L1Outstanding, Cycles), Number, OWN, "the same over all cycles, idle ones included";
+    /// Cycles that a first-level miss takes.
+    L1MissLatency: "latency of L1 misses" = Ratio(L1Outstanding, L1Misses), Cycles, RECIPES,
+        "mean cycles until the line is there; too long where the event of L1 misses leaves out loads whose line was on its way";
     /// Demand data reads in flight beyond the second level while there is any.
     OffcoreMlp: "MLP off-core" = Ratio(DemandOutstanding, DemandOutstandingCycles), Number, TMA,
         "demand data reads in flight beyond L2 while there is any; prefetches are not counted";
@@ -245,6 +266,12 @@ metrics! {
     /// What recipes on the web call latency per miss; numerator and denominator count different requests.
     ClassicMissLatency: "classic latency per miss" = Ratio(DemandOutstanding, LlcMisses), Cycles, RECIPES,
         "the classic recipe, for comparison only: its numerator holds reads that hit the LLC, its denominator other requests too";
+    /// Data reads of all cores in flight beyond the last level.
+    MeshMlp: "MLP beyond the LLC, average" = Ratio(MeshOutstanding, MeshCycles), Number, TMA,
+        "data reads in flight beyond the LLC, of all cores of the machine, over all cycles of the mesh";
+    /// Nanoseconds of a data read beyond the last level.
+    MeshLatencyNs: "latency of LLC misses" = RatioInNanoseconds(MeshOutstanding, MeshReads, MeshCycles), Nanoseconds, TMA,
+        "mean time of a data read beyond the LLC, of all cores of the machine; both events count the same requests";
     /// Reads in flight per cycle (Arm).
     ReadMlp: "MLP of reads" = Ratio(ReadsOutstanding, Cycles), Number, ARM, "reads in flight, over all cycles (newer Armv9 cores)";
     /// Cycles that a read is in flight (Arm).
@@ -263,6 +290,12 @@ metrics! {
     /// Both over time.
     DramBandwidth: "DRAM bandwidth" = LineBandwidth(DramReads, DramWrites), GigabytesPerSecond, EVENTS,
         "by the memory controllers, of the whole machine: other programs' traffic is in it";
+    /// Bytes read or written, machine-wide, where the machine does not tell them apart.
+    DramTransferBytes: "DRAM read or written" = LineBytes(DramTransfers), Bytes, AMD_FABRIC,
+        "by the data fabric, of the whole machine: approximate, and right in mode NPS1 only";
+    /// The same over time.
+    DramTransferBandwidth: "DRAM transfers" = LineRate(DramTransfers), GigabytesPerSecond, AMD_FABRIC,
+        "by the data fabric, of the whole machine: approximate, and right in mode NPS1 only";
 }
 
 /// Bytes of a line that a memory controller moves at a time (a CAS of 8 x 8 bytes).
@@ -279,6 +312,8 @@ impl CounterMetric {
             let (a, below) = (count(a)?, count(b)?);
             if below > 0.0 { Ok(a / below) } else { Err(format!("{b} is 0")) }
         };
+        let rate =
+            |lines: f64| if inputs.wall_s > 0.0 { Ok(lines * CAS_BYTES / inputs.wall_s / 1e9) } else { Err("no time passed".to_owned()) };
         match self.definition().operation {
             Operation::PerWork(a) => {
                 let work = inputs.work.filter(|w| *w > 0.0).ok_or("no work was counted")?;
@@ -288,16 +323,12 @@ impl CounterMetric {
             Operation::RatioInNanoseconds(a, b, cycles) => {
                 let latency = ratio(a, b)?;
                 // Cycles run while the core is not halted; over the time that the threads ran they are the core's frequency.
-                let ghz = count(cycles)? / inputs.thread_s / 1e9;
+                let ghz = count(cycles)? / if cycles.system_wide() { inputs.wall_s } else { inputs.thread_s } / 1e9;
                 if ghz.is_finite() && ghz > 0.0 { Ok(latency / ghz) } else { Err("the frequency is not known".to_owned()) }
             }
             Operation::LineBytes(a) => Ok(count(a)? * CAS_BYTES),
-            Operation::LineBandwidth(a, b) => {
-                if inputs.wall_s <= 0.0 {
-                    return Err("no time passed".to_owned());
-                }
-                Ok((count(a)? + count(b)?) * CAS_BYTES / inputs.wall_s / 1e9)
-            }
+            Operation::LineRate(a) => rate(count(a)?),
+            Operation::LineBandwidth(a, b) => rate(count(a)? + count(b)?),
         }
     }
 }

@@ -3,8 +3,9 @@
 mod bandwidth;
 mod chase;
 mod check;
+mod coarsen;
 mod context;
-mod cost;
+pub mod cost;
 mod loaded;
 mod loaders;
 mod prefetch;

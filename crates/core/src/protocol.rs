@@ -7,8 +7,25 @@ use std::time::Duration;
 pub const WINDOW: Duration = Duration::from_millis(5);
 /// Windows at the start of a burst that run and do not count: pipelines, TLBs and the core's clock settle.
 pub const SETTLE_WINDOWS: usize = 1;
+/// A window is judged in slots this long: those in which a thread was off its CPU are left out of the window's sample. Threads that share
+/// their CPU run for some 3 ms at a time (the scheduler's slice), which leaves them ten slots in a row.
+pub const SLOT: Duration = Duration::from_micros(250);
+/// Slots that are left out after one in which a thread was off its CPU: others have used its caches.
+pub const GUARD_SLOTS: usize = 1;
+/// A thread was interrupted where a block took so many times as long as its blocks usually do. Blocks take 10 to 20 µs, timer interrupts 1
+/// to 5.
+pub const LONG_BLOCK: f64 = 2.0;
+/// Share of a window's time in which a thread may be off its CPU without a long block: the interval that is asked for. Kernels that account
+/// the time of interrupts count it as time off the CPU; a thousand timer interrupts a second take up to half of this.
+pub const MAX_UNSEEN: f64 = 0.01;
+/// Share of a window's slots that must be left for a sample: a millisecond of five.
+pub const MIN_CLEAN: f64 = 0.2;
+/// Share of a burst's threads that may be off their CPUs in a slot that counts: as far as that, their bandwidth is missing.
+pub const MAX_AWAY: f64 = 0.01;
 /// Windows of a burst that count.
 pub const BURST_WINDOWS: usize = 12;
+/// The fewest counted windows of a burst where the time is short: below two, the settling window and the start take more than what counts.
+pub const MIN_BURST_WINDOWS: usize = 2;
 /// The minimum number of bursts of a cell: six is the fewest for which a non-parametric 95 % interval of the median exists.
 pub const MIN_BURSTS: u32 = 6;
 /// A cell without any sample gets this many times its budget before it is given up: on an overcommitted machine threads may get no CPU for
@@ -47,11 +64,15 @@ pub const SWEEP_WINDOWS: usize = 3;
 pub const SWEEP_COUNTED_WINDOWS: usize = 40;
 /// The minimum number of bursts of a sweep's point.
 pub const MIN_SWEEP_BURSTS: u32 = 8;
+/// The same where the time is short: the fewest whose median lies between two others.
+pub const FEWEST_SWEEP_BURSTS: u32 = 3;
 /// Counted windows of a kernel in a round of a sweep's trial.
 pub const SWEEP_TRIAL_WINDOWS: usize = 5;
 
 /// One run of cache-to-cache transfers over one allocation.
 pub const TRANSFER_RUN: Duration = Duration::from_millis(150);
+/// The shortest run where the time is short: some thirty windows of half an L2.
+pub const MIN_TRANSFER_RUN: Duration = Duration::from_millis(30);
 /// The minimum number of fresh allocations of a transfer.
 pub const MIN_TRANSFER_ALLOCATIONS: u32 = 3;
 /// One run where all pairs of CPUs are measured: some 50 windows of half an L2.
@@ -64,9 +85,27 @@ pub const MAX_STEAL: f64 = 0.005;
 /// Share of the threads' time in which they waited for their CPUs above which samples are suspect. In a burst of one thread that is a third
 /// of a millisecond: kernel threads come and go in less.
 pub const MAX_WAITED: f64 = 0.005;
-/// Relative change of the core's frequency above which samples are suspect: caches, and the core's part of a latency, follow it.
-pub const MAX_FREQUENCY_CHANGE: f64 = 0.02;
+/// Relative change of the core's frequency above which samples are suspect. Turbo changes it by up to 4 % with temperature and neighbours; the
+/// core's part of a memory's latency is a fifth, so 5 % move that by the 1 % that is asked for. Caches follow it fully.
+pub const MAX_FREQUENCY_CHANGE: f64 = 0.05;
 /// Involuntary context switches per thread that are normal however short the measurement: a kernel thread bound to the CPU runs now and then.
 pub const NORMAL_SWITCHES: u32 = 2;
 /// The minimum number of undisturbed bursts for leaving the disturbed ones out: the fewest whose median lies between two others.
 pub const MIN_UNDISTURBED: usize = 3;
+
+/// Counted windows of each of at least `bursts` bursts that share `budget_s` seconds: fewer than usual where the budget is short.
+pub fn burst_windows(budget_s: f64, bursts: f64) -> usize {
+    // A hundredth of a window for the rounding of decimal fractions.
+    ((budget_s / bursts / WINDOW.as_secs_f64() + 0.01) as usize).clamp(MIN_BURST_WINDOWS, BURST_WINDOWS)
+}
+
+/// The minimum number of bursts, each of `burst_s` seconds, of a sweep's point that has `budget_s` seconds.
+pub fn sweep_bursts(budget_s: f64, burst_s: f64) -> u32 {
+    ((budget_s / burst_s) as u32).clamp(FEWEST_SWEEP_BURSTS, MIN_SWEEP_BURSTS)
+}
+
+/// One run of transfers where the fewest of them share `budget_s` seconds.
+pub fn transfer_run(budget_s: f64) -> Duration {
+    let share = Duration::from_secs_f64(budget_s.max(0.0) / f64::from(MIN_TRANSFER_ALLOCATIONS));
+    share.clamp(MIN_TRANSFER_RUN, TRANSFER_RUN)
+}

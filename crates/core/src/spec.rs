@@ -26,6 +26,8 @@ pub struct Spec {
     pub pages: PageRequest,
     /// Directory whose files are used as buffers, as the kernel describes it; if not given, memory without a file.
     pub memory_dir: Option<MemoryDir>,
+    /// Numbers of CPUs of a ramp. If empty: 1, 2, 4 … all.
+    pub ramp: IdSet,
     /// Mixes of traffic.
     pub mixes: Vec<Mix>,
     /// Width of loads and stores.
@@ -127,7 +129,7 @@ pub enum BandwidthShape {
     Matrix,
     /// Every mix.
     Peak,
-    /// 1, 2, 4 … all CPUs.
+    /// Growing numbers of CPUs: those of [`Spec::ramp`].
     Ramp,
     /// Each mix with several numbers of CPUs and several delays, because too many requests at once can cost bandwidth.
     Search,
@@ -155,7 +157,7 @@ pub struct ChaseSpec {
     pub touch: Option<u32>,
     /// Orders of an idle chase. If empty: window-local and full-random.
     pub orders: Vec<ChaseOrder>,
-    /// Length of the chase, instead of a time.
+    /// Length of the chase, instead of a time; in a transfer, of the reader's chase over each allocation.
     pub hops: Option<Hops>,
     /// Also time batches of this many hops (1, 8 or 64) for a histogram.
     pub histogram: Option<u32>,
@@ -164,6 +166,8 @@ pub struct ChaseSpec {
 /// The options of the loaders' traffic.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrafficSpec {
+    /// Bytes of each loader's buffer, if a chase beside them has a buffer of another size ([`Spec::size`]).
+    pub size: Option<Bytes>,
     /// In which order lines are visited.
     pub access: Access,
     /// Strided access: bytes from one line to the next.
@@ -234,6 +238,8 @@ pub struct TransferSpec {
     pub states: Vec<LineState>,
     /// Order of the chase; if not given, window-local.
     pub order: Option<ChaseOrder>,
+    /// Window within which a window-local chase is random; if not given, the transfer window ([`Spec::window`]).
+    pub chase_window: Option<Bytes>,
 }
 
 /// The options of a scan.

@@ -168,8 +168,12 @@ pub struct PagePool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
-    /// CPUs: online, in the affinity mask and in the cpuset.
+    /// CPUs: online, in the cpuset, and in the affinity mask or isolated.
     pub cpus: IdSet,
+    /// Those of `cpus` that the kernel isolates from its scheduler (`isolcpus=`) and that the affinity mask leaves out for that reason only.
+    /// They are measured where they are named, or where their node has no others.
+    #[serde(default, skip_serializing_if = "IdSet::is_empty")]
+    pub isolated: IdSet,
     /// Memory nodes: with memory and in `Mems_allowed`.
     pub nodes: IdSet,
     /// The most memory that this process should use in all. It is the least of the available memory, what its control groups allow and what
@@ -181,6 +185,16 @@ pub struct Allowed {
     pub node_memory: BTreeMap<u32, Bytes>,
     /// CPU time quota in CPUs (cgroup `cpu.max`), when there is one.
     pub cpu_quota: Option<f64>,
+}
+
+impl Machine {
+    /// The CPUs to use where none are named: all that may be used, but isolated ones only on a node that has no others.
+    pub fn default_cpus(&self) -> IdSet {
+        let Allowed { cpus, isolated, .. } = &self.allowed;
+        let node = |cpu: u32| self.topology.cpu(cpu).map_or(0, |c| c.node);
+        let covered: IdSet = cpus.difference(isolated).iter().map(node).collect();
+        cpus.iter().filter(|&cpu| !isolated.contains(cpu) || !covered.contains(node(cpu))).collect()
+    }
 }
 
 impl Topology {
@@ -207,6 +221,10 @@ impl Topology {
     /// Packages, ascending.
     pub fn packages(&self) -> IdSet {
         self.cpus.iter().map(|c| c.package).collect()
+    }
+    /// The cache line, which is what memory moves: the largest where caches differ, 64 B where the machine does not say.
+    pub fn line(&self) -> Bytes {
+        Bytes(self.caches.iter().filter_map(|c| c.line).max().map_or(64, u64::from))
     }
     /// Caches of this CPU, nearest first.
     pub fn cpu_caches(&self, cpu: u32) -> impl Iterator<Item = &Cache> {

@@ -44,7 +44,7 @@ pub enum Mix {
     #[serde(rename = "2:1-nt-x1")]
     R2W1NtX1,
     /// Two read streams to one non-temporal store stream, like STREAM's triad.
-    #[serde(rename = "2:1-nt")]
+    #[serde(rename = "triad", alias = "2:1-nt")]
     R2W1Nt,
     /// One read stream to one non-temporal store stream.
     #[serde(rename = "1:1-nt")]
@@ -93,7 +93,7 @@ impl Mix {
             Self::NtWrite => ("nt-write", "non-temporal stores only", (0, 1)),
             Self::R3W1Nt => ("3:1-nt", "3 loads : 1 non-temporal store", (3, 1)),
             Self::R2W1NtX1 => ("2:1-nt-x1", "2 loads : 1 non-temporal store", (2, 1)),
-            Self::R2W1Nt => ("2:1-nt", "2 load streams : 1 non-temporal store (triad)", (2, 1)),
+            Self::R2W1Nt => ("triad", "2 load streams : 1 non-temporal store", (2, 1)),
             Self::R1W1Nt => ("1:1-nt", "1 load : 1 non-temporal store", (1, 1)),
             Self::Copy => ("copy", "load and store the same data elsewhere", (1, 1)),
             Self::Fill => ("fill", "string-instruction fill", (0, 1)),
@@ -138,17 +138,17 @@ impl fmt::Display for Mix {
 }
 
 /// What a message says if a mix was expected.
-const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, 2:1-nt (triad), 1:1-nt, copy or fill";
+const MIXES: &str = "a mix: all-reads, 9:1, 4:1, 3:1, 3:1-x2, 2:1, 1:1, nt-write, 3:1-nt, 2:1-nt-x1, triad (2:1-nt), 1:1-nt, copy or fill";
 
 impl FromStr for Mix {
     type Err = ParseError;
-    /// Also takes `reads`, `read`, `writes`, `write`, `triad`.
+    /// Also takes `reads`, `read`, `writes`, `write`, and `2:1-nt`, as earlier versions called the triad.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let lower = text.trim().to_ascii_lowercase();
         let name = match lower.as_str() {
             "reads" | "read" => "all-reads",
             "writes" | "write" => "1:1",
-            "triad" => "2:1-nt",
+            "2:1-nt" => "triad",
             other => other,
         };
         Self::ALL.into_iter().find(|m| m.name() == name).ok_or_else(|| ParseError::new(text, MIXES))

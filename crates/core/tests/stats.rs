@@ -32,14 +32,26 @@ struct Model {
     sample: fn(&mut Random) -> f64,
 }
 
-const MODELS: [Model; 6] = [
+const MODELS: [Model; 9] = [
     Model { name: "allocations alike", allocation: |_| 0.0, sample: Random::normal },
     Model { name: "moderate", allocation: |r| 0.5 * r.normal(), sample: Random::normal },
     Model { name: "dominant", allocation: |r| 3.0 * r.normal(), sample: Random::normal },
     Model { name: "one-sided heavy noise", allocation: |_| 0.0, sample: heavy },
     Model { name: "one-sided allocations", allocation: |r| 2.0 * r.exponential(), sample: Random::normal },
     Model { name: "one-sided both", allocation: |r| 0.5 * r.exponential(), sample: heavy },
+    // Without a mean: a few samples of a hundred are fifty times as far from the median as most.
+    Model { name: "Pareto, index 1", allocation: |_| 0.0, sample: pareto },
+    Model { name: "Pareto, allocations", allocation: |r| 2.0 * r.normal(), sample: pareto },
+    Model {
+        name: "one in five disturbed",
+        allocation: |r| if r.uniform() < 0.2 { 50.0 } else { 0.5 * r.normal() },
+        sample: Random::normal,
+    },
 ];
+
+fn pareto(r: &mut Random) -> f64 {
+    1.0 / r.uniform()
+}
 
 fn heavy(r: &mut Random) -> f64 {
     0.3 * r.normal() + 0.5 * (1.5 * r.normal()).exp()
@@ -55,7 +67,7 @@ fn run(model: &Model, r: &mut Random, allocations: usize, samples: usize) -> Vec
 
 /// The share of runs whose interval covers the long-run median: of the rule, and of pooled order statistics alone.
 fn coverage(model: &Model, allocations: usize, samples: usize) -> (f64, f64) {
-    const RUNS: usize = 800;
+    const RUNS: usize = 1200;
     let mut r = Random::new(7 + allocations as u64 * 100 + samples as u64);
     let truth = median(&run(model, &mut r, 50_000, 1).concat()).unwrap();
     let covers = |(low, high): (f64, f64)| f64::from(u8::from(low <= truth && truth <= high)) / RUNS as f64;
@@ -74,10 +86,31 @@ fn intervals_cover_the_long_run_median() {
         for (allocations, samples) in [(3, 5), (3, 20), (5, 5), (5, 20), (6, 10), (8, 20)] {
             let (rule, pooled) = coverage(model, allocations, samples);
             println!("{:24} {allocations} x {samples:2}: {:5.1} %, pooled alone {:5.1} %", model.name, 100.0 * rule, 100.0 * pooled);
-            // One-sided noise of both kinds, at eight allocations, is the worst at 90.7 %; the simulation's own error is 1 %.
+            // One-sided noise of both kinds, at eight allocations, is the worst at 90.7 %; the simulation's own error is 0.8 %.
             assert!(rule >= 0.89, "{} with {allocations} x {samples}: {rule}", model.name);
         }
     }
+}
+
+#[test]
+fn one_disturbed_allocation_of_three_leaves_the_interval_true_and_within_the_data() {
+    let mut r = Random::new(21);
+    let (mut covered, mut below_zero) = (0, 0);
+    const RUNS: usize = 1000;
+    for run in 0..RUNS {
+        let group = |r: &mut Random, level: f64| (0..5).map(|_| level * (1.0 + 0.01 * r.normal())).collect::<Vec<f64>>();
+        let mut groups: Vec<_> = (0..3).map(|_| group(&mut r, 100.0)).collect();
+        let slow = 100.0 * (1.5 + r.exponential());
+        groups[run % 3] = group(&mut r, slow);
+        let samples = sorted(&groups.concat());
+        let i = interval(&groups).unwrap();
+        let (low, high) = i.hull();
+        covered += usize::from(low <= 100.0 && 100.0 <= high);
+        below_zero += usize::from(i.between.unwrap().0 < 0.0);
+        assert!(samples[0] <= low && high <= samples[14], "{low} to {high} of {samples:?}");
+    }
+    println!("one of three disturbed: covered {covered}, Student's interval below zero in {below_zero} of {RUNS}");
+    assert!(covered * 100 >= RUNS * 89 && below_zero > RUNS / 4, "{covered} {below_zero}");
 }
 
 #[test]
@@ -214,15 +247,21 @@ proptest! {
     }
 
     #[test]
+    fn intervals_of_positive_samples_are_positive(groups in prop::collection::vec(prop::collection::vec(1e-3..1e5, 2..12), 3..8)) {
+        let e = estimate(&groups, 0.01);
+        prop_assert!(e.min <= e.ci95_low && e.ci95_low <= e.value && e.value <= e.ci95_high && e.ci95_high <= e.max);
+        prop_assert!(e.ci95_low > Some(0.0));
+    }
+
+    #[test]
     fn any_samples_give_a_sane_estimate(groups in prop::collection::vec(prop::collection::vec(prop::num::f64::ANY, 0..12), 0..6)) {
         let finite = sorted(&groups.concat());
         let e = estimate(&groups, 0.01);
         prop_assert_eq!(e.n as usize, finite.len());
         prop_assert_eq!(e.value.is_none(), finite.is_empty());
         prop_assert_eq!(e.ci95_low.is_some(), finite.len() >= 6);
-        // Far beyond any timing, sums of squares overflow; within, the interval holds the median.
-        if finite.iter().all(|x| x.abs() < 1e100) && let (Some(low), Some(value), Some(high)) = (e.ci95_low, e.value, e.ci95_high) {
-            prop_assert!(low <= value && value <= high);
+        if let (Some(low), Some(value), Some(high)) = (e.ci95_low, e.value, e.ci95_high) {
+            prop_assert!(finite[0] <= low && low <= value && value <= high && high <= finite[finite.len() - 1], "{:?}", e);
         }
         let share: f64 = e.modes.iter().map(|m| m.share).sum();
         prop_assert!(e.modes.is_empty() || (e.modes.len() > 1 && share < 1.0 + 1e-9 && e.modes.iter().all(|m| m.share >= 0.09)));

@@ -137,6 +137,10 @@ fn names_of_mixes_and_widths_are_those_of_results() {
     for (alias, mix) in [("reads", Mix::AllReads), ("write", Mix::R1W1), ("Triad", Mix::R2W1Nt)] {
         assert_eq!(alias.parse(), Ok(mix));
     }
+    for name in ["triad", "2:1-nt"] {
+        assert_eq!(name.parse::<Mix>().unwrap().to_string(), "triad", "shown by the name that people know, whichever was given");
+        assert_eq!(serde_json::from_value::<Mix>(name.into()).unwrap(), Mix::R2W1Nt, "{name} in a file");
+    }
     assert!("5:1".parse::<Mix>().unwrap_err().to_string().contains("all-reads"));
 }
 

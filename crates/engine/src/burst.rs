@@ -5,5 +5,6 @@ pub(crate) mod chase;
 pub(crate) mod counters;
 pub(crate) mod load;
 pub(crate) mod runner;
+pub(crate) mod slots;
 pub(crate) mod windows;
 pub(crate) mod workers;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::{Cell, Step, StopRule};
-use memgauge_core::protocol::{BURST_WINDOWS, STARVED_BUDGETS, WINDOW};
+use memgauge_core::protocol::{STARVED_BUDGETS, WINDOW, burst_windows};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
@@ -64,10 +64,9 @@ impl<'a> RunContext<'a> {
         Instant::now()
     }
 
-    /// The machine's cache line: the largest where caches differ, 64 B where the machine does not say.
+    /// The machine's cache line.
     pub(crate) fn line(&self) -> Bytes {
-        let lines = self.machine.topology.caches.iter().filter_map(|c| c.line);
-        Bytes(lines.max().map_or(64, u64::from))
+        self.machine.topology.line()
     }
 
     /// Whether the run must end now: the user stopped it, or its time is over.
@@ -90,7 +89,10 @@ pub(crate) const WORKER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time that a run and each of its cells may take.
 pub(crate) struct TimeBudget<'a> {
     pub(crate) context: &'a RunContext<'a>,
+    /// When the measuring of the cell, or of the point of a curve, in progress ends.
     pub(crate) stop: StopRule,
+    /// When the cell in progress must end, so that others have their share of the run's time.
+    pub(crate) cell_end: Option<Instant>,
 }
 
 impl TimeBudget<'_> {
@@ -98,8 +100,9 @@ impl TimeBudget<'_> {
         self.context.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether the cell must end now: the user stopped the run, or there is no more time.
     pub(crate) fn interrupted(&self) -> bool {
-        self.context.interrupted()
+        self.stopped() || self.over()
     }
 
     /// Why a cell that the end of the run hit has no value.
@@ -111,14 +114,25 @@ impl TimeBudget<'_> {
         self.left() == Some(Duration::ZERO)
     }
 
-    /// Time until the run must end, where it has a deadline.
+    /// Time until the cell in progress must end, where the run has a deadline.
     pub(crate) fn left(&self) -> Option<Duration> {
-        self.context.deadline.map(|end| end.saturating_duration_since(self.context.now()))
+        self.until(self.context.deadline.into_iter().chain(self.cell_end).min())
+    }
+
+    /// Whether there is no time for something that takes as long as `this`.
+    pub(crate) fn too_short_for(&self, this: Duration) -> bool {
+        self.left().is_some_and(|left| left < this)
+    }
+
+    /// Gives the next of the `points` that are still to be measured its share of the cell's time, and at most `budget_s`.
+    pub(crate) fn begin_point(&mut self, budget_s: f64, points: usize) {
+        let share = self.left().map_or(budget_s, |left| left.as_secs_f64() / points.max(1) as f64);
+        self.stop.budget_s = if self.stop.fixed_time { budget_s } else { budget_s.min(share) };
     }
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.
     pub(crate) fn worker_timeout(&self) -> Duration {
-        self.left().map_or(WORKER_TIMEOUT, |left| WORKER_TIMEOUT.min(left + Duration::from_secs(1)))
+        self.until(self.context.deadline).map_or(WORKER_TIMEOUT, |left| WORKER_TIMEOUT.min(left + Duration::from_secs(1)))
     }
 
     /// Whether a cell's time is over after `spent`. A cell without any sample gets more: threads of an overcommitted machine may get no CPU
@@ -127,9 +141,16 @@ impl TimeBudget<'_> {
         spent.as_secs_f64() >= self.stop.budget_s * if sampled { 1.0 } else { STARVED_BUDGETS }
     }
 
-    /// Counted windows of each of `bursts` of a cell: a fixed time is shared among them.
+    /// Counted windows of each of at least `bursts` bursts of a cell: a fixed time is shared among them, and so is a short one.
     pub(crate) fn windows(&self, bursts: u32) -> usize {
-        if self.stop.fixed_time { self.fixed_windows(f64::from(bursts), WINDOW) } else { BURST_WINDOWS }
+        match self.stop.fixed_time {
+            true => self.fixed_windows(f64::from(bursts), WINDOW),
+            false => burst_windows(self.stop.budget_s, f64::from(bursts)),
+        }
+    }
+
+    fn until(&self, end: Option<Instant>) -> Option<Duration> {
+        end.map(|end| end.saturating_duration_since(self.context.now()))
     }
 
     /// Windows of each of `bursts` that fill the budget together.

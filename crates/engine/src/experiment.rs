@@ -6,5 +6,6 @@ pub(crate) mod latency;
 pub(crate) mod loaded;
 pub(crate) mod loaders;
 pub(crate) mod sampling;
+pub(crate) mod stores;
 pub(crate) mod trials;
 pub(crate) mod working_set;

@@ -16,6 +16,7 @@ mod recorder;
 mod run;
 mod scan;
 mod session;
+mod shares;
 #[cfg(feature = "simulate")]
 mod simulated;
 mod transfer;

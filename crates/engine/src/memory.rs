@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::directory::MemoryDir;
 use memgauge_core::experiment::ChaseOrder;
@@ -38,9 +38,16 @@ pub(crate) struct MemoryStore<'a> {
     chases: Vec<ChaseBuffer>,
     /// Time spent on mapping, first touch, reading back pages and placement.
     pub(crate) allocating: Duration,
+    /// Bytes allocated in that time.
+    allocated: u64,
     /// Time spent on laying out and writing chains.
     pub(crate) writing_chains: Duration,
+    /// When the cell in progress must end.
+    pub(crate) end: Option<Instant>,
 }
+
+/// Enough to see how fast memory is touched, and done in a tenth of a second even by a slow hypervisor.
+const RATE_TRIAL: Bytes = Bytes::mib(32);
 
 struct ChaseBuffer {
     plan: BufferPlan,
@@ -77,7 +84,7 @@ fn used_by_several_cells(plan: &Plan, buffer: &BufferPlan) -> bool {
 impl<'a> MemoryStore<'a> {
     pub(crate) const fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
         let (allocating, writing_chains) = (Duration::ZERO, Duration::ZERO);
-        Self { plan, context, loaders: BTreeMap::new(), chases: Vec::new(), allocating, writing_chains }
+        Self { plan, context, loaders: BTreeMap::new(), chases: Vec::new(), allocating, allocated: 0, writing_chains, end: None }
     }
 
     /// Allocates a buffer. Other CPUs than those watched touch it, so that does not count as noise.
@@ -86,7 +93,10 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
-        if self.context.interrupted() {
+        // Touching memory cannot be interrupted, so what would not end in time is not begun.
+        let known = self.end.filter(|_| plan.bytes > RATE_TRIAL).and_then(|_| self.allocation_rate(plan));
+        let takes = Duration::from_secs_f64(known.map_or(0.0, |rate| plan.bytes.0 as f64 / rate));
+        if self.context.interrupted() || self.end.is_some_and(|end| self.context.now() + takes >= end) {
             return Err(CellError::Interrupted);
         }
         let started = self.context.now();
@@ -100,7 +110,20 @@ impl<'a> MemoryStore<'a> {
             buffer => buffer,
         };
         self.allocating += self.context.now() - started;
-        Ok(Arc::new(buffer?))
+        let buffer = buffer?;
+        self.allocated += plan.bytes.0;
+        Ok(Arc::new(buffer))
+    }
+
+    /// Bytes a second at which buffers were allocated so far; by a trial where there was none yet.
+    pub(crate) fn allocation_rate(&mut self, plan: &BufferPlan) -> Option<f64> {
+        if self.allocated == 0 {
+            let started = self.context.now();
+            self.obtain(&BufferPlan { bytes: plan.bytes.min(RATE_TRIAL), ..plan.clone() }).ok()?;
+            self.allocating += self.context.now() - started;
+            self.allocated += plan.bytes.min(RATE_TRIAL).0;
+        }
+        Some(self.allocated as f64 / self.allocating.as_secs_f64().max(1e-9))
     }
 
     fn obtain(&self, plan: &BufferPlan) -> Result<Buffer, MemoryError> {
@@ -196,7 +219,9 @@ impl<'a> MemoryStore<'a> {
         if self.context.model().is_some() {
             return Ok(chase::unwritten(buffer, &spec)?);
         }
-        let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &|| self.context.interrupted()))?;
+        let (context, end) = (self.context, self.end);
+        let interrupted = || context.interrupted() || end.is_some_and(|end| context.now() >= end);
+        let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &interrupted))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
         }

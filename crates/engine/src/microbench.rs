@@ -8,15 +8,16 @@ use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
+use memgauge_core::protocol::{MAX_UNSEEN, MIN_UNDISTURBED};
 use memgauge_core::result::{Evidence, Measurement, Noise};
 use memgauge_core::stats;
 use memgauge_core::traffic::{LineUse, Mix};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{self as kernels, Kernel, LINE, MAX_STREAMS, Walk};
-use memgauge_os::cpu;
 use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
+use memgauge_os::{cpu, noise};
 
-use crate::burst::chase::{self, ChainSpec, Chase};
+use crate::burst::chase::{self, ChainSpec, Chase, ExactHops};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
 use crate::context::RunContext;
@@ -74,7 +75,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters),
     });
     let (samples, proof, mut evidence) = value?;
-    evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..Noise::default() };
+    evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..evidence.noise };
     evidence.threads = 1;
     evidence.allocations = 1;
     evidence.buffer = spec.bytes;
@@ -139,19 +140,20 @@ fn stream(
     // A buffer of less than a step has no use for it.
     let widest = widest.filter(|k| k.streams[0].advance() <= bytes);
     let laps = memgauge_core::microbench::stream_laps(Bytes(bytes as u64));
-    let mut samples = Vec::new();
+    let mut passes = Vec::new();
     let (mut sum, mut mismatches) = (0, 0);
     // The pass before the first warms up: caches, TLBs, the core's clock.
     for pass in 0..=spec.passes {
         if let Some(counted) = counted.as_mut().filter(|_| pass == 1) {
             counted.start(&clock);
         }
-        let from = clock.stamp();
+        let (ran, from) = (noise::thread_cpu_ns(), clock.stamp());
         sum = read(widest, buffer, bytes, laps);
-        let ticks = clock.stamp().saturating_sub(from);
+        let ns = clock.ns(clock.stamp().saturating_sub(from).max(1));
+        let ran = noise::thread_cpu_ns().zip(ran).map_or(ns, |(now, then)| now.saturating_sub(then) as f64);
         mismatches += u32::from(sum != expected);
         if pass > 0 {
-            samples.push((bytes as u64 * laps) as f64 / clock.ns(ticks.max(1)));
+            passes.push(((bytes as u64 * laps) as f64 / ns, 1.0 - ran / ns));
         }
     }
     if let Some(counted) = counted {
@@ -159,7 +161,19 @@ fn stream(
     }
     let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
     let kernel = widest.map_or("scalar", |k| k.name).to_owned();
-    (samples, proof, Evidence { kernel, ..Evidence::default() })
+    let (samples, left_out) = on_cpu(&passes);
+    (samples, proof, Evidence { kernel, noise: Noise { left_out, ..Noise::default() }, ..Evidence::default() })
+}
+
+/// The samples of passes in which the thread was on its CPU, and the share of passes without them; all samples, and no share, where too few
+/// are left. A pass is its sample and the share of its time that the thread was away.
+fn on_cpu(passes: &[(f64, f64)]) -> (Vec<f64>, Option<f64>) {
+    let clean: Vec<f64> = passes.iter().filter(|(_, away)| *away <= MAX_UNSEEN).map(|(sample, _)| *sample).collect();
+    if clean.len() < MIN_UNDISTURBED.min(passes.len()) {
+        return (passes.iter().map(|(sample, _)| *sample).collect(), None);
+    }
+    let left_out = 1.0 - clean.len() as f64 / passes.len().max(1) as f64;
+    (clean, Some(left_out))
 }
 
 /// Reads `bytes`, which are whole words, `laps` times; the exclusive or of all words read.
@@ -203,13 +217,14 @@ fn chase(
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
     let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock);
-    let mut samples = Vec::new();
+    let (mut passes, mut all) = (Vec::new(), ExactHops::default());
     if let Some(counted) = counted {
         counted.start(&clock);
     }
     for _ in 0..spec.passes {
-        let (ticks, moved_on) = chase.exactly(hops, &clock);
-        samples.push(clock.ns(ticks) / hops as f64);
+        let (took, moved_on) = chase.exactly(hops, &clock);
+        passes.extend(took.ticks_per_hop().map(|ticks| (ticks * clock.ns(1), if took.clean() { 0.0 } else { took.left_out() })));
+        all.add(&took);
         chase = moved_on;
     }
     if let Some(counted) = counted {
@@ -224,9 +239,10 @@ fn chase(
         mismatches: u32::from(offset != layout.after(u64::from(spec.passes))),
         checksum: None,
     };
-    let evidence =
-        Evidence { kernel: "chase".into(), window: Some(Bytes(layout.window_bytes() as u64)), stride: Some(stride), ..Evidence::default() };
-    Ok((samples, proof, evidence))
+    let (samples, left_out) = on_cpu(&passes);
+    let noise = Noise { left_out: left_out.map(|share| share.max(all.left_out())), ..Noise::default() };
+    let window = Some(Bytes(layout.window_bytes() as u64));
+    Ok((samples, proof, Evidence { kernel: "chase".into(), window, stride: Some(stride), noise, ..Evidence::default() }))
 }
 
 #[cfg(test)]
@@ -288,7 +304,15 @@ mod tests {
             assert_eq!((proof.mismatches, proof.passes), (0, 7));
         }
         let m = run(LoopKind::Stream, Bytes(1 << 20), 3);
-        assert!(m.estimate.n == 7 && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+        // Passes during which another process ran do not count.
+        assert!((3..=7).contains(&m.estimate.n) && m.estimate.value.unwrap() > 0.01, "{:?}", m.estimate);
+    }
+
+    #[test]
+    fn passes_in_which_the_thread_was_away_do_not_count_while_others_are_left() {
+        let (calm, away) = ((10.0, 0.0), (4.0, 0.6));
+        assert_eq!(on_cpu(&[calm, away, calm, calm]), (vec![10.0; 3], Some(0.25)));
+        assert_eq!(on_cpu(&[calm, away, away, calm]), (vec![10.0, 4.0, 4.0, 10.0], None));
     }
 
     #[test]

@@ -12,14 +12,13 @@ use crate::burst::workers::SchedulerNoise;
 #[derive(Default)]
 pub(crate) struct NoiseWatch {
     probe: Option<NoiseProbe>,
-    cpu: u32,
     ghz_before: Option<f64>,
 }
 
 impl NoiseWatch {
-    /// Begins to watch while all of `cpus` work; `cpu`, one of them, runs at `ghz`.
-    pub(crate) fn start(&mut self, root: &Path, cpus: &IdSet, cpu: u32, ghz: f64) {
-        *self = Self { probe: Some(NoiseProbe::start(root, cpus)), cpu, ghz_before: Some(ghz) };
+    /// Begins to watch while all of `cpus` work; one of them runs at `ghz`.
+    pub(crate) fn start(&mut self, root: &Path, cpus: &IdSet, ghz: f64) {
+        *self = Self { probe: Some(NoiseProbe::start(root, cpus)), ghz_before: Some(ghz) };
     }
 
     /// Until [`Self::resume`], what happens does not count: this process works on other CPUs as well.
@@ -39,15 +38,9 @@ impl NoiseWatch {
         result
     }
 
-    /// Ends watching. `scheduler` is what happened to the measuring threads; `ghz` returns a core's frequency now.
-    pub(crate) fn finish(&mut self, scheduler: &SchedulerNoise, ghz: impl FnOnce(u32) -> Option<f64>) -> Noise {
+    /// Ends watching. `scheduler` is what happened to the measuring threads.
+    pub(crate) fn finish(&mut self, scheduler: &SchedulerNoise) -> Noise {
         let noise = self.probe.take().map(|probe| probe.finish(scheduler.switches)).unwrap_or_default();
-        Noise {
-            migrations: Some(scheduler.migrations),
-            waited: scheduler.waited_share(),
-            ghz_before: self.ghz_before,
-            ghz_after: ghz(self.cpu),
-            ..noise
-        }
+        Noise { migrations: Some(scheduler.migrations), waited: scheduler.waited_share(), ghz_before: self.ghz_before, ..noise }
     }
 }

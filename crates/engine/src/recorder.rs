@@ -25,8 +25,8 @@ pub struct Outcome {
     pub matrices: Vec<PairMatrix>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
-    /// Whether plain stores read the line first, where that was measured.
-    pub rfo: Option<RfoEvidence>,
+    /// Whether plain stores read the line first, for each class of loaders for which that was measured.
+    pub stores_read: Vec<RfoEvidence>,
     /// What a reader should know.
     pub notes: Vec<Note>,
     /// How the time was spent; `total_s` is the caller's.

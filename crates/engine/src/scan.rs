@@ -255,6 +255,7 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
             app_write_gbs: 0.0,
             bus_estimate_gbs: Some(gbs),
             rfo: Rfo::No,
+            rfo_reason: None,
         }),
         physical: Some(region.buffer.physical()),
         integrity: (region.checked > 0).then_some(Integrity { patterns: region.checked, mismatches, first }),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
 use memgauge_core::plan::{BufferPlan, Plan, Probe};
-use memgauge_core::result::{Noise, Plateau, RfoEvidence, SetUp};
-use memgauge_core::traffic::Rfo;
+use memgauge_core::result::{Noise, Plateau, SetUp};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_os::memory::Buffer;
 
@@ -20,6 +19,7 @@ use crate::burst::workers::SchedulerNoise;
 use crate::context::{Observer, Progress, RunContext, TimeBudget};
 use crate::error::Result;
 use crate::experiment::kernels::{TrialKey, TrialResult};
+use crate::experiment::stores::KnownStores;
 use crate::memory::MemoryStore;
 use crate::noise::NoiseWatch;
 use crate::recorder::Recorder;
@@ -45,14 +45,7 @@ pub(crate) struct Calibration {
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
     pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
-    pub(crate) rfo: Option<RfoEvidence>,
-}
-
-impl Calibration {
-    /// Whether plain stores of whole lines read first, as far as it is known.
-    pub(crate) fn rfo(&self) -> Rfo {
-        self.rfo.as_ref().map_or(Rfo::Unknown, |e| e.rfo)
-    }
+    pub(crate) stores: KnownStores,
 }
 
 impl<'a> Session<'a> {
@@ -61,7 +54,7 @@ impl<'a> Session<'a> {
         Self {
             context,
             plan,
-            budget: TimeBudget { context, stop: plan.stop },
+            budget: TimeBudget { context, stop: plan.stop, cell_end: None },
             runner: BurstRunner::new(plan, context),
             memory: MemoryStore::new(plan, context),
             noise: NoiseWatch::default(),
@@ -104,12 +97,12 @@ impl<'a> Session<'a> {
         self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
-        self.noise.start(&self.context.root, &cpus, cpu, ghz);
+        self.noise.start(&self.context.root, &cpus, ghz);
         Ok(())
     }
 
     pub(crate) fn unwatch(&mut self, scheduler: &SchedulerNoise) -> Noise {
-        self.noise.finish(scheduler, |cpu| self.runner.ghz(cpu))
+        self.noise.finish(scheduler)
     }
 
     /// Sets something up while a cell is watched. It runs on other CPUs than those watched as well, so what happens there does not count.

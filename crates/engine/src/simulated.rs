@@ -120,7 +120,16 @@ pub(crate) fn burst(
     let rates = machine.burst(chase_work, &load_work.collect::<Vec<_>>(), windows, shape.window);
     machine.pass(shape.window * windows as u32);
     let window_ns = shape.window.as_nanos() as f64;
-    let trace = |units: &mut dyn Iterator<Item = f64>| Trace::of_windows(start, clock.to_ticks(shape.window), units);
+    let window = clock.to_ticks(shape.window);
+    let trace = |units: &mut dyn Iterator<Item = f64>| {
+        let (mut at, mut work) = (start, 0.0);
+        let mut marks = vec![Some((at, 0))];
+        marks.extend(units.map(|units| {
+            (at, work) = (at + window, work + units);
+            Some((at, work as u64))
+        }));
+        Trace::of_windows(marks)
+    };
     let loads = loads.into_iter().zip(rates.lines_per_ns).map(|((cpu, load), lines)| {
         let per_step = lines_per_step(load.kernel()) as f64;
         let trace = trace(&mut lines.into_iter().map(|rate| rate * window_ns / per_step));

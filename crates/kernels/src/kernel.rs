@@ -157,7 +157,8 @@ impl Kernel {
         self.streams.iter().map(|s| u64::from(s.write)).sum()
     }
 
-    /// Lines that one step loads, all streams together: memory moves 64 bytes for each, even where only a part of the line is touched.
+    /// Lines that one step loads, all streams together: memory moves all 64 bytes of each (more where the machine's lines are longer), even where only
+    /// a part is touched.
     #[inline]
     pub fn lines_read_per_step(&self) -> u64 {
         self.read_per_step() / u64::from(self.touched)
@@ -196,7 +197,8 @@ impl Kernel {
     /// The delay is a chain of that many dependent subtractions. Chains follow one another without overlap, and the next burst's
     /// addresses depend on the end of the chain before, so an out-of-order core cannot issue bursts ahead of their delay: it starts
     /// one every `delay` cycles at most. The chain does not wait for the burst's data. A core that takes a branch only every second
-    /// cycle makes the delay twice as long.
+    /// cycle makes the delay twice as long, and so do two hardware threads that wait at once on a core that takes one branch a cycle for both:
+    /// cycles are the core's, not the thread's.
     ///
     /// A delay of 0 is legal and runs the loop over bursts without waiting. String kernels start their instruction anew
     /// for each burst, which may then choose another protocol towards memory than for a long run.

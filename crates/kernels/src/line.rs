@@ -1,7 +1,8 @@
 //! A cache line, and what is stored there.
 
 /// Bytes of a cache line: the unit in which kernels touch memory on every instruction set here. Machines with 128-byte lines
-/// (some Arm cores) see two consecutive accesses to each.
+/// (Apple, POWER) or 256-byte ones (A64FX) see as many accesses to each; what memory
+/// then moves beyond them is for the caller to count.
 pub const LINE: u32 = 64;
 
 /// The byte of which lines stored consist unless a [`Walk`](crate::Walk) says otherwise.

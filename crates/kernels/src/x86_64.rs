@@ -103,3 +103,22 @@ loops! {
         "3:",
     ],
 }
+
+#[cfg(test)]
+mod tests {
+    /// A loop that crosses 32 bytes takes two cycles on some cores, and the delay would be twice as long.
+    #[test]
+    fn no_delay_crosses_32_bytes() {
+        for kernel in crate::all() {
+            let start = kernel.paced as *const () as *const u8;
+            // `sub` of two 64-bit registers, and a short `jnz` back to it.
+            let is_loop = |at: &usize| {
+                // SAFETY: every paced form has such a loop, and the search ends with it: what is read is the function's own code.
+                let code = unsafe { start.add(*at).cast::<[u8; 5]>().read_unaligned() };
+                code[0] & 0xFA == 0x48 && code[1] == 0x29 && code[3..] == [0x75, 0xFB]
+            };
+            let at = (0..4096).find(is_loop).unwrap_or_else(|| panic!("{} has no delay", kernel.name));
+            assert!((start as usize + at) % 32 <= 32 - 5, "{}", kernel.name);
+        }
+    }
+}

@@ -8,7 +8,7 @@
 mod calibrated;
 mod core_frequency;
 mod cross_cpu;
-mod kernel_time;
+pub(crate) mod kernel_time;
 
 pub use calibrated::Clock;
 pub use core_frequency::{core_ghz, warm_up};

@@ -20,8 +20,10 @@ const MAX_WORDS: usize = (1 << 20) / WORD as usize;
 /// CPUs and nodes that a process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowedSets {
-    /// Online, in the affinity mask and in the cpuset.
+    /// Online, in the cpuset, and in the affinity mask or isolated.
     pub cpus: IdSet,
+    /// Those of `cpus` that the affinity mask leaves out only because the kernel isolates them.
+    pub isolated: IdSet,
     /// Online nodes with memory that the cpuset allows (`Mems_allowed`).
     pub nodes: IdSet,
 }
@@ -69,7 +71,33 @@ pub fn read_allowed(root: &Path, topology: &Topology) -> AllowedSets {
         Some(ids) => with_memory.intersection(&ids),
         None => with_memory,
     };
-    AllowedSets { cpus, nodes }
+    let isolated = isolated_beside(tree, &online, &cpus);
+    AllowedSets { cpus: cpus.union(&isolated), isolated, nodes }
+}
+
+/// The isolated CPUs (`isolcpus=`) that this process may use although its affinity leaves them out. The kernel leaves them out of the affinity
+/// of its first process, which all others inherit, but a thread may still ask for them. An affinity that is narrower than the inherited one,
+/// or has isolated CPUs in it, was chosen by someone and is respected.
+fn isolated_beside(tree: Tree<'_>, online: &IdSet, affinity: &IdSet) -> IdSet {
+    let isolated = tree.ids(&format!("{CPU_DIR}/isolated")).unwrap_or_default().intersection(online);
+    if isolated.is_empty() {
+        return isolated;
+    }
+    let cpuset = cgroup::cpuset(tree, "cpus").map_or_else(|| online.clone(), |ids| ids.intersection(online));
+    let inherited = cpuset.difference(&isolated).is_subset(affinity) && affinity.intersection(&isolated).is_empty();
+    let beside = if inherited { isolated.intersection(&cpuset) } else { IdSet::new() };
+    if tree.is_live() { accepted(&beside) } else { beside }
+}
+
+/// Those of `cpus` that the kernel lets a thread of this process use, found by asking for them in a thread of its own: control groups that
+/// this process cannot see may leave some out, and the kernel takes only these from the mask that it is given.
+fn accepted(cpus: &IdSet) -> IdSet {
+    if cpus.is_empty() {
+        return IdSet::new();
+    }
+    let ask = || set_affinity(cpus).and_then(|()| affinity(0));
+    let asked = std::thread::scope(|scope| std::thread::Builder::new().spawn_scoped(scope, ask).map(std::thread::ScopedJoinHandle::join));
+    asked.ok().and_then(Result::ok).and_then(Result::ok).unwrap_or_default()
 }
 
 /// The CPUs that the main thread of this process may run on. The kernel has already applied the cpuset.
@@ -177,6 +205,15 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn the_kernel_says_which_cpus_it_accepts() {
+        let all = process_affinity().unwrap();
+        // No machine has a CPU of the second number. The kernel drops it, or refuses where nothing else is asked for.
+        assert_eq!(accepted(&all.union(&IdSet::one(8_000))), all);
+        assert_eq!(accepted(&IdSet::one(8_000)), IdSet::new());
+        assert_eq!(process_affinity().unwrap(), all, "asked for in another thread");
     }
 
     #[test]

@@ -44,8 +44,9 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         thp_defrag: tree.chosen("sys/kernel/mm/transparent_hugepage/defrag"),
         turbo: turbo(tree),
         limits: Vec::new(),
-        rfo: None,
+        stores_read: Vec::new(),
         prefetch: None,
+        disturbing_processes: Vec::new(),
         governors,
         energy_preferences,
     };
@@ -113,6 +114,8 @@ fn allowed_notes(machine: &Machine) -> Vec<Note> {
             Note::info("cpus-not-allowed", m)
                 .advise("start it without taskset or numactl, and outside the cpuset or container that leaves them out")
         }),
+        message("isolated (isolcpus), so measured only where --cpu names them or their node has no others", "CPU", &allowed.isolated)
+            .map(|m| Note::info("cpus-isolated", m)),
         message("not measured because Mems_allowed leaves out their memory", "node", &with_memory.difference(&allowed.nodes)).map(|m| {
             Note::info("nodes-not-allowed", m).advise("start it outside the cpuset or container that leaves them out (cpuset.mems)")
         }),

@@ -39,7 +39,7 @@ pub(crate) struct Headroom {
 /// Reads how much memory may be taken in total and on each of the nodes that may be used, and how much CPU time. The margins are already
 /// subtracted.
 pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allowed {
-    let AllowedSets { cpus, nodes: allowed } = usable;
+    let AllowedSets { cpus, isolated, nodes: allowed } = usable;
     let meminfo = tree.text("proc/meminfo").unwrap_or_default();
     let node_memory: BTreeMap<u32, Bytes> =
         nodes.iter().filter(|n| allowed.contains(n.id)).map(|n| (n.id, Bytes(node_headroom(tree, n, &meminfo)))).collect();
@@ -52,7 +52,7 @@ pub(crate) fn read(tree: Tree<'_>, nodes: &[Node], usable: AllowedSets) -> Allow
     // The nodes come first, so that they are named when another limit is equal.
     let lowest = limits.into_iter().min_by_key(|limit| limit.bytes);
     let (memory, memory_limited_by) = lowest.map_or((0, String::new()), |limit| (limit.bytes, limit.name));
-    Allowed { cpus, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, cpu_quota: cpu_quota(tree) }
+    Allowed { cpus, isolated, nodes: allowed, memory: Bytes(memory), memory_limited_by, node_memory, cpu_quota: cpu_quota(tree) }
 }
 
 /// The lowest CPU time quota of the control groups of this process, in CPUs; `None` without a quota.

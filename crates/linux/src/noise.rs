@@ -1,5 +1,6 @@
 //! What disturbed a measurement, from the kernel's counters before and after it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use memgauge_core::result::Noise;
 use memgauge_core::units::IdSet;
 
+use crate::clock::kernel_time::gettime_ns;
 use crate::tree::Tree;
 
 /// `/proc/stat` counts in steps of 10 ms (`USER_HZ` 100). In less time than this, the steps would hide everything else.
@@ -116,6 +118,13 @@ pub fn stolen_seconds(root: &Path, cpus: &IdSet) -> Option<f64> {
     Some(cpu_time(&stat, cpus)?.steal as f64 / user_hz())
 }
 
+/// Seconds since boot that each of `cpus` was busy, in steps of 10 ms. CPUs that the kernel does not show are left out.
+pub fn busy_seconds(root: &Path, cpus: &IdSet) -> BTreeMap<u32, f64> {
+    let stat = fs::read_to_string(root.join("proc/stat")).unwrap_or_default();
+    let busy = |cpu| Some((cpu, cpu_time(&stat, &IdSet::one(cpu))?.busy as f64 / user_hz()));
+    cpus.iter().filter_map(busy).collect()
+}
+
 impl Counters {
     fn read(root: &Path, cpus: &IdSet) -> Self {
         let text = |path: &str| fs::read_to_string(root.join(path)).ok();
@@ -195,6 +204,11 @@ pub fn thread_waited_ns() -> Option<u64> {
     std::fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Nanoseconds that the calling thread ran. Reading them takes some 300 ns.
+pub fn thread_cpu_ns() -> Option<u64> {
+    Some(gettime_ns(libc::CLOCK_THREAD_CPUTIME_ID))
+}
+
 /// The time that all threads of this process ran, in user and kernel mode.
 fn own_cpu_seconds() -> Option<f64> {
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
@@ -208,7 +222,7 @@ fn usage(who: i32) -> Option<libc::rusage> {
 }
 
 /// Ticks per second in `/proc/stat`.
-fn user_hz() -> f64 {
+pub(crate) fn user_hz() -> f64 {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let hz = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if hz > 0 { hz as f64 } else { 100.0 }

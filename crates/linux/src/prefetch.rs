@@ -5,6 +5,7 @@
 //! `memgauge prefetch restore`. A boot resets the registers, and makes the journal void.
 
 mod change;
+mod container;
 mod guardian;
 mod journal;
 mod msr;

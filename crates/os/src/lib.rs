@@ -78,9 +78,14 @@ pub mod memory {
 /// - [`NoiseProbe`](noise::NoiseProbe): time of other processes and of the hypervisor on the measured CPUs, page migrations, memory errors.
 /// - [`thread_involuntary_switches`](noise::thread_involuntary_switches), [`thread_waited_ns`](noise::thread_waited_ns): how often, and for
 ///   how long, the calling thread was ready and did not run; read at both ends of every burst.
+/// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are.
+/// - [`thread_cpu_ns`](noise::thread_cpu_ns): how long the calling thread ran; read once in every window, so it must be cheap.
 /// - [`stolen_seconds`](noise::stolen_seconds): time that a hypervisor gave to others.
 pub mod noise {
-    pub use crate::system::noise::{NoiseProbe, stolen_seconds, thread_involuntary_switches, thread_waited_ns};
+    pub use crate::system::noise::{
+        NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
+    };
+    pub use crate::system::processes::ProcessTimes;
 }
 
 /// The registers that switch hardware prefetchers, changed so that they are always restored.

@@ -49,15 +49,24 @@ pub(crate) fn measured<'a>(ms: &[&'a Measurement]) -> Vec<&'a Measurement> {
     ms.iter().copied().filter(|m| value_of(&m.estimate).is_some()).collect()
 }
 
-/// `±0.4`: the larger half of the 95 % interval, rounded up to the digits that the value shows, so that it never claims more than
-/// was measured. Empty without an interval.
+/// If one half of an interval is more than this many times the other, its ends are printed instead of `±`.
+const SKEWED: f64 = 1.5;
+/// Unless the larger half is at most this share of the value: then the ends would differ from the value in the last digits only.
+const NARROW: f64 = 0.05;
+
+/// The 95 % interval: `±0.4`, the larger half, rounded up to the digits that the value shows, so that it never claims more than was
+/// measured; or `(16.0–44.2)` where it is wide and asymmetric. Empty without an interval.
 pub(crate) fn half_width(estimate: &Estimate) -> String {
     let (Some(value), Some(low), Some(high)) = (value_of(estimate), estimate.ci95_low, estimate.ci95_high) else {
         return String::new();
     };
-    let half = (value - low).max(high - value).max(0.0);
+    let (down, up) = ((value - low).max(0.0), (high - value).max(0.0));
+    let half = down.max(up);
     if !half.is_finite() {
         return String::new();
+    }
+    if half > SKEWED * down.min(up) && half > NARROW * value.abs() {
+        return format!("({})", from_to(number(low), number(high)));
     }
     let d = decimals(value);
     let scale = 10f64.powi(d as i32);
@@ -173,12 +182,20 @@ mod tests {
     }
 
     #[test]
-    fn half_width_takes_the_larger_side_and_rounds_up() {
+    fn narrow_intervals_are_their_larger_half_rounded_up() {
         let e = |low, high| Estimate { value: Some(98.2), ci95_low: Some(low), ci95_high: Some(high), ..Estimate::default() };
         assert_eq!(half_width(&e(98.1, 98.6)), "±0.4");
         assert_eq!(half_width(&e(98.19, 98.21)), "±0.1");
         assert_eq!(half_width(&e(98.2, 98.2)), "±0.0");
         assert_eq!(half_width(&Estimate { value: Some(98.2), ..Estimate::default() }), "");
+    }
+
+    #[test]
+    fn wide_asymmetric_intervals_show_their_ends() {
+        let e = |low, high| Estimate { value: Some(36.0), ci95_low: Some(low), ci95_high: Some(high), ..Estimate::default() };
+        assert_eq!(half_width(&e(16.0, 44.0)), "(16.0–44.0)");
+        assert_eq!(half_width(&e(35.5, 14866.0)), "(35.5–14866)");
+        assert_eq!(half_width(&e(26.0, 44.0)), "±10.0", "nearly symmetric");
     }
 
     #[test]

@@ -160,7 +160,8 @@ fn a_plan_says_how_it_chases() {
             }
             Work::Curve { order, hops, .. } => (*order, *hops) = (ChaseOrder::FullRandom, Some(Hops::OnePass)),
             Work::Handoff(h) => {
-                (h.sharer, h.order) = (Some(3), ChaseOrder::Sequential);
+                (h.sharer, h.order, h.hops) = (Some(3), ChaseOrder::Sequential, Some(Hops::OnePass));
+                h.chase_window = Some(Bytes::kib(32));
                 (h.holder_pushes, h.reader_pushes) = (Bytes::mib(1), Bytes::kib(64));
             }
             Work::Bandwidth { .. } | Work::Scan(_) | Work::Transfers(_) | Work::LatencySweep(_) | Work::BandwidthSweep(_) => {}

@@ -46,6 +46,26 @@ fn disturbed_bursts_drift_and_outliers_are_told() {
 }
 
 #[test]
+fn an_unreliable_value_is_marked() {
+    let mut report = only(Experiment::IdleLatency);
+    assert!(!text(&report).contains('~'));
+    let m = &mut report.results[0];
+    m.quality = Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::InvoluntarySwitches] };
+    m.estimate.value = Some(123.4);
+    has(&text(&report), &["~123.4", "~ unreliable: disturbances are in the value"]);
+}
+
+#[test]
+fn a_loop_says_how_long_it_was_off_its_cpu() {
+    let mut report = samples::sweeps::one_loop();
+    assert!(!text(&report).contains("off CPU"));
+    report.results[0].evidence.noise = Noise { waited: Some(0.52), ..Noise::default() };
+    has(&text(&report), &["off CPU 52 %: not reliable"]);
+    report.results[0].evidence.noise.left_out = Some(0.5);
+    has(&text(&report), &["off CPU 52 %: left out"]);
+}
+
+#[test]
 fn shares_of_the_peak_have_a_table_with_intervals() {
     let mut report = only(Experiment::LoadedLatency);
     let estimate = |value: f64| Estimate {
@@ -130,4 +150,57 @@ fn base_pages_show_memory_and_translation_apart() {
         m.evidence.translation_ns = Some(0.0);
     }
     has(&text(&report), &["too small for the intervals to show"]);
+}
+
+#[test]
+fn the_cause_of_modes_is_named_only_where_it_was_seen() {
+    let told = |disturbed: bool| {
+        let mut report = only(Experiment::IdleLatency);
+        let m = &mut report.results[0];
+        m.estimate.modes = vec![Mode { value: 98.0, share: 0.6 }, Mode { value: 160.0, share: 0.4 }];
+        let noise = &mut m.evidence.noise;
+        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(if disturbed { 12 } else { 0 }), Some(0));
+        m.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::SeveralModes] };
+        text(&report)
+    };
+    has(&told(true), &["two modes: 98.0 ns (60 %), 160.0 ns (40 %); 12 of 12 bursts were disturbed; the median hides them"]);
+    has(&told(false), &["two modes: 98.0 ns (60 %), 160.0 ns (40 %); the median hides them"]);
+    assert!(!told(true).contains("home") && !told(false).contains("home"), "nothing was seen of pages");
+}
+
+#[test]
+fn the_weakest_regions_are_below_the_median_and_limits_above_zero() {
+    let scanned = |gbs: fn(usize) -> f64| {
+        let mut report = samples::scan();
+        report.results.retain(|m| m.at.memory_node() == Some(0));
+        for (i, m) in report.results.iter_mut().enumerate() {
+            (m.estimate.value, m.verdict) = (Some(gbs(i)), Verdict::default());
+            (m.estimate.ci95_low, m.estimate.ci95_high) = (Some(gbs(i) * 0.99), Some(gbs(i) * 1.01));
+        }
+        memgauge_core::conclusions::scan::judge(&mut report.results);
+        (text(&report), report.results.len())
+    };
+    // Of twelve regions or more, half lie below the median: a list of ten would hold others.
+    let (shown, regions) = scanned(|i| [8.0, 22.9, 60.0][i % 3] + i as f64 / 10.0);
+    assert!(regions > 10 && !shown.contains("from median −") && !shown.contains('+'), "{shown}");
+    has(&shown, &["the regions scatter too much to tell weak ones"]);
+    has(&scanned(|i| 88.0 + i as f64 / 10.0).0, &["none is weak (interval below 84.", "slowest are listed"]);
+}
+
+#[test]
+fn wide_intervals_show_their_ends() {
+    let mut report = only(Experiment::IdleLatency);
+    let e = &mut report.results[0].estimate;
+    (e.value, e.ci95_low, e.ci95_high) = (Some(98.2), Some(97.0), Some(14_866.0));
+    has(&text(&report), &["98.2 (97.0–14866)"]);
+}
+
+#[test]
+fn a_last_level_that_may_be_a_cache_says_how_to_tell() {
+    let mut report = samples::sweeps::counted(&[], 1000);
+    assert!(!text(&report).contains("too early"));
+    report.machine.identity.hypervisor = Some("KVM".into());
+    report.results.retain(|m| m.at.working_set.is_none_or(|s| s.0 <= 128 << 20));
+    report.levels = memgauge_core::conclusions::levels::summarise(&report.results, &report.machine);
+    has(&text(&report), &["the sweep ends too early to tell the last level from a cache"]);
 }

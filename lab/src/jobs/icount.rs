@@ -263,7 +263,7 @@ fn turns_are_scaled() -> Result<()> {
     const EVENTS: usize = 12;
     let catalogue = Catalogue::read("/".as_ref(), &Identity::default(), 0);
     let choice = catalogue.named("inst_retired")?;
-    let set = EventSet { groups: vec![vec![choice]; EVENTS], system: Vec::new() };
+    let set = EventSet { groups: vec![vec![choice]; EVENTS], ..EventSet::default() };
     let counting = OpenCounters::for_this_thread(&set);
     let before = counting.read();
     let adds = 400_000_000;

@@ -8,6 +8,7 @@ mod cxl;
 mod gigapages;
 mod hugepages;
 mod icount;
+mod isolated;
 mod kmem;
 mod msr;
 mod numa;
@@ -23,6 +24,7 @@ pub(crate) const ALL: &[&Job] = &[
     &gigapages::JOB,
     &cgroup::JOB,
     &offline::JOB,
+    &isolated::JOB,
     &policies::JOB,
     &kmem::JOB,
     &pmem::JOB,

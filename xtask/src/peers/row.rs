@@ -214,6 +214,7 @@ mod tests {
                 memory: Bytes::gib(16),
                 memory_limited_by: String::new(),
                 node_memory: std::collections::BTreeMap::new(),
+                isolated: IdSet::new(),
                 cpu_quota: None,
             },
         };

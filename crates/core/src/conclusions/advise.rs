@@ -1,5 +1,7 @@
 //! Notes on the results as a whole: what no single number shows.
 
+use crate::conclusions::curve::IDLE_DELAY_CYCLES;
+use crate::conclusions::judge::drifted;
 use crate::conclusions::scan;
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Coordinates, Method, Metric, PageRequest};
@@ -10,7 +12,7 @@ use crate::units::Bytes;
 
 /// Below this ratio of random to sequential latency, prefetchers do not seem to help a sequential chase at all.
 const PREFETCH_VISIBLE: f64 = 1.3;
-/// A curve's lowest load and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
+/// A curve's unloaded point and the idle latency of the same CPU and node agree within this (ASCT's sanity rule).
 const IDLE_AGREEMENT: f64 = 0.05;
 /// Buffers below this may be in a cache, where order matters little.
 const LARGE: Bytes = Bytes::mib(16);
@@ -20,7 +22,7 @@ pub const PREFETCHING_RATIO: f64 = 1.5;
 /// Code of [`contradicted`]'s note.
 pub const NOT_EFFECTIVE: &str = "prefetch-off-not-effective";
 
-/// Notes on `results` as a whole.
+/// Notes on `results` as a whole. What is compared is not unreliable.
 pub fn notes(results: &[Measurement], machine: &Machine) -> Vec<Note> {
     let single = [small_pages(results, machine), prefetchers(results), plateau(results), lowest_load(results)];
     single.into_iter().flatten().chain(scan::notes(results)).collect()
@@ -36,7 +38,7 @@ pub fn translation_ns(local: &Estimate, full: &Estimate) -> Option<f64> {
 
 /// The translation time in the first cell that has both orders; `None` if there is none.
 fn translation(results: &[Measurement]) -> Option<f64> {
-    let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order));
+    let idle = |order| results.iter().filter(move |m| m.method() == Method::IdleLatency && m.at.order == Some(order) && m.is_reliable());
     let (local, full) = idle(ChaseOrder::WindowLocal).find_map(|local| {
         let at = Coordinates { order: Some(ChaseOrder::FullRandom), ..local.at.clone() };
         Some((&local.estimate, &idle(ChaseOrder::FullRandom).find(|m| m.at == at)?.estimate))
@@ -112,6 +114,8 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
     let lowest = results
         .iter()
         .filter(|m| m.method() == Method::LoadedLatency && m.metric == Metric::Latency && m.estimate.value.is_some())
+        // Only a load that hardly ever meets the chase leaves it as fast as when idle.
+        .filter(|m| m.at.delay_cycles.is_some_and(|delay| delay >= IDLE_DELAY_CYCLES) && m.is_reliable())
         .max_by_key(|m| m.at.delay_cycles)?;
     let idle = results.iter().find(|m| {
         m.method() == Method::IdleLatency
@@ -119,12 +123,14 @@ fn lowest_load(results: &[Measurement]) -> Option<Note> {
             && m.at.cpu == lowest.at.cpu
             && m.at.memory_node() == lowest.at.memory_node()
             && m.evidence.window == lowest.evidence.window
+            && m.is_reliable()
     })?;
+    let apart = drifted(&idle.estimate, &lowest.estimate);
     let (loaded, idle) = (lowest.estimate.value?, idle.estimate.value?);
-    ((loaded - idle).abs() > IDLE_AGREEMENT * idle).then(|| {
+    (apart && (loaded - idle).abs() > IDLE_AGREEMENT * idle).then(|| {
         Note::warning(
             "lowest-load-differs-from-idle",
-            format!("latency at the lowest load is {loaded:.1} ns, idle latency {idle:.1} ns: more than 5 % apart, so the machine changed in between"),
+            format!("latency at the lowest load is {loaded:.1} ns, idle latency {idle:.1} ns: more than 5 % apart, with intervals that do not overlap, so the machine changed in between"),
         )
         .advise("run again on a quieter machine, or give more --budget")
     })
@@ -157,6 +163,23 @@ mod tests {
             quality: Quality::default(),
             verdict: Verdict::default(),
         }
+    }
+
+    #[test]
+    fn only_an_unloaded_point_is_compared_with_idle() {
+        let loaded = |delay, value, half| {
+            let m = idle(ChaseOrder::WindowLocal, value, half);
+            let at = Coordinates { delay_cycles: Some(delay), order: None, ..m.at };
+            Measurement { experiment: Experiment::LoadedLatency, at, ..m }
+        };
+        let note = |delay, value, half| lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), loaded(delay, value, half)]);
+        assert_eq!(note(0, 260.0, 1.0), None, "full load is slower on every healthy machine");
+        assert_eq!(note(IDLE_DELAY_CYCLES, 91.0, 1.0), None);
+        assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 25.0), None, "the intervals overlap");
+        let mut disturbed = loaded(IDLE_DELAY_CYCLES, 110.0, 1.0);
+        (disturbed.evidence.noise.bursts_disturbed, disturbed.evidence.noise.bursts_left_out) = (Some(6), Some(0));
+        assert_eq!(lowest_load(&[idle(ChaseOrder::WindowLocal, 90.0, 1.0), disturbed]), None, "other work was in it");
+        assert_eq!(note(IDLE_DELAY_CYCLES, 110.0, 1.0).unwrap().code, "lowest-load-differs-from-idle");
     }
 
     #[test]

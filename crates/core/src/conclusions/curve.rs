@@ -23,34 +23,53 @@ const FALL: f64 = 0.03;
 /// Satopää et al., "Finding a 'Kneedle' in a Haystack", 2011). Before it latency grows more slowly than bandwidth, in shares of the whole
 /// range; after it, faster. It is never one of the ends. It is `None` for fewer than three points, for a flat curve and for a straight one.
 ///
-/// `interval` gives the 95 % interval of the bandwidth at a delay. A curve is over-saturated only if the interval of the peak and that of the point
-/// that fell below it do not overlap.
-pub fn summarise(at: Coordinates, points: &[CurvePoint], interval: impl Fn(u32) -> Option<(f64, f64)>) -> CurveSummary {
-    let ends = |p: &CurvePoint| interval(p.delay_cycles).unwrap_or((p.bandwidth_gbs, p.bandwidth_gbs));
+/// `estimates` gives latency and bandwidth by delay. What they show counts only where their 95 % intervals do not overlap: a knee has more
+/// bandwidth than the unloaded point, and both it and the unloaded point have less latency than the saturated one; an over-saturated curve
+/// has less bandwidth than at its peak.
+pub fn summarise(at: Coordinates, points: &[CurvePoint], estimates: impl Fn(u32) -> Option<(Estimate, Estimate)>) -> CurveSummary {
+    let latency = |p: &CurvePoint| ends(&estimates(p.delay_cycles)?.0);
+    let bandwidth = |p: &CurvePoint| ends(&estimates(p.delay_cycles)?.1);
     let mut by_load: Vec<CurvePoint> = points.iter().copied().filter(CurvePoint::is_sane).collect();
     by_load.sort_by_key(|p| std::cmp::Reverse(p.delay_cycles));
     let peak = by_load.iter().copied().max_by(|a, b| a.bandwidth_gbs.total_cmp(&b.bandwidth_gbs));
+    let knee = knee(&by_load).filter(|(unloaded, knee, saturated)| {
+        let less = |p| apart(latency(p), latency(saturated));
+        less(unloaded) && less(knee) && apart(bandwidth(unloaded), bandwidth(knee))
+    });
+    // A single point is one end of a curve, not both.
+    let single_unloaded = by_load.first().is_some_and(|p| p.delay_cycles >= IDLE_DELAY_CYCLES);
+    let end_ns = |shown: bool, point: Option<&CurvePoint>| point.filter(|_| shown || by_load.len() > 1).map(|p| p.latency_ns);
     CurveSummary {
         at,
-        unloaded_ns: by_load.first().map(|p| p.latency_ns),
-        knee: knee(&by_load),
-        saturated_ns: by_load.last().map(|p| p.latency_ns),
+        unloaded_ns: end_ns(single_unloaded, by_load.first()),
+        knee: knee.map(|k| k.1),
+        saturated_ns: end_ns(!single_unloaded, by_load.last()),
         peak_gbs: peak.map(|p| p.bandwidth_gbs),
         shares: Vec::new(),
         over_saturated: peak.is_some_and(|peak| {
             by_load.iter().any(|p| {
                 p.delay_cycles < peak.delay_cycles
                     && p.bandwidth_gbs < (1.0 - FALL) * peak.bandwidth_gbs
-                    && ends(p).1 < ends(&peak).0
+                    && apart(bandwidth(p), bandwidth(&peak))
                     && p.latency_ns > peak.latency_ns
             })
         }),
     }
 }
 
-/// The knee of points in order of ascending load.
-fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
-    let [first, inner @ .., _] = by_load else { return None };
+/// The 95 % interval.
+fn ends(estimate: &Estimate) -> Option<(f64, f64)> {
+    estimate.ci95_low.zip(estimate.ci95_high)
+}
+
+/// Whether both intervals are known and the first lies below the second.
+fn apart(below: Option<(f64, f64)>, above: Option<(f64, f64)>) -> bool {
+    below.zip(above).is_some_and(|(below, above)| below.1 < above.0)
+}
+
+/// The knee of points in order of ascending load, between the first and the last of them.
+fn knee(by_load: &[CurvePoint]) -> Option<(CurvePoint, CurvePoint, CurvePoint)> {
+    let [first, inner @ .., last] = by_load else { return None };
     let largest = |f: fn(&CurvePoint) -> f64| by_load.iter().map(f).fold(f64::MIN, f64::max);
     let (bandwidth, latency) = (largest(|p| p.bandwidth_gbs), largest(|p| p.latency_ns));
     if latency < SATURATED_GROWTH * first.latency_ns || bandwidth <= first.bandwidth_gbs {
@@ -62,7 +81,8 @@ fn knee(by_load: &[CurvePoint]) -> Option<CurvePoint> {
         let y = (p.latency_ns - first.latency_ns).max(0.0) / (latency - first.latency_ns);
         x - y
     };
-    inner.iter().copied().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)
+    let knee = inner.iter().max_by(|a, b| below_line(a).total_cmp(&below_line(b))).filter(|p| below_line(p) >= KNEE_DISTANCE)?;
+    Some((*first, *knee, *last))
 }
 
 /// The largest injection delay that an adaptive curve uses. It is so long that loads of the probe hardly ever meet other traffic.

@@ -1,8 +1,8 @@
 //! Whether to trust a number: what was observed while it was measured.
 
 use crate::estimate::Estimate;
-use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, NORMAL_SWITCHES};
-use crate::result::{Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
+use crate::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_UNDISTURBED, NORMAL_SWITCHES};
+use crate::result::{DisturbanceCause, Evidence, Measurement, Noise, PlacementStatus, Quality, QualityLevel, QualityReason};
 
 /// Share of the measured CPUs' time used by other processes above which they compete for caches and memory.
 const OTHERS: f64 = 0.05;
@@ -29,13 +29,15 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     }
     let noise = &evidence.noise;
     let above = |value: Option<f64>, limit: f64| value.is_some_and(|v| v > limit);
+    // Time off the CPUs matters where it is in the samples.
+    let inside = noise.left_out.is_none();
     let found = [
-        (R::Steal, above(noise.steal, MAX_STEAL)),
-        (R::BusyMachine, above(noise.others, OTHERS)),
-        (R::InvoluntarySwitches, taken_off(estimate, evidence)),
+        (R::Steal, inside && above(noise.steal, MAX_STEAL)),
+        (R::BusyMachine, inside && above(noise.others, OTHERS)),
+        (R::InvoluntarySwitches, inside && taken_off(estimate, evidence)),
         (R::Migrated, noise.migrations.is_some_and(|n| n > 0)),
         (R::FrequencyDrift, frequency_drifted(noise)),
-        (R::Coverage, evidence.coverage.is_some_and(|share| share < COVERAGE)),
+        (R::Coverage, inside && evidence.coverage.is_some_and(|share| share < COVERAGE)),
         (R::NotConverged, !estimate.converged),
         (R::SeveralModes, estimate.modes.len() > 1),
         (R::PlacementWrong, evidence.placement.status == PlacementStatus::Wrong),
@@ -48,8 +50,38 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
         (R::AboveCore, above(evidence.bytes_per_cycle, CORE_BYTES_PER_CYCLE)),
     ];
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
-    let level = if reasons.is_empty() { QualityLevel::Good } else { QualityLevel::Degraded };
+    let level = match () {
+        () if reasons.is_empty() => QualityLevel::Good,
+        () if unreliable(noise, &reasons) => QualityLevel::Unreliable,
+        () => QualityLevel::Degraded,
+    };
     Quality { level, reasons }
+}
+
+/// Share of the time in the samples that a thread may be off its CPU before the number says more about that than about memory: it is off by
+/// about as much.
+const UNRELIABLE: f64 = 0.02;
+
+/// Share of the time left out from which on a wide interval shows what others do to the caches and the memory between interruptions. It moves
+/// all samples one way: a compiler beside a chase makes page walks a fifth slower.
+const MOSTLY_BUSY: f64 = 0.2;
+
+/// Whether the number may be wrong by more than its interval says, by what disturbed it.
+fn unreliable(noise: &Noise, reasons: &[QualityReason]) -> bool {
+    use QualityReason as R;
+    let has = |reason| reasons.contains(&reason);
+    let few = few_bursts_count(noise);
+    let Some(left_out) = noise.left_out else {
+        let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
+        return few || has(R::Migrated) || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
+    };
+    few || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY)
+}
+
+/// Whether so many bursts were disturbed that the rest has no spread of its own.
+fn few_bursts_count(noise: &Noise) -> bool {
+    let counting = noise.bursts.zip(noise.bursts_left_out).filter(|(_, left_out)| *left_out > 0);
+    counting.is_some_and(|(all, left_out)| all - left_out < MIN_UNDISTURBED as u32)
 }
 
 /// Two loads and one store of 64 B, the most that a current core does in a cycle (Zen 5, Golden Cove), and 2 % for a clock that changed.
@@ -76,7 +108,12 @@ fn taken_off(estimate: &Estimate, evidence: &Evidence) -> bool {
 }
 
 fn bursts_disturbed(noise: &Noise) -> bool {
-    matches!((noise.bursts_disturbed, noise.bursts), (Some(some), Some(all)) if f64::from(some) > DISTURBED_BURSTS * f64::from(all))
+    let by = |cause| noise.disturbed_by.get(&cause).copied().unwrap_or(0);
+    // Bursts that left no time on the CPU do not make the others suspect, which are judged by the same measure.
+    let apart = if noise.left_out.is_some() { by(DisturbanceCause::TakenOff) + by(DisturbanceCause::Stolen) } else { 0 };
+    let disturbed = noise.bursts_disturbed.zip(noise.bursts);
+    few_bursts_count(noise)
+        || disturbed.is_some_and(|(some, all)| f64::from(some.saturating_sub(apart)) > DISTURBED_BURSTS * f64::from(all))
 }
 
 fn frequency_drifted(noise: &Noise) -> bool {
@@ -99,15 +136,17 @@ pub fn drifted(first: &Estimate, again: &Estimate) -> bool {
 /// Relative difference below which two measurements of a cell agree, whatever their intervals.
 const MIN_DRIFT: f64 = 0.03;
 
-/// Compares each repeated cell with its first measurement. If they differ, both are degraded.
+/// Compares each repeated cell with its first measurement. If they differ, both are degraded. Where disturbances are in one of them, these
+/// are the cause, and not the machine's state.
 pub fn mark_drift(results: &mut [Measurement], repeats: &mut [Measurement]) {
     for again in repeats {
         let Some(first) = results.iter_mut().find(|m| again.is_of_same_cell(m)) else { continue };
         let (a, b) = (&first.estimate, &again.estimate);
         let relative = a.value.zip(b.value).map_or(0.0, |(a, b)| (a - b).abs() / a);
-        if drifted(a, b) && relative > MIN_DRIFT {
+        let reliable = first.is_reliable() && again.is_reliable();
+        if reliable && drifted(a, b) && relative > MIN_DRIFT {
             for quality in [&mut first.quality, &mut again.quality] {
-                quality.level = QualityLevel::Degraded;
+                quality.level = quality.level.max(QualityLevel::Degraded);
                 quality.reasons.push(QualityReason::Drift);
                 quality.reasons.sort_unstable();
                 quality.reasons.dedup();
@@ -166,8 +205,8 @@ mod tests {
         assert_eq!(reasons(|_, e| e.noise.others = Some(0.06)), [R::BusyMachine]);
         assert_eq!(reasons(|_, e| e.noise.involuntary_switches = Some(17)), [R::InvoluntarySwitches]);
         assert_eq!(reasons(|_, e| e.noise.migrations = Some(1)), [R::Migrated]);
-        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.9))), [R::FrequencyDrift]);
-        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.9), Some(3.0))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(3.0), Some(2.8))), [R::FrequencyDrift]);
+        assert_eq!(reasons(|_, e| (e.noise.ghz_before, e.noise.ghz_after) = (Some(2.8), Some(3.0))), [R::FrequencyDrift]);
         assert_eq!(reasons(|_, e| e.coverage = Some(0.94)), [R::Coverage]);
         assert_eq!(reasons(|m, _| m.converged = false), [R::NotConverged]);
         assert_eq!(reasons(|m, _| m.modes = vec![Mode { value: 90.0, share: 0.5 }; 2]), [R::SeveralModes]);
@@ -182,6 +221,34 @@ mod tests {
         assert_eq!(reasons(|_, e| e.noise.pages_migrated = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|_, e| e.noise.numa_hint_faults = Some(164)), [R::PagesMigrated]);
         assert_eq!(reasons(|m, e| (m.converged, e.noise.steal) = (false, Some(0.5))), [R::Steal, R::NotConverged]);
+    }
+
+    #[test]
+    fn interruptions_matter_where_they_are_in_the_samples() {
+        let busy = |left_out| Noise { steal: Some(0.1), others: Some(0.5), waited: Some(0.4), left_out, ..Noise::default() };
+        let judged = |noise: Noise, modes: usize| {
+            let estimate = Estimate { modes: vec![Mode { value: 90.0, share: 0.5 }; modes], ..estimate() };
+            quality(&estimate, &Evidence { coverage: Some(0.5), noise, ..evidence() })
+        };
+        assert_eq!(judged(busy(Some(0.7)), 0).level, QualityLevel::Good);
+        assert_eq!(judged(busy(None), 0).level, QualityLevel::Unreliable);
+        assert_eq!(judged(Noise { waited: Some(0.01), steal: None, ..busy(None) }, 0).level, QualityLevel::Degraded, "off by a hundredth");
+        assert_eq!(judged(busy(Some(0.7)), 2).level, QualityLevel::Unreliable, "two clusters of what is left");
+        assert_eq!(judged(busy(Some(0.01)), 2).level, QualityLevel::Degraded);
+        let wide = |left_out| {
+            let estimate = Estimate { converged: false, ..estimate() };
+            quality(&estimate, &Evidence { noise: busy(Some(left_out)), ..evidence() }).level
+        };
+        assert_eq!((wide(0.1), wide(0.4)), (QualityLevel::Degraded, QualityLevel::Unreliable));
+        let bursts = |left_out| Noise {
+            bursts: Some(12),
+            bursts_disturbed: Some(left_out),
+            bursts_left_out: Some(left_out),
+            disturbed_by: [(DisturbanceCause::TakenOff, left_out)].into(),
+            ..busy(Some(0.7))
+        };
+        assert_eq!(judged(bursts(9), 0).level, QualityLevel::Good);
+        assert_eq!(judged(bursts(10), 0), Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::BurstsDisturbed] });
     }
 
     #[test]

@@ -33,11 +33,8 @@ const DEPARTED: f64 = 0.15;
 /// A knee and a cache further apart than this, in doublings, are matched only if nothing else fits. A hypervisor shows the whole size of a
 /// cache to guests that have a part of it.
 const FAR: f64 = 3.0;
-/// If a measuring thread waited for its CPU for more than this share of the time, in the median point, each point is its fastest sample
-/// instead of its median. Other programs on the CPU replace the contents of its caches. Refilling a large cache takes longer than a
-/// scheduler's time slice, so the median sample would show memory. Samples are means over a millisecond, so the fastest of them is not an
-/// accident.
-pub const SHARED_CPU: f64 = 0.1;
+/// The largest last-level cache that one CPU can fill today, except for AMD's 1.1 GiB of 3D V-Cache. A hypervisor may show less than that.
+const LARGEST_CACHE: Bytes = Bytes::mib(256);
 
 /// Finds the levels in every curve over the working set in `results`.
 pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary> {
@@ -52,17 +49,10 @@ pub fn summarise(results: &[Measurement], machine: &Machine) -> Vec<LevelSummary
     curves
         .into_iter()
         .map(|(at, metric, ms)| {
-            let waited: Vec<f64> = ms.iter().filter_map(|m| m.evidence.noise.waited).collect();
-            let by_fastest = stats::median(&waited).is_some_and(|waited| waited > SHARED_CPU);
-            let latency = metric == Metric::Latency;
-            let value = |m: &Measurement| match by_fastest {
-                true if latency => m.estimate.min,
-                true => m.estimate.max,
-                false => m.estimate.value,
-            };
-            let points: Vec<Point> = ms.iter().filter_map(|m| Some((m.at.working_set?, value(m)?))).collect();
-            let (levels, unseen) = find(&points, latency, &caches(&machine.topology, &at));
-            LevelSummary { at, metric: Some(metric), by_fastest, levels, unseen }
+            let points: Vec<Point> = ms.iter().filter_map(|m| Some((m.at.working_set?, m.estimate.value?))).collect();
+            let hidden = if machine.identity.hypervisor.is_some() { LARGEST_CACHE } else { Bytes::default() };
+            let (levels, unseen) = find(&points, metric == Metric::Latency, &caches(&machine.topology, &at), hidden);
+            LevelSummary { at, metric: Some(metric), levels, unseen }
         })
         .collect()
 }
@@ -84,8 +74,9 @@ pub fn caches(topology: &Topology, at: &Coordinates) -> Vec<CacheSize> {
     caches
 }
 
-/// Finds the levels of one curve, and the caches without a step. `rising`: values grow with the working set, as latency does.
-pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>, Vec<CacheSize>) {
+/// Finds the levels of one curve, and the caches without a step. `rising`: values grow with the working set, as latency does. `hidden`: the
+/// size of a cache that there may be although `caches` does not have it, 0 for none.
+pub fn find(points: &[Point], rising: bool, caches: &[CacheSize], hidden: Bytes) -> (Vec<Level>, Vec<CacheSize>) {
     let mut points: Vec<Point> = points.iter().copied().filter(|p| p.0.0 > 0 && p.1.is_finite() && p.1 > 0.0).collect();
     points.sort_by_key(|p| p.0);
     let sign = if rising { 1.0 } else { -1.0 };
@@ -112,7 +103,7 @@ pub fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>
         let value = stats::median(&values).unwrap_or(first);
         levels.push(Level { name: "?".into(), from: points[run.0].0, to, value, low, high, knee });
     }
-    let unseen = name(&mut levels, caches, &points);
+    let unseen = name(&mut levels, caches, hidden, &points);
     (levels, unseen)
 }
 
@@ -192,7 +183,7 @@ fn merged(runs: &[(usize, usize)], stairs: &[f64], same: f64) -> Vec<(usize, usi
 }
 
 /// Names the levels and their knees after caches. Returns the caches that are left.
-fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<CacheSize> {
+fn name(levels: &mut [Level], caches: &[CacheSize], hidden: Bytes, points: &[Point]) -> Vec<CacheSize> {
     let edges: Vec<f64> = levels.iter().filter_map(|l| l.knee.as_ref()).map(knee_position).collect();
     let chosen = matched(&edges, caches);
     let mut left: Vec<CacheSize> = caches.to_vec();
@@ -201,7 +192,8 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
     let steps: Vec<Bytes> = points.iter().map(|p| p.0).collect();
     for level in levels.iter_mut() {
         let Some(knee) = &mut level.knee else {
-            level.name = last_name(level, largest, &left, points.last().map(|p| p.0).unwrap_or_default());
+            level.name = last_name(level, largest, &left, hidden);
+            left.retain(|c| c.name != level.name);
             continue;
         };
         if let Some(cache) = chosen.get(knees).copied().flatten().and_then(|i| caches.get(i)) {
@@ -220,14 +212,19 @@ fn name(levels: &mut [Level], caches: &[CacheSize], points: &[Point]) -> Vec<Cac
     left
 }
 
-/// The name of the last plateau: memory, or the cache that the sweep ends in.
-fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], swept: Bytes) -> String {
-    match largest {
-        // If a sweep continues beyond twice the last cache without another step, the plateau is not that of a cache.
-        Some(largest) if swept.0 / 2 >= largest.0 || level.from >= largest || left.is_empty() => "memory".into(),
-        // One of the caches without a level.
-        Some(_) => left.iter().find(|c| c.size >= level.from).map_or_else(|| "memory".into(), |c| c.name.clone()),
-        None => "?".into(),
+/// The name of the last plateau: memory where sizes on it say so, otherwise the cache that the sweep ends in, or both where it may be either.
+fn last_name(level: &Level, largest: Option<Bytes>, left: &[CacheSize], hidden: Bytes) -> String {
+    let Some(largest) = largest else { return "?".into() };
+    // A plateau that continues to twice the size of a cache is not that of the cache.
+    let beyond = |cache: Bytes| level.to.0 / 2 >= cache.0;
+    let past_known = beyond(largest) || level.from >= largest || (left.is_empty() && level.to > largest);
+    // One of the caches without a level.
+    let cache = left.iter().find(|c| c.size >= level.from).map(|c| &c.name);
+    match cache {
+        _ if past_known && beyond(hidden) => "memory".into(),
+        Some(cache) if past_known => format!("{cache} or memory"),
+        Some(cache) => cache.clone(),
+        None => "memory?".into(),
     }
 }
 

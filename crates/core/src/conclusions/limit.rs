@@ -147,6 +147,9 @@ fn set_verdict(m: &mut Measurement, limits: &Limits<'_>, machine: &Machine, envi
     };
     let may_fail = all_reads && m.estimate.converged && limit.as_ref().is_some_and(|l| !l.doubtful) && blameless(m, machine, environment);
     m.verdict = verdict(bus.or(m.estimate.value), limit.as_ref(), band, may_fail);
+    if matches!(m.verdict.status, VerdictStatus::Warning | VerdictStatus::Failure) && !m.is_reliable() {
+        (m.verdict.status, m.verdict.reason) = (VerdictStatus::Unknown, VerdictReason::Unreliable);
+    }
 }
 
 /// The limit of the memory that a measurement used.

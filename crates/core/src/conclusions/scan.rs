@@ -15,19 +15,21 @@ pub const WEAK_SHARE: f64 = 0.05;
 /// distribution: three regions in a thousand are lower, before their interval is considered.
 pub const WEAK_MADS: f64 = 4.0;
 /// With fewer regions none can be told from the others.
-const MIN_REGIONS: usize = 3;
+pub const MIN_REGIONS: usize = 3;
 /// The code of the note and of the finding about memory that did not return what was written to it.
 pub const CORRUPTED: &str = "memory-corrupted";
 
 /// The bandwidth below which a region is weak, from all regions of a node: the median less 5 % of it or less four times the
-/// median absolute deviation, whichever is more. `None` for fewer than three regions.
+/// median absolute deviation, whichever is more. `None` for fewer than three regions, or if they scatter so much that no region could be
+/// below.
 pub fn weak_below(regions: &[f64]) -> Option<f64> {
     let regions = stats::sorted(regions);
     if regions.len() < MIN_REGIONS {
         return None;
     }
     let median = stats::median(&regions)?;
-    Some(median - (WEAK_SHARE * median).max(WEAK_MADS * stats::mad(&regions)?))
+    let below = median - (WEAK_SHARE * median).max(WEAK_MADS * stats::mad(&regions)?);
+    (below > 0.0).then_some(below)
 }
 
 /// Whether the whole interval of a region is below `below`; if there are too few passes for an interval, all of the passes.
@@ -41,7 +43,7 @@ pub fn judge(regions: &mut [Measurement]) {
     let below = weak_below(&medians);
     for m in regions.iter_mut() {
         let (Some(below), Some(_)) = (below, m.estimate.value) else { continue };
-        let (status, reason) = if is_weak(&m.estimate, below) {
+        let (status, reason) = if is_weak(&m.estimate, below) && m.is_reliable() {
             (VerdictStatus::Warning, VerdictReason::WeakRegion)
         } else {
             (VerdictStatus::Ok, VerdictReason::AsOtherRegions)
@@ -182,6 +184,8 @@ mod tests {
         // Scattered regions: four deviations of 3.
         assert_eq!(weak_below(&[97.0, 103.0, 97.0, 103.0, 100.0]), Some(88.0));
         assert_eq!(weak_below(&[100.0, 60.0]), None);
+        // A busy machine: four deviations of 9 below 22.9 would be a limit of -13.1 GB/s.
+        assert_eq!(weak_below(&[13.9, 15.0, 22.9, 31.9, 40.0]), None);
         assert_eq!(weak_below(&[100.0, 60.0, f64::NAN]), None);
     }
 
@@ -240,6 +244,15 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("region 7 (0x40-0x80) 60.0 GB/s (40 % less); region 3 80.0 GB/s (20 % less)"), "{text}");
+    }
+
+    #[test]
+    fn a_region_is_not_weak_by_what_disturbed_it() {
+        let mut regions: Vec<Measurement> = (0..20).map(|i| measurement(i, if i == 3 { 60.0 } else { 100.0 })).collect();
+        let noise = &mut regions[3].evidence.noise;
+        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(10), Some(9), Some(0));
+        judge(&mut regions);
+        assert!(!found_weak(&regions[3]));
     }
 
     #[test]

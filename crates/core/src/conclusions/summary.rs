@@ -8,7 +8,7 @@ use crate::result::{Absent, Measurement, PairMatrix, QualityLevel, QualityReason
 use crate::stats;
 use crate::traffic::Mix;
 
-/// The summary's trust is degraded if more than this share of the results is degraded or missing.
+/// The summary's trust is degraded if more than this share of the results is degraded or missing, and unreliable if so many are.
 const DEGRADED: f64 = 0.25;
 
 /// Sums up a report.
@@ -62,14 +62,15 @@ fn is_transfer(m: &Measurement) -> bool {
 
 /// The median of several results, with the hull of their intervals.
 fn median(results: &[&Measurement]) -> SummaryValue {
-    let all: Vec<&Estimate> = results.iter().map(|m| &m.estimate).filter(|e| e.value.is_some()).collect();
+    let reliable: Vec<&Measurement> = results.iter().copied().filter(|m| is_reliable(m)).collect();
+    let all: Vec<&Estimate> = reliable.iter().map(|m| &m.estimate).collect();
     let values: Vec<f64> = all.iter().filter_map(|e| e.value).collect();
-    let Some(value) = stats::median(&values) else { return absent(!results.is_empty()) };
+    let Some(value) = stats::median(&values) else { return absent(results) };
     SummaryValue {
         value: Some(value),
         ci95_low: all.iter().filter_map(|e| e.ci95_low).min_by(f64::total_cmp),
         ci95_high: all.iter().filter_map(|e| e.ci95_high).max_by(f64::total_cmp),
-        quality: results.iter().filter(|m| m.estimate.value.is_some()).map(|m| m.quality.level).max(),
+        quality: reliable.iter().map(|m| m.quality.level).max(),
         absent: None,
     }
 }
@@ -77,7 +78,9 @@ fn median(results: &[&Measurement]) -> SummaryValue {
 /// The median of all pairs, with the hull of their intervals.
 fn median_of_pairs(matrices: &[&PairMatrix]) -> SummaryValue {
     let pairs = || matrices.iter().flat_map(|m| m.pairs());
-    let Some(value) = stats::median(&pairs().map(|p| p.value).collect::<Vec<_>>()) else { return absent(true) };
+    let Some(value) = stats::median(&pairs().map(|p| p.value).collect::<Vec<_>>()) else {
+        return SummaryValue { absent: Some(Absent::NotMeasured), ..SummaryValue::default() };
+    };
     let ends = |side: f64| pairs().filter_map(move |p| Some(p.value + side * p.half_width?));
     let degraded = matrices.iter().any(|m| m.counts().1 > 0);
     SummaryValue {
@@ -92,14 +95,26 @@ fn median_of_pairs(matrices: &[&PairMatrix]) -> SummaryValue {
 /// The highest of several results, and which it is.
 fn highest<'a>(results: impl Iterator<Item = &'a Measurement>) -> (SummaryValue, Option<&'a Measurement>) {
     let all: Vec<&Measurement> = results.collect();
-    let best = all.iter().filter_map(|m| Some((m.estimate.value?, *m))).max_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((value, m)) = best else { return (absent(!all.is_empty()), None) };
+    let reliable = all.iter().filter(|m| is_reliable(m));
+    let best = reliable.filter_map(|m| Some((m.estimate.value?, *m))).max_by(|a, b| a.0.total_cmp(&b.0));
+    let Some((value, m)) = best else { return (absent(&all), None) };
     let Estimate { ci95_low, ci95_high, .. } = m.estimate;
     (SummaryValue { value: Some(value), ci95_low, ci95_high, quality: Some(m.quality.level), absent: None }, Some(m))
 }
 
-fn absent(planned: bool) -> SummaryValue {
-    SummaryValue { absent: Some(if planned { Absent::NotMeasured } else { Absent::NotPlanned }), ..SummaryValue::default() }
+/// Whether the number may be a headline.
+fn is_reliable(m: &Measurement) -> bool {
+    m.estimate.value.is_some() && m.quality.level != QualityLevel::Unreliable
+}
+
+/// Why none of these results, which are those planned, is a headline.
+fn absent(planned: &[&Measurement]) -> SummaryValue {
+    let why = match () {
+        () if planned.is_empty() => Absent::NotPlanned,
+        () if planned.iter().any(|m| m.estimate.value.is_some()) => Absent::Unreliable,
+        () => Absent::NotMeasured,
+    };
+    SummaryValue { absent: Some(why), ..SummaryValue::default() }
 }
 
 /// How far to trust the numbers of a run.
@@ -107,6 +122,7 @@ fn trust(report: &Report) -> Trust {
     let results = &report.results;
     let count = |level| results.iter().filter(|m| m.quality.level == level).count() as u32;
     let (mut good, mut degraded, mut missing) = (count(QualityLevel::Good), count(QualityLevel::Degraded), count(QualityLevel::None));
+    let unreliable = count(QualityLevel::Unreliable);
     let mut by_reason: BTreeMap<QualityReason, u32> = BTreeMap::new();
     for reason in results.iter().flat_map(|m| &m.quality.reasons) {
         *by_reason.entry(*reason).or_default() += 1;
@@ -118,12 +134,15 @@ fn trust(report: &Report) -> Trust {
     }
     let mut reasons: Vec<TrustReason> = by_reason.into_iter().map(|(reason, results)| TrustReason { reason, results }).collect();
     reasons.sort_by_key(|r| std::cmp::Reverse(r.results));
+    let all = good + degraded + unreliable + missing;
+    let above = |number: u32| f64::from(number) > DEGRADED * f64::from(all);
     let level = match () {
-        () if good + degraded == 0 => QualityLevel::None,
-        () if f64::from(degraded + missing) > DEGRADED * f64::from(good + degraded + missing) => QualityLevel::Degraded,
+        () if good + degraded + unreliable == 0 => QualityLevel::None,
+        () if above(unreliable) => QualityLevel::Unreliable,
+        () if above(degraded + unreliable + missing) => QualityLevel::Degraded,
         () => QualityLevel::Good,
     };
-    Trust { level, good, degraded, missing, reasons }
+    Trust { level, good, degraded, unreliable, missing, reasons }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ fn counts() -> BTreeMap<Role, f64> {
         (R::Loads, 4e8),
         (R::L1Accesses, 4e8),
         (R::L1Misses, 1e8),
+        (R::L1Replacements, 1.2e8),
         (R::L2Accesses, 8e7),
         (R::L2Misses, 4e7),
         (R::LlcAccesses, 5e7),
@@ -32,6 +33,10 @@ fn counts() -> BTreeMap<Role, f64> {
         (R::Reads, 3e8),
         (R::DramReads, 1e9),
         (R::DramWrites, 5e8),
+        (R::DramTransfers, 1.25e9),
+        (R::MeshReads, 1e8),
+        (R::MeshOutstanding, 2.4e10),
+        (R::MeshCycles, 4e9),
     ])
 }
 
@@ -52,18 +57,22 @@ fn every_formula_by_hand() {
         (M::LlcMissesPerWork, 0.1),
         (M::TlbWalksPerWork, 0.01),
         (M::L1MissRate, 0.25),          // 1e8 / 4e8
+        (M::L1ReplacementRate, 0.3),    // 1.2e8 / 4e8
         (M::L2MissRate, 0.5),           // 4e7 / 8e7
         (M::LlcMissRate, 0.2),          // 1e7 / 5e7
         (M::L2MissesPerLoad, 0.05),     // 2e7 / 4e8
         (M::LlcMissesPerLoad, 0.02),    // 8e6 / 4e8
         (M::L1Mlp, 4.0),                // 6e9 / 1.5e9
         (M::L1MlpAverage, 3.0),         // 6e9 / 2e9
+        (M::L1MissLatency, 60.0),       // 6e9 / 1e8
         (M::OffcoreMlp, 3.0),           // 3e9 / 1e9
         (M::OffcoreMlpAverage, 1.5),    // 3e9 / 2e9
         (M::OffcoreDataMlp, 5.0),       // 8e9 / 1.6e9
         (M::MissLatency, 200.0),        // 3e9 / 1.5e7
         (M::MissLatencyNs, 100.0),      // 200 cycles at 2 GHz
         (M::ClassicMissLatency, 300.0), // 3e9 / 1e7: half as much again as the right pair says
+        (M::MeshMlp, 6.0),              // 2.4e10 / 4e9
+        (M::MeshLatencyNs, 120.0),      // 240 cycles; 4e9 cycles in 2 s are 2 GHz
         (M::ReadMlp, 4.5),
         (M::ReadLatency, 30.0),
         (M::TlbWalksPerLoad, 0.0025),
@@ -71,6 +80,8 @@ fn every_formula_by_hand() {
         (M::DramReadBytes, 6.4e10),
         (M::DramWriteBytes, 3.2e10),
         (M::DramBandwidth, 48.0), // 96 GB in 2 s
+        (M::DramTransferBytes, 8e10),
+        (M::DramTransferBandwidth, 40.0), // 80 GB in 2 s
     ];
     assert_eq!(expected.len(), M::ALL.len());
     for (metric, value) in expected {

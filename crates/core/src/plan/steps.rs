@@ -42,6 +42,9 @@ pub struct Plan {
     /// Seconds after which the run ends, whatever has been measured by then; absent if there is no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_s: Option<f64>,
+    /// What is measured more coarsely than usual so that the run ends in time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coarsened: Vec<Coarsened>,
     /// What the buffers contain: these lines in turn, repeated, as hexadecimal digits. If empty, the buffers contain what allocation and
     /// kernels leave there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -65,6 +68,42 @@ impl Plan {
         let path = buffer.directory.as_ref()?;
         self.directories.iter().find(|d| d.file.path == *path)
     }
+}
+
+/// Something that is measured more coarsely than usual because the time is short.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Coarsened {
+    /// Title of the step; absent if it holds for all steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What there is less of.
+    pub what: Coarsening,
+    /// How much there is without a limit on time: seconds, bytes or a number.
+    pub from: f64,
+    /// How much there is now.
+    pub to: f64,
+}
+
+/// What there is less of where the time is short, in the order in which it is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Coarsening {
+    /// Seconds for which a cell, or a point of a curve, measures at most. Bursts are shorter where it is short.
+    Seconds,
+    /// Fresh allocations of a latency cell, or passes of a scan.
+    Repetitions,
+    /// Points of a curve or a sweep. The ends stay.
+    Points,
+    /// Orders of a chase: not full-random, whose layout takes long to make over a large buffer.
+    Orders,
+    /// Bytes of the largest buffer. A chase still looks whether half of it is as slow as all of it, and doubles it where it is not.
+    BufferBytes,
+    /// Kernels among which the fastest is found for a mix. The widest stays.
+    Kernels,
+    /// Cells. Of a matrix each node's own memory and one other node's stay.
+    Cells,
 }
 
 /// When a cell's measuring ends.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{ChaseOrder, Coordinates, LineState, MemoryPlace};
+use crate::experiment::{ChaseOrder, Coordinates, Hops, LineState, MemoryPlace};
 use crate::plan::loaders::BufferPlan;
 use crate::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
 use crate::units::Bytes;
@@ -26,6 +26,12 @@ pub struct Handoff {
     /// Order of the chase.
     #[serde(default, skip_serializing_if = "crate::units::is_default")]
     pub order: ChaseOrder,
+    /// Window within which a window-local chase is random, if it is not the transfer window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chase_window: Option<Bytes>,
+    /// Length of the reader's chase over each allocation, if it was given instead of a time. It ends with the transfer window in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hops: Option<Hops>,
     /// A CPU that loads the lines in between, so that they are shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sharer: Option<u32>,
@@ -157,6 +163,8 @@ impl Transfers {
             window: from.window,
             stride: self.stride,
             order: self.order.unwrap_or(ChaseOrder::WindowLocal),
+            chase_window: None,
+            hops: None,
             sharer: None,
             holder_pushes: self.holder_pushes,
             reader_pushes: self.reader_pushes,

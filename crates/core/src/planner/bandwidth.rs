@@ -36,7 +36,7 @@ impl Planner<'_> {
             BandwidthShape::One | BandwidthShape::Peak => vec![(None, order)],
             BandwidthShape::Search => self.search_cpu_sets(&order).into_iter().map(|cpus| (None, cpus)).collect(),
             BandwidthShape::Matrix => self.cpu_nodes().iter().map(|row| (Some(row), topology.spread(&self.cpus_on(row)))).collect(),
-            BandwidthShape::Ramp => ramp(order.len()).into_iter().map(|n| (None, order[..n].to_vec())).collect(),
+            BandwidthShape::Ramp => self.ramp(order.len())?.into_iter().map(|n| (None, order[..n].to_vec())).collect(),
         };
         let delays: &[u32] = if shape == BandwidthShape::Search { &SEARCH_DELAYS } else { &self.spec.delays };
         let mut cells = Vec::new();
@@ -62,6 +62,22 @@ impl Planner<'_> {
         Ok(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(mix)?, delay: 0 }))
     }
 
+    /// The numbers of CPUs of a ramp over `n` CPUs: those that are named, otherwise 1, 2, 4 … and `n`.
+    fn ramp(&self, n: usize) -> Result<Vec<usize>, PlanError> {
+        let named = &self.spec.ramp;
+        let Some(most) = named.last() else {
+            let doubled = std::iter::successors(Some(1), |c| Some(c * 2)).take_while(|c| *c < n);
+            return Ok(doubled.chain([n]).collect());
+        };
+        if named.contains(0) {
+            return invalid("--ramp: 0 CPUs measure nothing; name numbers from 1 on");
+        }
+        if most as usize > n {
+            return invalid(format!("--ramp names {most} CPUs, and {n} are measured from; name smaller numbers, or more CPUs with --cpu"));
+        }
+        Ok(named.iter().map(|count| count as usize).collect())
+    }
+
     /// The requested node, for measurements that use one node at a time.
     pub(super) fn one_node(&self) -> Result<Option<u32>, PlanError> {
         if let Some(device) = self.device {
@@ -76,11 +92,4 @@ impl Planner<'_> {
             nodes => Ok(nodes.as_ref().and_then(IdSet::first)),
         }
     }
-}
-
-/// 1, 2, 4 … and `n`.
-fn ramp(n: usize) -> Vec<usize> {
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |c| Some(c * 2)).take_while(|c| *c < n).collect();
-    counts.push(n);
-    counts
 }

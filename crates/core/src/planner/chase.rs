@@ -17,17 +17,21 @@ const SUITE_ALLOCATIONS: u32 = 6;
 /// Fresh allocations in a large matrix: the fewest that show an effect of placement at all.
 const FEW_ALLOCATIONS: u32 = 3;
 
-/// The hops of one chase over the probe's buffer.
-fn chase_hops(hops: Hops, probe: &Probe) -> u64 {
-    match hops {
+/// From this size on clearing a buffer takes several seconds, as behind a memory-side cache.
+const SLOW_BUFFER: Bytes = Bytes::gib(16);
+
+/// The approximate time of one chase over `buffer`.
+pub(super) fn hops_s(hops: Hops, buffer: Bytes, stride: Bytes) -> f64 {
+    let hops = match hops {
         Hops::Count(hops) => hops,
-        Hops::OnePass => probe.buffer.bytes.0 / probe.stride.0,
-    }
+        Hops::OnePass => buffer.0 / stride.0,
+    };
+    hops as f64 * NS_PER_HOP / 1e9
 }
 
-/// The approximate time of one chase.
+/// The approximate time of one chase over the probe's buffer.
 pub(super) fn seconds(hops: Hops, probe: &Probe) -> f64 {
-    chase_hops(hops, probe) as f64 * NS_PER_HOP / 1e9
+    hops_s(hops, probe.buffer.bytes, probe.stride)
 }
 
 impl Planner<'_> {
@@ -61,6 +65,7 @@ impl Planner<'_> {
                 self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
                 orders.push(ChaseOrder::WindowLocal);
             }
+            let allocations = if probe.buffer.bytes >= SLOW_BUFFER { allocations.min(FEW_ALLOCATIONS) } else { allocations };
             let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             cells.push(self.latency_cell(probe, allocations, orders));
         }

@@ -3,7 +3,7 @@
 use crate::directory::FileBacking;
 use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
-use crate::plan::{Cell, KernelRow, Step, StopRule, shuffle};
+use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
 use crate::planner::quick;
 use crate::planner::sizes::Sizes;
@@ -17,8 +17,13 @@ const DEFAULT_HALF_WIDTH: f64 = 0.01;
 const SCAN_HALF_WIDTH: f64 = 0.05;
 /// The same for a point of a sweep, because levels differ by tens of per cent.
 const SWEEP_HALF_WIDTH: f64 = 0.02;
+/// The least in a virtual machine: neighbours on the host take cache and memory by turns, so that the medians of bursts scatter by 1 to 2 %
+/// however quiet the guest is.
+const GUEST_HALF_WIDTH: f64 = 0.03;
 /// Seconds for one point of a sweep. 73 sizes in two curves take less than 40 s, even if no point converges.
 const SWEEP_BUDGET_S: f64 = 0.25;
+/// The same where hardware events are counted: eight bursts of 41 windows take 0.34 s.
+const SWEEP_COUNTED_BUDGET_S: f64 = 0.35;
 /// Seconds for one cell of a command other than the suite.
 const COMMAND_BUDGET_S: f64 = 4.0;
 /// Seconds for one cell of the suite: eight bursts, a little more than the fewest for which an interval exists. The smallest machine, with
@@ -43,13 +48,15 @@ pub(super) struct Planner<'a> {
     pub(super) device: Option<Option<u32>>,
     pub(super) sizes: Sizes<'a>,
     pub(super) notes: Vec<Note>,
+    /// What is measured more coarsely than usual because the time is short.
+    pub(super) coarsened: Vec<Coarsened>,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine, kernels: &'a [KernelRow]) -> Result<Self, PlanError> {
         let mut cpus = match &spec.cpus {
             Some(requested) => check_cpus(requested, machine)?,
-            None => machine.allowed.cpus.clone(),
+            None => machine.default_cpus(),
         };
         if cpus.is_empty() {
             return unavailable("this process may use no online CPU; check its affinity (taskset -p) and cpuset");
@@ -80,8 +87,21 @@ impl<'a> Planner<'a> {
         // A node that is not online has no CPUs to touch from, and nothing to compare with.
         let device_node = || spec.memory_dir.as_ref()?.file.device_node.filter(|n| machine.topology.node(*n).is_some());
         let device = (backing == Some(FileBacking::Dax)).then(device_node);
-        let notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
-        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes })
+        let mut notes: Vec<Note> = spec.memory_dir.iter().flat_map(|d| d.notes()).collect();
+        let isolated = cpus.intersection(&machine.allowed.isolated);
+        if spec.cpus.is_none() && !isolated.is_empty() {
+            let message = format!("isolated CPUs are measured, because their nodes have no others: {isolated}");
+            notes.push(Note::info("isolated-cpus-used", message).advise("name other CPUs with --cpu to leave them alone"));
+        }
+        if machine.identity.hypervisor.is_some() && spec.confidence.is_none() && spec.task != Task::Scan {
+            let message = format!(
+                "cells end at intervals of ±{:.0} %, because neighbours share this virtual machine's host",
+                100.0 * GUEST_HALF_WIDTH
+            );
+            notes
+                .push(Note::info("guest-intervals", message).advise("ask for narrower ones with --confidence 1%, where the host is yours"));
+        }
+        Ok(Self { spec, machine, kernels, cpus, nodes, device, sizes: Sizes::new(spec, machine), notes, coarsened: Vec::new() })
     }
 
     pub(super) fn stop_rule(&self, steps: &[Step]) -> StopRule {
@@ -89,11 +109,14 @@ impl<'a> Planner<'a> {
         let command_s = if large { LARGE_MATRIX_BUDGET_S } else { COMMAND_BUDGET_S };
         let (half_width, budget_s) = match self.spec.task {
             Task::Quick => (quick::HALF_WIDTH, quick::BUDGET_S),
+            Task::Sweep(_) if self.spec.counters => (SWEEP_HALF_WIDTH, SWEEP_COUNTED_BUDGET_S),
             Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
             Task::Suite => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),
             Task::Scan => (SCAN_HALF_WIDTH, command_s),
             _ => (DEFAULT_HALF_WIDTH, command_s),
         };
+        let guest = self.machine.identity.hypervisor.is_some();
+        let half_width = if guest { half_width.max(GUEST_HALF_WIDTH) } else { half_width };
         StopRule {
             relative_half_width: self.spec.confidence.unwrap_or(half_width),
             budget_s: self.spec.time.or(self.spec.budget).map_or(budget_s, |t| t.as_secs_f64()),

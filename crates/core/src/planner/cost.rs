@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::experiment::Hops;
+use crate::experiment::{ChaseOrder, Hops};
 use crate::plan::{
-    BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Probe, Scan, Step, StopRule, Traffic, Transfers, Work, more_passes,
+    BandwidthSweep, BufferPlan, Cell, Delays, LatencySweep, Loader, Plan, Probe, Scan, Step, StopRule, Traffic, Transfers, Work,
+    more_passes,
 };
 use crate::planner::chase;
 use crate::protocol;
-use crate::traffic::Mix;
+use crate::traffic::{Access, LineUse, Mix};
 use crate::units::Bytes;
 
 /// Waking a burst's threads and collecting what they did.
@@ -26,13 +27,10 @@ const fn burst_s(windows: usize, window: Duration) -> f64 {
     (windows + protocol::SETTLE_WINDOWS) as f64 * window.as_secs_f64() + WAKE_S
 }
 
-/// A burst of a cell.
-const BURST_S: f64 = burst_s(protocol::BURST_WINDOWS, protocol::WINDOW) + FREQUENCY_S;
-/// Part of it that counts against the budget.
-const COUNTED_S: f64 = protocol::BURST_WINDOWS as f64 * protocol::WINDOW.as_secs_f64();
+/// What a burst of a cell takes beyond its counted windows.
+const BESIDE_WINDOWS_S: f64 = burst_s(0, protocol::WINDOW) + FREQUENCY_S;
 const MIN_BURSTS: f64 = protocol::MIN_BURSTS as f64;
-/// A run of transfers over one allocation, and the minimum number of them.
-const RUN_S: f64 = protocol::TRANSFER_RUN.as_secs_f64();
+/// The minimum number of runs of transfers, each over one allocation.
 const MIN_RUNS: f64 = protocol::MIN_TRANSFER_ALLOCATIONS as f64;
 /// Three windows of 20 ms until the core's clock is known to be steady, where other work was done before.
 const WARM_UP_S: f64 = 0.07;
@@ -51,12 +49,18 @@ const ALLOCATE_BYTES_S: f64 = 2e9;
 const MAX_ALLOCATE_FACTOR: f64 = 4.0;
 /// Bytes of buffer a second at which they write a chase into it.
 const CHAIN_BYTES_S: f64 = 5e9;
+/// Seconds to shuffle one line of a chase that is random over its whole buffer, by one thread; of a buffer whose numbers of lines fit a cache
+/// of 16 MiB, and of a larger one, where each step misses it.
+const SHUFFLE_S: f64 = 8e-9;
+const FAR_SHUFFLE_S: f64 = 50e-9;
+const SHUFFLED_IN_CACHE: u64 = 4 << 20;
 /// Points that it mostly takes to find the delay of a share of the peak, next to those of the curve.
-const TRIES_PER_SHARE: f64 = 2.0;
+const TRIES_PER_SHARE: usize = 2;
 /// A burst of a sweep's point, without and with hardware events.
 const POINT_BURST_S: f64 = burst_s(protocol::SWEEP_WINDOWS, protocol::SWEEP_WINDOW);
 const COUNTED_POINT_BURST_S: f64 = burst_s(protocol::SWEEP_COUNTED_WINDOWS, protocol::SWEEP_WINDOW);
-const MIN_POINT_BURSTS: f64 = protocol::MIN_SWEEP_BURSTS as f64;
+/// Preparing a sweep's point: linking its chain or laying out its loads.
+const POINT_S: f64 = 0.004;
 /// A kernel's bursts in a sweep's trial, and the levels that have a trial.
 const POINT_TRIAL_S: f64 = burst_s(protocol::SWEEP_TRIAL_WINDOWS, protocol::SWEEP_WINDOW) * protocol::TRIAL_ROUNDS as f64;
 const LEVELS: f64 = 4.0;
@@ -74,17 +78,58 @@ const CALIBRATION_S: f64 = 1.5;
 /// How far from the fewest bursts to the budget the estimate of a plan is.
 const HALFWAY: f64 = 0.5;
 
+/// What a cell takes, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellCost {
+    /// With nothing but the shortest bursts, and no more than the fewest.
+    pub least_s: f64,
+    /// With its whole budget.
+    pub most_s: f64,
+}
+
+/// What each cell of a plan takes, step by step, in the order in which they run: what one has set up the next finds.
+pub fn cells(plan: &Plan) -> Vec<CellCost> {
+    let of = |budget_s: f64| seconds(&plan.steps, &StopRule { budget_s, ..plan.stop }, plan.counters, 1.0);
+    let least = of(if plan.stop.fixed_time { plan.stop.budget_s } else { 0.0 });
+    let both = least.into_iter().zip(of(plan.stop.budget_s));
+    both.flat_map(|(least, most)| least.into_iter().zip(most)).map(|(least_s, most_s)| CellCost { least_s, most_s }).collect()
+}
+
+/// Seconds that a cell alone takes with its whole budget, with all of its set-up.
+pub fn cell_seconds(cell: &Cell, stop: &StopRule) -> f64 {
+    Costs::new(std::iter::once(cell), stop, false, 1.0).cell(cell)
+}
+
+/// The points of a curve, at most: those planned, and those that mostly are needed to find the shares of the peak.
+pub fn curve_points(delays: &Delays, at_percent: &[u32]) -> usize {
+    let planned = match delays {
+        Delays::Cycles(list) => list.len(),
+        Delays::Adaptive { points } => *points as usize,
+    };
+    planned + at_percent.len() * TRIES_PER_SHARE
+}
+
 /// Fills in what each step takes; the most that all of them may take, in seconds.
 pub(super) fn fill(steps: &mut [Step], stop: &StopRule, counters: bool) -> f64 {
-    let most = seconds(steps, stop, counters, 1.0).iter().sum();
     let about = seconds(steps, stop, counters, HALFWAY);
-    steps.iter_mut().zip(about).for_each(|(step, seconds)| step.estimated_s = seconds);
+    let most = most(steps, stop, counters);
+    steps.iter_mut().zip(about).for_each(|(step, cells)| step.estimated_s = cells.iter().sum());
     most
+}
+
+/// Seconds that all steps take with every budget spent.
+pub(super) fn most(steps: &[Step], stop: &StopRule, counters: bool) -> f64 {
+    by_step(steps, stop, counters).iter().sum()
+}
+
+/// The same of each step.
+pub(super) fn by_step(steps: &[Step], stop: &StopRule, counters: bool) -> Vec<f64> {
+    seconds(steps, stop, counters, 1.0).iter().map(|cells| cells.iter().sum()).collect()
 }
 
 /// The largest budget of a cell, in seconds, with which all steps take no longer than `within_s`; 0 where there is none.
 pub(super) fn budget_within(steps: &[Step], stop: &StopRule, counters: bool, within_s: f64) -> f64 {
-    let fits = |budget_s: f64| seconds(steps, &StopRule { budget_s, ..*stop }, counters, 1.0).iter().sum::<f64>() <= within_s;
+    let fits = |budget_s: f64| most(steps, &StopRule { budget_s, ..*stop }, counters) <= within_s;
     if fits(stop.budget_s) {
         return stop.budget_s;
     }
@@ -97,13 +142,13 @@ pub(super) fn budget_within(steps: &[Step], stop: &StopRule, counters: bool, wit
     low
 }
 
-/// Seconds of each step, with every cell that `share` of the way from the fewest bursts to the budget.
-fn seconds(steps: &[Step], stop: &StopRule, counters: bool, share: f64) -> Vec<f64> {
-    let mut costs = Costs::new(steps, stop, counters, share);
+/// Seconds of each cell of each step, with every cell that `share` of the way from the fewest bursts to the budget.
+fn seconds(steps: &[Step], stop: &StopRule, counters: bool, share: f64) -> Vec<Vec<f64>> {
+    let mut costs = Costs::new(steps.iter().flat_map(|s| &s.cells), stop, counters, share);
     let mut all = Vec::with_capacity(steps.len());
     for step in steps {
         costs.warm = false;
-        all.push(step.cells.iter().map(|cell| costs.cell(cell)).sum());
+        all.push(step.cells.iter().map(|cell| costs.cell(cell)).collect());
     }
     all
 }
@@ -121,15 +166,20 @@ struct Costs<'a> {
     loading: &'a [Loader],
     /// Trials that were made: the mix, the first CPU, the node of its buffer and the number of CPUs.
     tried: BTreeSet<(Mix, u32, u32, usize)>,
-    /// Whether it is known what stores cost.
-    calibrated: bool,
     warm: bool,
 }
 
+/// Whether it is measured what these stores read: plain ones, of whole lines in ascending order, for which there are others to compare with.
+fn compares_stores(traffic: &Traffic) -> bool {
+    let Traffic { mix, form, .. } = traffic;
+    let alone = matches!(mix, Mix::R9W1 | Mix::Fill) || form.access == Access::Random || form.line != LineUse::Whole;
+    mix.lines().1 > 0 && !mix.non_temporal() && !alone
+}
+
 impl<'a> Costs<'a> {
-    fn new(steps: &'a [Step], stop: &'a StopRule, counters: bool, share: f64) -> Self {
+    fn new(cells: impl Iterator<Item = &'a Cell>, stop: &'a StopRule, counters: bool, share: f64) -> Self {
         let mut chases = BTreeMap::new();
-        for cell in steps.iter().flat_map(|s| &s.cells) {
+        for cell in cells {
             let buffer = match &cell.work {
                 Work::Latency { probe, .. } | Work::Curve { probe, .. } => &probe.buffer,
                 Work::Handoff(handoff) => &handoff.buffer,
@@ -138,7 +188,7 @@ impl<'a> Costs<'a> {
             *chases.entry((buffer.node, buffer.bytes)).or_insert(0) += 1;
         }
         let (chased, tried) = (BTreeMap::new(), BTreeSet::new());
-        Self { stop, counters, share, chases, chased, loading: &[], tried, calibrated: false, warm: false }
+        Self { stop, counters, share, chases, chased, loading: &[], tried, warm: false }
     }
 
     /// Between `least` and `most` seconds.
@@ -146,19 +196,21 @@ impl<'a> Costs<'a> {
         least + (most - least).max(0.0) * self.share
     }
 
-    /// Between the fewest repetitions of a part and those that fill the budget.
-    fn repeated(&self, least: f64, counted_s: f64, takes_s: f64) -> f64 {
+    /// Bursts of a cell of `kinds` kinds: between the fewest of each kind, whose windows share the budget, and those that fill it.
+    fn bursts(&self, least: f64, kinds: f64) -> f64 {
+        let budget_s = self.stop.budget_s;
         if self.stop.fixed_time {
-            return self.stop.budget_s + least * (takes_s - counted_s);
+            return budget_s + least * kinds * BESIDE_WINDOWS_S;
         }
-        self.between(least, (self.stop.budget_s / counted_s).ceil()) * takes_s
+        let counted_s = self.counted_s(least * kinds);
+        self.between(least, (budget_s / (counted_s * kinds)).ceil()) * kinds * (counted_s + BESIDE_WINDOWS_S)
     }
 
-    /// Allocates what this chase has not had yet, `wanted` times.
+    /// Fresh buffers that a cell needs of `wanted`: several cells share a few, which keep their chains.
     fn buffers(&mut self, buffer: &BufferPlan, wanted: f64) -> f64 {
         let key = (buffer.node, buffer.bytes);
         if self.chases.get(&key).is_none_or(|cells| *cells < 2) {
-            return wanted * allocate(buffer);
+            return wanted;
         }
         let known = self.chased.entry(key).or_insert(0);
         let more = (wanted as u32).min(protocol::KEPT_ALLOCATIONS).saturating_sub(*known);
@@ -166,7 +218,7 @@ impl<'a> Costs<'a> {
         if more > 0 {
             self.warm = false;
         }
-        f64::from(more) * allocate(buffer)
+        f64::from(more)
     }
 
     /// Allocates the loaders' buffers that the cell before did not have.
@@ -183,10 +235,10 @@ impl<'a> Costs<'a> {
 
     /// Chooses a kernel, and finds out what stores cost.
     fn trials(&mut self, loaders: &[Loader], traffic: &Traffic) -> f64 {
-        let calibration = if std::mem::replace(&mut self.calibrated, true) { 0.0 } else { RFO_S };
         let (cpu, node) = loaders.first().map_or((0, 0), |l| (l.cpu, l.buffer.node));
         let new = self.tried.insert((traffic.mix, cpu, node, loaders.len()));
         let kernels = if new && traffic.kernels.len() > 1 { traffic.kernels.len() } else { 0 };
+        let calibration = if new && compares_stores(traffic) { RFO_S } else { 0.0 };
         calibration + kernels as f64 * TRIAL_S
     }
 
@@ -197,25 +249,28 @@ impl<'a> Costs<'a> {
         }
         let own = match &cell.work {
             Work::Latency { probe, allocations, orders, hops, histogram } => {
-                self.latency(probe, *allocations, orders.len(), *hops, with_batches(*histogram))
+                self.latency(probe, *allocations, orders, *hops, with_batches(*histogram))
             }
             Work::Bandwidth { loaders, traffic, .. } => {
-                self.loaders(loaders) + self.trials(loaders, traffic) + self.repeated(MIN_BURSTS, COUNTED_S, BURST_S)
+                self.loaders(loaders) + self.trials(loaders, traffic) + self.bursts(MIN_BURSTS, 1.0)
             }
             Work::Curve { probe, loaders, traffic, delays, at_percent, hops, histogram, .. } => {
                 let timed = with_batches(*histogram);
-                let points = match delays {
-                    Delays::Cycles(list) => list.len() as f64,
-                    Delays::Adaptive { points } => f64::from(*points),
-                } + at_percent.len() as f64 * TRIES_PER_SHARE;
-                let point =
-                    hops.map_or_else(|| self.repeated(MIN_BURSTS, COUNTED_S * timed, BURST_S * timed), |hops| chase::seconds(hops, probe));
-                let set_up = self.buffers(&probe.buffer, 1.0) + chain(probe.buffer.bytes) + self.loaders(loaders);
+                let points = curve_points(delays, at_percent) as f64;
+                let point = hops.map_or_else(|| self.bursts(MIN_BURSTS, timed), |hops| chase::seconds(hops, probe));
+                let set_up = self.buffers(&probe.buffer, 1.0) * allocate(&probe.buffer) + chain(probe.buffer.bytes) + self.loaders(loaders);
                 set_up + self.trials(loaders, traffic) + points * (point + WATCH_S)
             }
             Work::Handoff(handoff) => {
-                let runs = self.repeated(MIN_RUNS, RUN_S, RUN_S);
-                self.buffers(&handoff.buffer, MIN_RUNS) + MIN_RUNS * chain(handoff.buffer.bytes) + runs
+                // The holder chases every window before the reader.
+                let both = |hops| MIN_RUNS * 2.0 * chase::hops_s(hops, handoff.buffer.bytes, handoff.stride);
+                let run_s = protocol::transfer_run(self.stop.budget_s).as_secs_f64();
+                let timed = || match self.stop.fixed_time {
+                    true => self.stop.budget_s,
+                    false => self.between(MIN_RUNS, (self.stop.budget_s / run_s).ceil()) * run_s,
+                };
+                let runs = handoff.hops.map_or_else(timed, both);
+                self.buffers(&handoff.buffer, MIN_RUNS) * allocate(&handoff.buffer) + MIN_RUNS * chain(handoff.buffer.bytes) + runs
             }
             Work::Transfers(transfers) => self.transfers(transfers),
             Work::Scan(scan) => self.scan(scan),
@@ -230,33 +285,39 @@ impl<'a> Costs<'a> {
         self.warm_up() + WATCH_S + own
     }
 
-    fn latency(&mut self, probe: &Probe, allocations: u32, orders: usize, hops: Option<Hops>, timed: f64) -> f64 {
+    fn latency(&mut self, probe: &Probe, allocations: u32, orders: &[ChaseOrder], hops: Option<Hops>, timed: f64) -> f64 {
         let (node, bytes) = (probe.buffer.node, probe.buffer.bytes);
-        let orders = match orders {
-            0 if probe.window < bytes => 2.0,
-            0 => 1.0,
-            n => n as f64,
-        };
+        let both = orders.is_empty() && probe.window < bytes;
+        let kinds = if both { 2.0 } else { orders.len().max(1) as f64 };
         let known = self.chased.contains_key(&(node, bytes));
         let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * COMPARISON_S };
         let least = f64::from(allocations);
         let measuring = match hops {
-            Some(hops) => least * orders * chase::seconds(hops, probe),
+            Some(hops) => least * kinds * chase::seconds(hops, probe),
             // A fixed time is each order's.
-            None if self.stop.fixed_time => orders * self.repeated(least, COUNTED_S, BURST_S),
-            None => self.repeated(least, COUNTED_S * orders * timed, BURST_S * orders * timed),
+            None if self.stop.fixed_time => kinds * self.bursts(least, 1.0),
+            None => self.bursts(least, kinds * timed),
         };
-        // Beyond those planned each allocation measures twice as long as the one before.
-        let more =
-            if hops.is_some() || self.stop.fixed_time { 0.0 } else { (measuring / (least * BURST_S * orders * timed)).log2().max(0.0) };
+        // Beyond those planned each allocation measures twice as long as one of them.
+        let (timed_round, fixed) = (kinds * timed * self.counted_s(least * kinds * timed), hops.is_some() || self.stop.fixed_time);
+        let more = if fixed { 0.0 } else { ((self.stop.budget_s / timed_round - least) / 2.0).max(0.0).ceil() * self.share };
         let groups = least + more;
-        self.buffers(&probe.buffer, groups) + plateau + COMPARISON_S + measuring + groups * orders * chain(bytes)
+        let shuffled = both || orders.contains(&ChaseOrder::FullRandom);
+        let chains = kinds * chain(bytes) + if shuffled { shuffle(probe) } else { 0.0 };
+        let fresh = self.buffers(&probe.buffer, groups);
+        fresh * (allocate(&probe.buffer) + chains) + plateau + COMPARISON_S + measuring
+    }
+
+    /// Counted seconds of a burst where at least `bursts` of them share the budget.
+    fn counted_s(&self, bursts: f64) -> f64 {
+        protocol::burst_windows(self.stop.budget_s, bursts) as f64 * protocol::WINDOW.as_secs_f64()
     }
 
     fn points(&self, sizes: &[Bytes]) -> f64 {
-        let least = MIN_POINT_BURSTS * if self.counters { COUNTED_POINT_BURST_S } else { POINT_BURST_S };
+        let burst_s = if self.counters { COUNTED_POINT_BURST_S } else { POINT_BURST_S };
+        let least = f64::from(protocol::sweep_bursts(self.stop.budget_s, burst_s)) * burst_s;
         let point = if self.stop.fixed_time { self.stop.budget_s.max(least) } else { self.between(least, self.stop.budget_s) };
-        sizes.len() as f64 * point
+        sizes.len() as f64 * (point + POINT_S)
     }
 
     /// Pairs at once; at most, one by one or those that stand for the others.
@@ -291,6 +352,12 @@ const fn with_batches(histogram: Option<u32>) -> f64 {
 /// Writing a chain.
 fn chain(bytes: Bytes) -> f64 {
     bytes.0 as f64 / CHAIN_BYTES_S
+}
+
+/// Shuffling all lines of a probe's buffer.
+fn shuffle(probe: &Probe) -> f64 {
+    let lines = probe.buffer.bytes.0 / probe.stride.0;
+    lines as f64 * if lines > SHUFFLED_IN_CACHE { FAR_SHUFFLE_S } else { SHUFFLE_S }
 }
 
 /// Mapping and clearing a buffer.

@@ -84,7 +84,11 @@ impl Planner<'_> {
             mix,
             kernels,
             form,
-            stride: requested.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
+            stride: match form.line {
+                // A part of each of the machine's lines, where these are longer than the kernels'.
+                LineUse::Part => Some(self.machine.topology.line()).filter(|line| line.0 > LINE),
+                _ => requested.stride.filter(|_| form.access == Access::Strided && form.line == LineUse::Whole),
+            },
             window: requested.window.filter(|_| form.access == Access::Random),
         })
     }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::conclusions::curve::IDLE_DELAY_CYCLES;
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
+use crate::planner::cost;
 use crate::traffic::Mix;
 use crate::units::IdSet;
 
@@ -28,15 +30,6 @@ const MOST: Samples = Samples { latency: 8, mixed: 8, domains: 16, packages: 4, 
 const LEAST: Samples = Samples { latency: 2, mixed: 1, domains: 2, packages: 2, nodes: 2 };
 /// The largest number of nodes without CPUs that are measured.
 const MAX_FAR: usize = 2;
-/// Starting a cell: warm-up of the core's clock, 60 ms where it is steady and 0.3 s at most.
-const START_S: f64 = 0.2;
-/// Trials of kernels, once for all parts that are alike.
-const TRIALS_S: f64 = 0.3;
-/// Seconds of measuring for each extra allocation if the planned ones were too few.
-const MORE_ALLOCATIONS_S: f64 = 0.12;
-/// Bytes a second at which a chase's buffer is touched and its chain written, and at which several CPUs touch theirs.
-const CHAIN_BYTES_S: f64 = 2e9;
-const TOUCH_BYTES_S: f64 = 8e9;
 
 /// How many of each are measured.
 #[derive(Clone, Copy)]
@@ -74,14 +67,16 @@ impl Planner<'_> {
         let mut samples = MOST;
         let max_s = FIRST_ROUND_SHARE * self.quick_within();
         loop {
-            let notes = self.notes.clone();
-            let steps = self.quick_steps(samples)?;
-            let seconds: f64 = steps.iter().map(|s| s.estimated_s).sum();
-            match samples.fewer().filter(|_| seconds > max_s) {
+            let (notes, coarsened) = (self.notes.clone(), self.coarsened.clone());
+            let mut steps = self.quick_steps(samples)?;
+            let stop = self.stop_rule(&steps);
+            self.lighten(&mut steps, &stop, max_s);
+            let over = cost::most(&steps, &stop, self.spec.counters) > max_s;
+            match samples.fewer().filter(|_| over) {
                 Some(fewer) => samples = fewer,
                 None => return Ok(steps),
             }
-            self.notes = notes;
+            (self.notes, self.coarsened) = (notes, coarsened);
         }
     }
 
@@ -98,13 +93,6 @@ impl Planner<'_> {
     /// When the whole check ends.
     pub(super) fn quick_within(&self) -> f64 {
         self.spec.within.map_or(DEFAULT_WITHIN_S, |t| t.as_secs_f64())
-    }
-
-    fn quick_step(&self, title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
-        let trials = cells.iter().any(|c| matches!(c.work, Work::Bandwidth { .. } | Work::Curve { .. }));
-        let seconds: f64 = cells.iter().map(|c| cell_seconds(c, self.budget())).sum();
-        let estimated_s = seconds + if trials { TRIALS_S } else { 0.0 };
-        Step { title: title.into(), experiment, cells, estimated_s }
     }
 
     /// From the first CPU of each node to its own memory; from the first node's also to another node's memory and to memory without CPUs.
@@ -127,7 +115,7 @@ impl Planner<'_> {
             let probe = self.probe(cpu, node, 0)?;
             cells.push(self.latency_cell(probe, ALLOCATIONS, Vec::new()));
         }
-        Ok(self.quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
+        Ok(quick_step("Idle latency, sampled", Experiment::IdleLatency, cells))
     }
 
     /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
@@ -143,7 +131,7 @@ impl Planner<'_> {
                 }
             }
         }
-        Ok(self.quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
+        Ok(quick_step("Bandwidth by node, sampled", Experiment::BandwidthMatrix, cells))
     }
 
     /// The cores of each last-level cache on their own memory, if a node has several such caches.
@@ -169,7 +157,7 @@ impl Planner<'_> {
             let cpus: Vec<u32> = domain.iter().collect();
             cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
-        Ok(Some(self.quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
+        Ok(Some(quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
     }
 
     /// The cores of each package on another package's memory, each on the node that has its own node's place there.
@@ -199,10 +187,11 @@ impl Planner<'_> {
             };
             cells.push(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(Mix::AllReads)?, delay: 0 }));
         }
-        Ok((!cells.is_empty()).then(|| self.quick_step("Bandwidth between packages, sampled", Experiment::Bandwidth, cells)))
+        Ok((!cells.is_empty()).then(|| quick_step("Bandwidth between packages, sampled", Experiment::Bandwidth, cells)))
     }
 
-    /// One point: the first CPU chases while the other cores of its node load.
+    /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Without the second one there is no
+    /// latency that should equal the idle one.
     fn quick_loaded(&mut self) -> Result<Option<Step>, PlanError> {
         let Some(chaser) = self.cpus.first() else { return Ok(None) };
         let node = self.cpu_node(chaser);
@@ -214,22 +203,14 @@ impl Planner<'_> {
         let home = self.local_node(chaser);
         let probe = self.probe(chaser, home, 0)?;
         let loaders = self.loaders(&loaders, Some(home), probe.buffer.bytes.0)?;
-        let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0]))?;
-        Ok(Some(self.quick_step("Latency under full load", Experiment::LoadedLatency, vec![cell])))
+        let cell = self.curve_cell(probe, loaders, Mix::AllReads, Delays::Cycles(vec![0, IDLE_DELAY_CYCLES]))?;
+        Ok(Some(quick_step("Latency unloaded and under full load", Experiment::LoadedLatency, vec![cell])))
     }
 }
 
-/// Seconds that a cell takes to start, set up and measure.
-pub fn cell_seconds(cell: &Cell, budget_s: f64) -> f64 {
-    let allocations = match &cell.work {
-        // The search for the plateau needs one more allocation. If intervals stay wide, allocations continue until the budget is spent, which
-        // half of the cells do.
-        Work::Latency { allocations, .. } => f64::from(*allocations) + 1.0 + (budget_s / MORE_ALLOCATIONS_S / 2.0).floor(),
-        _ => 1.0,
-    };
-    let chained = cell.work.probe().map_or(0, |probe| probe.buffer.bytes.0) as f64 * allocations;
-    let touched: u64 = cell.work.loaders().iter().map(|l| l.buffer.bytes.0).sum();
-    START_S + budget_s + touched as f64 / TOUCH_BYTES_S + chained / CHAIN_BYTES_S
+/// A step whose cells run in this order. The time is filled in once all steps are known.
+fn quick_step(title: &str, experiment: Experiment, cells: Vec<Cell>) -> Step {
+    Step { title: title.into(), experiment, cells, estimated_s: 0.0 }
 }
 
 /// At most `most` of `all`, evenly spread, including the first and the last.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::directory::MemoryDir;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
-use crate::planner::check::{LINE, PlanError, invalid};
+use crate::planner::check::{PlanError, invalid};
 use crate::spec::Spec;
 use crate::topology::{Cache, Machine, Node, Topology};
 use crate::units::{Bytes, IdSet};
@@ -13,10 +13,16 @@ use crate::units::{Bytes, IdSet};
 /// A buffer of four times the caches that could hold it measures memory. A random reference then hits at most a quarter of the time under
 /// any replacement policy, and a cyclic chase under LRU never does (STREAM's rule of 4 x the last-level cache).
 const CACHES_TIMES: u64 = 4;
+/// The same where the time is short: a random reference hits at most half of the time, a cyclic chase under LRU still never.
+const SHORT_CACHES_TIMES: u64 = 2;
+/// The same for a memory-side cache, which is direct-mapped (Intel's cache mode): of a buffer eight times as large an eighth is in it.
+const MEMORY_SIDE_TIMES: u64 = 8;
 /// The smallest derived buffer; covers machines that state no caches (many virtual machines, RISC-V boards).
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
+/// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
+const STEP: u64 = 4 << 20;
 /// The smallest buffer of a loader in which every stream of every kernel has whole steps.
 const MIN_LOADER_SIZE: Bytes = Bytes::kib(16);
 /// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
@@ -57,7 +63,7 @@ struct Room {
 
 impl<'a> Sizes<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Self {
-        let line = machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(16);
+        let line = machine.topology.line().0.max(16);
         let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
         Self { spec, machine, line, caches: cpu_caches(&machine.topology), touch }
     }
@@ -193,9 +199,9 @@ impl<'a> Sizes<'a> {
             }
             return Ok(self.chase_buffer(requested.0 / stride.0 * stride.0, node, false));
         }
-        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED).next_power_of_two();
-        self.warn_of_memory_side_cache(node, wanted, notes);
-        let bytes = self.shrink(wanted, &room, notes)?;
+        let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED);
+        let behind = self.behind_memory_side_cache(node, wanted, 1, room.bytes, notes);
+        let bytes = self.shrink(wanted.next_power_of_two().max(behind), &room, notes)?;
         Ok(self.chase_buffer(bytes, node, true))
     }
 
@@ -204,18 +210,26 @@ impl<'a> Sizes<'a> {
         BufferPlan { touch: self.spec.chase.touch.map_or(buffer.touch, IdSet::one), ..buffer }
     }
 
-    fn warn_of_memory_side_cache(&self, node: u32, wanted: u64, notes: &mut Vec<Note>) {
+    /// Bytes of each of `on_node` buffers that together are [`MEMORY_SIDE_TIMES`] the memory-side cache before the node's memory; the largest
+    /// that fit where `room` bytes for each are less, with a note. 0 if there is no such cache.
+    fn behind_memory_side_cache(&self, node: u32, wanted: u64, on_node: u64, room: u64, notes: &mut Vec<Note>) -> u64 {
         // The cache of a node's DRAM does not cache persistent memory.
         if self.spec.memory_dir.as_ref().is_some_and(MemoryDir::is_dax) {
-            return;
+            return 0;
         }
         let caches = self.machine.topology.node(node).map(|n| n.memory_side_caches.as_slice()).unwrap_or_default();
-        if let Some(cache) = caches.iter().max_by_key(|c| c.size).filter(|c| wanted < 8 * c.size.0) {
-            let size = cache.size;
-            let message = format!("a memory-side cache of {size} stands before node {node}'s memory: small buffers measure that cache");
-            let advice = "give --size of eight times that cache to measure the memory behind it";
+        let Some(cache) = caches.iter().map(|c| c.size).max() else { return 0 };
+        let needed = (MEMORY_SIDE_TIMES * cache.0).div_ceil(on_node);
+        let bytes = needed.next_multiple_of(STEP).min(room / STEP * STEP).max(wanted);
+        if bytes < needed {
+            let (needed, taken) = (Bytes(MEMORY_SIDE_TIMES * cache.0), approximately(bytes * on_node));
+            let message = format!(
+                "a memory-side cache of {cache} stands before node {node}'s memory: buffers of {taken} instead of {needed} there partly measure that cache"
+            );
+            let advice = "free memory or raise the limit, or give --size, to measure the memory behind it";
             notes.push(Note::warning("memory-side-cache", message).advise(advice));
         }
+        bytes
     }
 
     /// `wanted`, or the largest smaller power of two that fits.
@@ -252,7 +266,7 @@ impl<'a> Sizes<'a> {
             .map(|&(cpu, node)| {
                 let sharers = in_domain.get(&domain(cpu)).copied().unwrap_or(1);
                 let room = self.room(node, reserved, on_node.get(&node).copied().unwrap_or(1), total);
-                if let Some(requested) = self.spec.size {
+                if let Some(requested) = self.spec.traffic.size.or(self.spec.size) {
                     if requested < MIN_LOADER_SIZE {
                         return invalid(format!("a loader's buffer of {requested} is less than {MIN_LOADER_SIZE}"));
                     }
@@ -261,7 +275,9 @@ impl<'a> Sizes<'a> {
                     }
                     return Ok(Loader { cpu, buffer: self.buffer(requested, node, false), own: None });
                 }
-                let bytes = self.shrink(self.wanted_by_loader(cpu, sharers), &room, notes)?;
+                let (wanted, here) = (self.wanted_by_loader(cpu, sharers), on_node.get(&node).copied().unwrap_or(1));
+                let behind = self.behind_memory_side_cache(node, wanted, here, room.bytes, notes);
+                let bytes = self.shrink(wanted.max(behind), &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
@@ -269,7 +285,22 @@ impl<'a> Sizes<'a> {
 
     /// Bytes of a loader's buffer, if `sharers` loaders share a cache.
     fn wanted_by_loader(&self, cpu: u32, sharers: u64) -> u64 {
-        (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(4 << 20)
+        (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(STEP)
+    }
+
+    /// The first CPU behind the same last-level cache.
+    pub(super) fn domain(&self, cpu: u32) -> u32 {
+        self.caches(cpu).domain
+    }
+
+    /// The fewest bytes of a chase's buffer where the time is short.
+    pub(super) fn least_probe(&self, cpu: u32) -> u64 {
+        (SHORT_CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED)
+    }
+
+    /// The fewest bytes of a loader's buffer where the time is short and `sharers` loaders share a cache.
+    pub(super) fn least_loader(&self, cpu: u32, sharers: u64) -> u64 {
+        (SHORT_CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER)
     }
 
     /// The memory that each of `in_all` buffers may use, `on_node` of them on `node`, and what limits it.
@@ -310,11 +341,11 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// CPUs that touch a node's memory first: its own, or any allowed when it has none.
+/// CPUs that touch a node's memory first: its own, or any when it has none.
 fn touchers(machine: &Machine, node: &Node) -> IdSet {
-    let allowed = &machine.allowed.cpus;
-    let own = node.cpus.intersection(allowed);
-    let all = if own.is_empty() { allowed.clone() } else { own };
+    let usable = machine.default_cpus();
+    let own = node.cpus.intersection(&usable);
+    let all = if own.is_empty() { usable } else { own };
     machine.topology.one_per_core(&all).iter().take(MAX_TOUCHERS).collect()
 }
 

@@ -5,7 +5,8 @@ use crate::note::Note;
 use crate::plan::{Cell, KernelRow, MIN_TRANSFER_S, Plan, Step, StopRule, Work};
 use crate::planner::check::{PlanError, check_cpus, check_traffic, named};
 use crate::planner::context::{DEFAULT_SEED, Planner};
-use crate::planner::cost;
+use crate::planner::quick::FIRST_ROUND_SHARE;
+use crate::planner::{coarsen, cost};
 use crate::prefetchers;
 use crate::spec::{BandwidthShape, LatencyShape, Spec, Task, TransferShape};
 use crate::topology::Machine;
@@ -13,6 +14,8 @@ use crate::units::IdSet;
 
 /// The share of the time for the whole run that is planned for cells. The rest is for reading the machine's state and writing the result.
 const WITHIN: f64 = 0.95;
+/// Seconds of a run that are not its cells': reading the machine, calibrating the clock, comparing the clocks of the CPUs, writing the result.
+const FRAME_S: f64 = 0.25;
 
 /// Makes the plan for `spec` on `machine`. `kernels` are those that can run there; none if the plan is for another instruction set.
 ///
@@ -33,10 +36,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         Task::Quick => planner.quick()?,
         Task::Prefetch => planner.prefetch()?,
     };
-    let (stop, max_s) = match spec.task {
-        Task::Quick => (planner.stop_rule(&steps), planner.quick_within()),
-        _ => planner.set_times(&mut steps),
-    };
+    let (stop, max_s) = planner.set_times(&mut steps);
     let estimated_s = steps.iter().map(|s| s.estimated_s).sum();
     let keep_awake = keep_awake(spec, machine)?;
     let directories = spec.memory_dir.iter().cloned().chain(spec.traffic.thread_directories()).collect();
@@ -58,6 +58,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         estimated_s,
         max_s,
         within_s: spec.within.map(|t| t.as_secs_f64()),
+        coarsened: planner.coarsened,
         contents: spec.traffic.contents.clone(),
         start_signal: spec.start_signal.clone(),
         peak_gbs: spec.peak_gbs,
@@ -76,7 +77,8 @@ fn keep_awake(spec: &Spec, machine: &Machine) -> Result<IdSet, PlanError> {
         return Ok(IdSet::new());
     }
     let package = |cpu: u32| machine.topology.cpu(cpu).map(|c| c.package);
-    Ok(packages.iter().filter_map(|p| machine.allowed.cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
+    let cpus = machine.default_cpus();
+    Ok(packages.iter().filter_map(|p| cpus.iter().find(|&cpu| package(cpu) == Some(p))).collect())
 }
 
 /// Warns if more CPUs work at once than this process's control group may use.
@@ -108,25 +110,33 @@ impl Planner<'_> {
         Ok(steps)
     }
 
-    /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the whole run has a time limit,
-    /// the budget of each cell is reduced to fit it.
+    /// Sets the estimated time of every step. Returns when cells end, and the longest time of the whole. If the run has a time limit, what is
+    /// measured becomes coarser until it fits.
     fn set_times(&mut self, steps: &mut [Step]) -> (StopRule, f64) {
         let mut stop = self.stop_rule(steps);
-        let (counters, within) = (self.spec.counters, self.spec.within.map(|t| t.as_secs_f64()));
-        if let Some(within_s) = within.filter(|_| self.spec.time.or(self.spec.budget).is_none()) {
-            stop.budget_s = cost::budget_within(steps, &stop, counters, WITHIN * within_s);
+        let quick = self.spec.task == Task::Quick;
+        let within_s = if quick { Some(self.quick_within()) } else { self.spec.within.map(|t| t.as_secs_f64()) };
+        let planned_s = within_s.map(|within_s| within_s * if quick { FIRST_ROUND_SHARE } else { WITHIN } - FRAME_S);
+        if let Some(planned_s) = planned_s {
+            stop.budget_s = self.fit(steps, &stop, planned_s);
         }
         for cell in steps.iter_mut().flat_map(|s| &mut s.cells) {
             if let Work::Transfers(transfers) = &mut cell.work {
                 transfers.each_s = transfers.each_s.min(stop.budget_s.max(MIN_TRANSFER_S));
             }
         }
-        let max_s = cost::fill(steps, &stop, counters);
-        if let Some(within_s) = within.filter(|within_s| max_s > *within_s) {
-            let message = format!("this may take {max_s:.0} s, and ends after {within_s:.0} s: what is not measured by then is left out");
+        let max_s = cost::fill(steps, &stop, self.spec.counters);
+        if let Some(within_s) = within_s {
+            self.notes.extend(coarsen::note(&self.coarsened, within_s));
+        }
+        if let (Some(within_s), Some(planned_s)) = (within_s, planned_s.filter(|planned_s| max_s > *planned_s)) {
+            let least_s = max_s + within_s - planned_s;
+            let message = format!(
+                "even the coarsest plan may take {least_s:.1} s, and the run ends after {within_s:.0} s: what comes first is measured first"
+            );
             let advice = "name fewer CPUs, nodes, mixes or sizes, or give it more time with --within";
             self.notes.push(Note::warning("within-too-short", message).advise(advice));
         }
-        (stop, max_s)
+        (stop, if quick { self.quick_within() } else { max_s })
     }
 }

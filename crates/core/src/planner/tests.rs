@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::directory::{FileBacking, FileEvidence, MemoryDir};
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, LineState, PageRequest};
-use crate::plan::{Cell, Handoff, KernelRow, Plan, Step, Work};
+use crate::plan::{Cell, Delays, Handoff, KernelRow, Plan, Step, Work};
 use crate::spec::{BandwidthShape, BufferPlace, LatencyShape, SecondStream, Spec, Task, ThreadSpec, TransferShape, WidthRequest};
 use crate::topology::{Allowed, Cache, Cpu, Identity, Machine, MemorySideCache, Node, PagePool, Topology};
 use crate::traffic::{Access, Form, LineUse, Mix, Width};
@@ -53,6 +53,7 @@ fn machine() -> Machine {
             memory: Bytes::gib(12),
             memory_limited_by: "MemAvailable".into(),
             node_memory: (0..3).map(|n| (n, Bytes::gib(4))).collect::<BTreeMap<_, _>>(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         },
     }
@@ -194,6 +195,15 @@ fn a_ramp_spreads_over_packages_first() {
     let plan = planned(Task::Bandwidth(BandwidthShape::Ramp), |_| ()).unwrap();
     let cpus: Vec<String> = plan.steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().to_string()).collect();
     assert_eq!(cpus, ["0", "0,4", "0,2,4,6", "0-7"]);
+    let named = |list: &str| {
+        let list = list.parse().unwrap();
+        planned(Task::Bandwidth(BandwidthShape::Ramp), |s| s.ramp = list)
+    };
+    let counts: Vec<usize> = named("1,3-7:2").unwrap().steps[0].cells.iter().map(|c| c.at.cpus.as_ref().unwrap().len()).collect();
+    assert_eq!(counts, [1, 3, 5, 7]);
+    for (list, why) in [("0,2", "0 CPUs"), ("1,9", "names 9 CPUs, and 8 are measured from")] {
+        assert!(named(list).unwrap_err().to_string().contains(why), "{list}");
+    }
 }
 
 #[test]
@@ -290,11 +300,40 @@ fn a_width_that_a_mix_lacks_is_refused_with_those_it_has() {
 }
 
 #[test]
-fn a_memory_side_cache_is_pointed_out() {
+fn buffers_are_eight_times_a_memory_side_cache_where_memory_allows() {
+    let bytes = |cache: Bytes, task| {
+        let mut machine = machine();
+        machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: cache, line: None });
+        let mut spec = Spec::new(task);
+        spec.cpus = Some("0,2".parse().unwrap());
+        let plan = plan(&spec, &machine, &kernels()).unwrap();
+        let said = plan.notes.iter().any(|n| n.code == "memory-side-cache");
+        (plan.steps[0].cells[0].work.buffers().iter().map(|b| b.bytes.0).sum::<u64>(), said)
+    };
+    let (latency, bandwidth) = (Task::Latency(LatencyShape::One), Task::Bandwidth(BandwidthShape::One));
+    assert_eq!(bytes(Bytes::mib(256), latency), (2 << 30, false));
+    assert_eq!(bytes(Bytes::mib(256), bandwidth), (2 << 30, false), "both loaders together");
+    // As much as may be taken, and a note that it is not enough.
+    assert_eq!(bytes(Bytes::gib(96), latency), (4 << 30, true));
+    assert_eq!(bytes(Bytes::gib(96), bandwidth), (4 << 30, true));
+}
+
+#[test]
+fn a_health_check_fits_machines_with_very_large_caches() {
     let mut machine = machine();
-    machine.topology.nodes[0].memory_side_caches.push(MemorySideCache { level: 1, size: Bytes::gib(96), line: None });
-    let plan = plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &kernels()).unwrap();
-    assert!(plan.notes.iter().any(|n| n.code == "memory-side-cache"));
+    machine.topology.caches.iter_mut().filter(|c| c.level == 3).for_each(|c| c.size = Bytes::mib(504));
+    machine.allowed.memory = Bytes::gib(900);
+    machine.allowed.node_memory = (0..3).map(|n| (n, Bytes::gib(300))).collect();
+    let plan = plan(&Spec::new(Task::Quick), &machine, &kernels()).unwrap();
+    let most: f64 = super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
+    assert!(most <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{most}");
+    let latencies = plan.steps[0].cells.iter().filter_map(|c| c.work.probe()).collect::<Vec<_>>();
+    assert_eq!(latencies.len(), 4, "nothing is left out");
+    assert!(latencies.iter().all(|p| p.buffer.bytes >= Bytes::gib(1)), "twice the cache at least: {latencies:?}");
+    // The lines of some GiB are not shuffled by one thread.
+    let shuffled = |c: &Cell| matches!(&c.work, Work::Latency { orders, .. } if orders.is_empty());
+    assert!(!plan.steps[0].cells.iter().any(shuffled) && plan.notes.iter().any(|n| n.code == "coarsened"), "{:?}", plan.notes);
+    assert!(!plan.coarsened.is_empty());
 }
 
 #[test]
@@ -565,6 +604,24 @@ fn a_health_check_samples_nodes_and_ends_in_time() {
     assert_eq!(tables, expected);
     assert_eq!(plan.compared_cores, machine().topology.one_per_core(&machine().allowed.cpus));
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
+    let Work::Curve { delays, .. } = &plan.steps[2].cells[0].work else { panic!() };
+    assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");
     let Work::Bandwidth { loaders, .. } = &plan.steps[1].cells[1].work else { panic!() };
     assert_eq!(loaders.iter().map(|l| (l.cpu, l.buffer.node)).collect::<Vec<_>>(), [(4, 1), (6, 1)], "one thread of each core, own memory");
+}
+
+/// With CPUs 1-7 isolated, node 0 is measured from CPU 0 and node 1 from its isolated CPUs; a named CPU is always measured.
+#[test]
+fn isolated_cpus_are_for_those_who_name_them() {
+    let mut machine = machine();
+    machine.allowed.isolated = "1-7".parse().unwrap();
+    let cpus = |spec: &Spec| {
+        let plan = plan(spec, &machine, &kernels()).unwrap();
+        let used = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
+        (used.to_string(), plan.notes.iter().any(|n| n.code == "isolated-cpus-used"))
+    };
+    let mut spec = Spec::new(Task::Bandwidth(BandwidthShape::Peak));
+    assert_eq!(cpus(&spec), ("0,4-7".to_owned(), true));
+    spec.cpus = Some("1-2".parse().unwrap());
+    assert_eq!(cpus(&spec), ("1-2".to_owned(), false));
 }

@@ -218,6 +218,7 @@ impl Planner<'_> {
         let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
         let buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
+        let chase_window = self.transfer_chase_window(stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
         let at = Coordinates {
             cpu_node: Some(self.cpu_node(reader)),
@@ -230,8 +231,20 @@ impl Planner<'_> {
             ..Default::default()
         };
         let order = order.unwrap_or(ChaseOrder::WindowLocal);
-        let work = Handoff { holder, reader, state, buffer, window, stride, order, sharer, holder_pushes, reader_pushes };
+        let hops = self.spec.chase.hops;
+        let work =
+            Handoff { holder, reader, state, buffer, window, stride, order, chase_window, hops, sharer, holder_pushes, reader_pushes };
         Ok(Cell::new(at, Work::Handoff(work)))
+    }
+
+    /// The window within which the chase is random, if it is named; no larger than the buffer.
+    fn transfer_chase_window(&self, stride: Bytes, buffer: Bytes) -> Result<Option<Bytes>, PlanError> {
+        match self.spec.transfer.chase_window {
+            Some(window) if window.0 / 2 < stride.0 || !window.0.is_multiple_of(stride.0) => {
+                invalid(format!("a random window of {window} must be a multiple of the stride ({stride}) and at least twice it"))
+            }
+            named => Ok(named.map(|window| window.min(buffer))),
+        }
     }
 
     /// Warns that the reader may find clean lines in its own caches, where they were left one lap over the buffer ago.

@@ -12,11 +12,11 @@ use crate::units::Bytes;
 pub struct CurveSummary {
     /// The coordinates that all its points share.
     pub at: Coordinates,
-    /// Latency at the lowest load.
+    /// Latency at the lowest load; `null` if only a point at full load was measured.
     pub unloaded_ns: Option<f64>,
-    /// The knee: the last point before latency grows much faster than bandwidth.
+    /// The knee: the last point before latency grows much faster than bandwidth; `null` if there is none that the intervals tell from noise.
     pub knee: Option<CurvePoint>,
-    /// Latency at the highest load.
+    /// Latency at the highest load; `null` if only an unloaded point was measured.
     pub saturated_ns: Option<f64>,
     /// Highest bandwidth, probe included.
     pub peak_gbs: Option<f64>,
@@ -86,9 +86,6 @@ pub struct LevelSummary {
     pub at: Coordinates,
     /// Whether the `value` of a level is a latency (ns) or a bandwidth (GB/s).
     pub metric: Option<Metric>,
-    /// Whether each point is its fastest sample instead of its median, because the CPU was shared with other work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_fastest: bool,
     /// The levels, nearest first.
     pub levels: Vec<Level>,
     /// Caches that the machine describes but at which the curve has no step.
@@ -110,7 +107,8 @@ pub struct CacheSize {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
-    /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain.
+    /// The name of the cache, `memory` beyond the last cache, or `?` for a level that the machine's description does not explain. Where the
+    /// sweep ends too early to tell, `L3 or memory`, or `memory?`.
     pub name: String,
     /// The smallest working set on the plateau.
     pub from: Bytes,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::note::Note;
 use crate::prefetchers::PrefetchState;
-use crate::traffic::Rfo;
+use crate::traffic::{Mix, Rfo};
 use crate::units::IdSet;
 
 /// The state of the machine, as far as it affects the numbers.
@@ -39,17 +39,33 @@ pub struct Environment {
     pub turbo: Option<bool>,
     /// What is limited on this machine, why, and how to lift the limit.
     pub limits: Vec<Note>,
-    /// Whether plain stores of whole lines read them first, as a calibration found; absent if no result depended on it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rfo: Option<RfoEvidence>,
+    /// Whether plain stores of whole lines read them first, for each class of loaders (mix, kernel, CPUs, nodes) for which it was measured;
+    /// absent if no result depended on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stores_read: Vec<RfoEvidence>,
     /// State of the hardware prefetchers, if it was asked for or changed. It is the state during the run or, if the run measured several
     /// states, the state before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<PrefetchState>,
+    /// The other processes that used most CPU time during the run, the busiest first. Absent if none used 5 % of a CPU, and with
+    /// `--no-host-identity`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbing_processes: Vec<DisturbingProcess>,
 }
 
-/// Whether plain stores of whole lines read the line first (read for ownership). It is found by comparison with stores that must read and
-/// with stores that do not.
+/// Other processes of one name, and what they used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DisturbingProcess {
+    /// The name of the program, as the kernel shows it.
+    pub name: String,
+    /// CPU time during the run over its length, in percent of one CPU.
+    pub cpu_percent: f64,
+}
+
+/// Whether the plain stores of one kernel, by these CPUs to these nodes, read the line first (read for ownership). It is found by comparison
+/// with stores that must read and with stores that do not, which load as much beside. It holds for as many CPUs of the same kind on the same
+/// kind of memory, at full speed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RfoEvidence {
@@ -57,24 +73,28 @@ pub struct RfoEvidence {
     pub rfo: Rfo,
     /// Why.
     pub reason: RfoReason,
-    /// Kernels compared: whole lines, parts of lines, non-temporal.
+    /// What was stored, and loaded beside.
+    pub mix: Mix,
+    /// Kernels compared: the measured one, parts of lines, non-temporal. The measured one alone where there are no others.
     pub kernels: Vec<String>,
     /// CPUs that stored.
-    pub cpus: Option<IdSet>,
-    /// Whole lines stored, in GB/s; `null` if it was not measured.
+    pub cpus: IdSet,
+    /// Nodes of the memory.
+    pub nodes: IdSet,
+    /// The measured kernel's lines, in GB/s; `null` if it was not measured.
     pub whole_gbs: Option<f64>,
-    /// Lines of which a part was stored, in GB/s of whole lines.
+    /// Lines of which a part was loaded or stored, in GB/s of whole lines.
     pub part_gbs: Option<f64>,
-    /// Whole lines stored by non-temporal stores, in GB/s.
+    /// Whole lines with non-temporal stores, in GB/s.
     pub non_temporal_gbs: Option<f64>,
 }
 
-/// Why the calibration came to its conclusion about plain stores, or to none.
+/// Why it is known whether plain stores read first, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RfoReason {
-    /// This CPU lacks one of the kinds of stores to compare.
+    /// This CPU has no stores of parts of lines, or no non-temporal ones, with the same loads and in the same order, to compare with.
     #[default]
     NoKernels,
     /// The CPUs got too little time.
@@ -89,6 +109,19 @@ pub enum RfoReason {
     AsFastAsNonTemporal,
     /// Stores of whole lines are neither as slow as the one nor as fast as the other.
     Between,
+    /// Loaders that wait keep memory less busy than those that were compared, which did not read.
+    Delayed,
+    /// Loaders do different things, or use different kernels.
+    DifferentTraffic,
+    /// The memory is that of a file.
+    Files,
+    /// The buffers may stay in caches.
+    Caches,
+    /// A part of each line is stored, because that was asked for or because the machine's lines are longer. The core reads the rest of it for
+    /// plain stores; whether memory does for non-temporal ones is not known.
+    PartOfLine,
+    /// A string instruction chooses its stores itself.
+    StringInstruction,
 }
 
 /// The clock that was used.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
 use crate::experiment::PageRequest;
+use crate::result::environment::RfoReason;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
@@ -282,6 +283,9 @@ pub struct TrafficRates {
     pub bus_estimate_gbs: Option<f64>,
     /// Whether plain stores read the line first.
     pub rfo: Rfo,
+    /// Why that is known, or why not; absent if there are no plain stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfo_reason: Option<RfoReason>,
 }
 
 /// Whether prefetchers helped a chase.
@@ -393,6 +397,10 @@ pub struct Noise {
     /// those of the bursts that count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts_left_out: Option<u32>,
+    /// Share of the time of the bursts that count which is in no sample, because a thread was off its CPU or had just come back, 0 to 1.
+    /// If it is present, samples have no such time in them, however much of it there was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<f64>,
     /// Number of bursts that each cause disturbed. A burst with several causes counts for the first.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disturbed_by: BTreeMap<DisturbanceCause, u32>,
@@ -402,9 +410,9 @@ pub struct Noise {
     pub waited: Option<f64>,
     /// Number of times that a measuring thread was found on another CPU than planned.
     pub migrations: Option<u64>,
-    /// Core frequency of the first CPU before the measurement, in GHz.
+    /// Core frequency of the first CPU in GHz, right after the first burst; before the measurement where there is one burst or none.
     pub ghz_before: Option<f64>,
-    /// Core frequency of the first CPU after the measurement, in GHz.
+    /// The same right after the last burst, while all measuring CPUs are busy as they were after the first.
     pub ghz_after: Option<f64>,
     /// Pages that the kernel migrated between nodes, system-wide.
     pub pages_migrated: Option<u64>,

@@ -53,6 +53,13 @@ impl Measurement {
         self.experiment.method(self.metric)
     }
 
+    /// Whether conclusions may be drawn from it. They may not if disturbances are in the value, because too few bursts were without.
+    pub fn is_reliable(&self) -> bool {
+        let noise = &self.evidence.noise;
+        let disturbed_count = noise.bursts_disturbed.is_some_and(|n| n > 0) && noise.bursts_left_out == Some(0);
+        self.quality.level <= QualityLevel::Degraded && !disturbed_count
+    }
+
     /// Whether both are the same quantity at the same coordinates.
     pub fn is_of_same_cell(&self, other: &Self) -> bool {
         self.experiment == other.experiment && self.metric == other.metric && self.at == other.at
@@ -93,6 +100,8 @@ pub enum QualityLevel {
     Good,
     /// Something was observed that may distort it.
     Degraded,
+    /// Disturbances are in the number, or left too little of the time undisturbed: it may be wrong by more than its interval says.
+    Unreliable,
     /// There is no number.
     None,
 }
@@ -110,11 +119,11 @@ pub enum QualityReason {
     InvoluntarySwitches,
     /// A measuring thread ran on another CPU.
     Migrated,
-    /// Core frequency differed by more than 2 % before and after.
+    /// Core frequency differed by more than 5 % between the first and the last burst.
     FrequencyDrift,
     /// Threads ran together for less than 95 % of the time.
     Coverage,
-    /// The interval is wider than asked for.
+    /// The interval, before it was cut to the samples, is wider than asked for.
     NotConverged,
     /// Samples fall into several clusters.
     SeveralModes,
@@ -215,6 +224,8 @@ pub enum VerdictReason {
     AsOtherRegions,
     /// The data read was not the data written.
     MemoryCorrupted,
+    /// It is low, but disturbances are in it.
+    Unreliable,
 }
 
 /// Who states a limit.

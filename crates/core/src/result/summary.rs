@@ -56,18 +56,24 @@ pub enum Absent {
     OneNode,
     /// Its cells have no value. Each of them states the reason.
     NotMeasured,
+    /// Its cells have values, but each of them is unreliable.
+    Unreliable,
 }
 
 /// How far to trust the numbers of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
-    /// `degraded` if more than a quarter of the results are degraded or missing, `none` if no result has a value, otherwise `good`.
+    /// `none` if no result has a value; `unreliable` if more than a quarter of the results are unreliable; `degraded` if more than a quarter
+    /// are degraded, unreliable or missing; otherwise `good`.
     pub level: QualityLevel,
     /// Number of results of good quality.
     pub good: u32,
     /// Number of results of degraded quality.
     pub degraded: u32,
+    /// Number of results of unreliable quality.
+    #[serde(default)]
+    pub unreliable: u32,
     /// Number of results without a value.
     pub missing: u32,
     /// Why results are degraded, the most frequent reason first.

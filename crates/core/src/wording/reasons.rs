@@ -42,10 +42,10 @@ pub fn limit_source(source: LimitSource, share: Option<LimitShare>) -> String {
     format!("{}{part}", spelled(&source))
 }
 
-/// Why the calibration came to its conclusion about plain stores, or to none.
+/// Why it is known whether plain stores read first, or why not.
 pub const fn rfo(reason: RfoReason) -> &'static str {
     match reason {
-        RfoReason::NoKernels => "this CPU lacks one of the kinds of stores to compare",
+        RfoReason::NoKernels => "this CPU has no other kinds of stores, with the same loads and in the same order, to compare with",
         RfoReason::TooLittleTime => "the CPUs got too little time",
         RfoReason::RoundsDisagree => "its rounds disagree, as on a busy machine",
         RfoReason::NotMemoryBound => {
@@ -54,6 +54,12 @@ pub const fn rfo(reason: RfoReason) -> &'static str {
         RfoReason::AsSlowAsParts => "stores of whole lines are as slow as those of parts, which must read",
         RfoReason::AsFastAsNonTemporal => "stores of whole lines are as fast as non-temporal ones, which do not read",
         RfoReason::Between => "stores of whole lines are neither as slow as those of parts nor as fast as non-temporal ones",
+        RfoReason::Delayed => "without delay they do not, and cores may avoid it only when memory is busy",
+        RfoReason::DifferentTraffic => "loaders do different things, which cannot be compared",
+        RfoReason::Files => "the memory is that of a file",
+        RfoReason::Caches => "the buffers may stay in caches",
+        RfoReason::PartOfLine => "only a part of each line is stored",
+        RfoReason::StringInstruction => "a string instruction chooses its stores itself",
     }
 }
 

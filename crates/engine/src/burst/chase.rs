@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memgauge_core::experiment::ChaseOrder;
 use memgauge_core::pattern::{ChaseLayout, Cycle};
+use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels as kernels;
 use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;
+use memgauge_os::noise;
 
-use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end};
+use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end, shortest_block};
 use crate::error::ChainError;
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
@@ -265,6 +267,73 @@ impl Batches {
     }
 }
 
+/// Long blocks that an exact chase remembers: those of a second of which half is taken in pieces of 3 ms are 170.
+const MAX_LONG: usize = 1024;
+
+/// What a number of hops took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ExactHops {
+    pub(crate) ticks: u64,
+    hops: u64,
+    /// Of both, in blocks during which the thread was off its CPU.
+    cut_ticks: u64,
+    cut_hops: u64,
+    /// Ticks off the CPU in other blocks.
+    unseen: u64,
+}
+
+impl ExactHops {
+    /// Of a thread that was never off its CPU.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn undisturbed(ticks: u64, hops: u64) -> Self {
+        Self { ticks, hops, ..Self::default() }
+    }
+
+    /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
+    /// until they explain that time. Blocks usually take `block` ticks.
+    fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
+        let mut took = Self { ticks, hops, unseen: away, ..Self::default() };
+        long.sort_unstable_by_key(|(ticks, _)| std::cmp::Reverse(*ticks));
+        for (ticks, hops) in long {
+            if !took.is_away() {
+                break;
+            }
+            (took.cut_ticks, took.cut_hops) = (took.cut_ticks + ticks, took.cut_hops + hops);
+            took.unseen = took.unseen.saturating_sub(ticks.saturating_sub(block));
+        }
+        took
+    }
+
+    /// Whether there is time off the CPU in what is not left out.
+    fn is_away(&self) -> bool {
+        self.unseen as f64 > MAX_UNSEEN * self.ticks as f64
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.ticks += other.ticks;
+        self.hops += other.hops;
+        self.cut_ticks += other.cut_ticks;
+        self.cut_hops += other.cut_hops;
+        self.unseen += other.unseen;
+    }
+
+    /// Ticks per hop, without the time off the CPU where enough is left without it; `None` where nothing was chased.
+    pub(crate) fn ticks_per_hop(&self) -> Option<f64> {
+        let (ticks, hops) = if self.clean() { (self.ticks - self.cut_ticks, self.hops - self.cut_hops) } else { (self.ticks, self.hops) };
+        (hops > 0).then(|| ticks as f64 / hops as f64)
+    }
+
+    /// Whether enough was chased while the thread was on its CPU.
+    pub(crate) fn clean(&self) -> bool {
+        !self.is_away() && (self.hops - self.cut_hops) as f64 >= MIN_CLEAN * self.hops as f64
+    }
+
+    /// Share of the time that is left out.
+    pub(crate) fn left_out(&self) -> f64 {
+        self.cut_ticks as f64 / self.ticks.max(1) as f64
+    }
+}
+
 /// A pointer chase that goes on where it stopped.
 #[derive(Clone)]
 pub(crate) struct Chase {
@@ -320,15 +389,37 @@ impl Chase {
         (self, batches)
     }
 
-    /// Chases exactly `hops` hops. Returns the ticks that they took and the chase where it stopped.
-    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (u64, Self) {
-        let start = self.position();
-        let unrolled = hops as usize / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
-        let from = clock.stamp();
-        // SAFETY: `start` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
-        let end = unsafe { kernels::chase_exact(kernels::chase(start, unrolled), hops as usize - unrolled) };
-        let ticks = clock.stamp().saturating_sub(from);
-        (ticks, self.moved_to(end))
+    /// Chases exactly `hops` hops, in blocks. Returns what they took and the chase where it stopped.
+    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (ExactHops, Self) {
+        let (mut position, mut left, mut size) = (self.position(), hops as usize, kernels::CHASE_UNROLL);
+        let block = (2.0 * shortest_block(BLOCK_NS, clock.overhead_ns()) / clock.ns(1)) as u64;
+        // Not zeros, so that it is mapped now.
+        let (mut long, mut longs) = (vec![(1, 1); MAX_LONG], 0);
+        let (ran, began) = (noise::thread_cpu_ns(), clock.stamp());
+        let mut from = began;
+        while left > 0 {
+            let part = left.min(size);
+            let unrolled = part / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
+            // SAFETY: `position` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
+            position = unsafe { kernels::chase_exact(kernels::chase(position, unrolled), part - unrolled) };
+            left -= part;
+            let to = if left > 0 { clock.now() } else { clock.stamp() };
+            let ticks = to.saturating_sub(from);
+            from = to;
+            if ticks as f64 > LONG_BLOCK * block as f64 {
+                // Interrupted, or out of a cache into memory.
+                size = (size / 2).max(kernels::CHASE_UNROLL);
+                long[longs % MAX_LONG] = (ticks, part as u64);
+                longs += 1;
+            } else if ticks < block / 2 && part == size {
+                size *= 2;
+            }
+        }
+        let ticks = from.saturating_sub(began);
+        let ran = noise::thread_cpu_ns().zip(ran).map(|(now, then)| (now.saturating_sub(then) as f64 / clock.ns(1)) as u64);
+        let away = ran.map_or(0, |ran| ticks.saturating_sub(ran));
+        long.truncate(longs);
+        (ExactHops::without_time_away(ticks, hops, away, long, block), self.moved_to(position))
     }
 
     fn moved_to(self, end: *const u8) -> Self {
@@ -509,12 +600,25 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let chase = Chase::new(ring.clone());
         for hops in [1, 63, 64, 65, 511, 512, 1000] {
-            let (ticks, after) = chase.clone().exactly(hops, &clock);
+            let (took, after) = chase.clone().exactly(hops, &clock);
             // SAFETY: a line of the chain just written.
             let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
             assert_eq!(after.position(), expected, "{hops} hops");
-            assert!(hops < 512 || ticks > 0);
+            assert!(took.hops == hops && (hops < 512 || took.ticks_per_hop().is_some_and(|ticks| ticks > 0.0)), "{took:?}");
         }
+    }
+
+    #[test]
+    fn hops_during_which_the_thread_was_away_do_not_count() {
+        // A hundred blocks of 20 ticks with 10 hops each; another takes 320 and one, out of a cache, 60.
+        let long = || vec![(60, 10), (320, 10)];
+        let of = |away| ExactHops::without_time_away(2380, 1020, away, long(), 20);
+        let calm = of(0);
+        assert_eq!((calm.ticks_per_hop(), calm.left_out(), calm.clean()), (Some(2380.0 / 1020.0), 0.0, true), "slow, and not away");
+        let away = of(300);
+        assert_eq!((away.ticks_per_hop(), away.clean()), (Some(2060.0 / 1010.0), true));
+        let unseen = of(900);
+        assert_eq!((unseen.ticks_per_hop(), unseen.clean()), (Some(2380.0 / 1020.0), false), "it is in the other blocks as well");
     }
 
     #[test]

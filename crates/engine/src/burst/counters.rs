@@ -73,7 +73,7 @@ pub(crate) struct RunCounters {
 impl RunCounters {
     /// Finds out what can be counted on CPUs like `cpu`; `root` is the folder below which `/sys` and `/proc` are.
     pub(crate) fn new(root: &Path, machine: &Machine, cpu: u32) -> Self {
-        let set = Catalogue::read(root, &machine.identity, cpu).metrics();
+        let set = Catalogue::read(root, &machine.identity, cpu).metrics().map(|set| set.fitted(cpu));
         let system = set.as_ref().ok().filter(|s| !s.system.is_empty()).map(|s| Arc::new(OpenCounters::for_system(s)));
         Self { set, workers: BTreeMap::new(), system, noted: false }
     }
@@ -110,7 +110,11 @@ impl RunCounters {
         certain: ExpectedEvents,
     ) -> (Counters, Option<Note>) {
         let counters = totals.counters(self, clock, unit, certain);
-        let note = if std::mem::replace(&mut self.noted, true) { None } else { missing(&counters, self.no_pmu()) };
+        let note = if std::mem::replace(&mut self.noted, true) {
+            None
+        } else {
+            missing(&counters, self.no_pmu(), self.set.as_ref().ok().and_then(EventSet::left_out))
+        };
         (counters, note)
     }
 
@@ -125,7 +129,7 @@ impl RunCounters {
 }
 
 /// What cannot be counted, and why.
-fn missing(counters: &Counters, no_pmu: bool) -> Option<Note> {
+fn missing(counters: &Counters, no_pmu: bool, left_out: Option<String>) -> Option<Note> {
     if let Some(reason) = &counters.reason {
         let advice = if no_pmu {
             "use an instance type with a virtual PMU or bare metal, or switch the guest's PMU on; latency and bandwidth do not need it"
@@ -135,10 +139,11 @@ fn missing(counters: &Counters, no_pmu: bool) -> Option<Note> {
         return Some(Note::warning("no-counters", format!("--counters: {reason}")).advise(advice));
     }
     let gaps = counters.gaps();
-    if gaps.is_empty() {
+    let events = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", ")));
+    let list: Vec<String> = events.chain(left_out).collect();
+    if list.is_empty() {
         return None;
     }
-    let list: Vec<String> = gaps.iter().map(|(reason, events)| format!("{}: {reason}", events.join(", "))).collect();
     Some(Note::info("counters-missing", format!("not counted: {}", list.join("; "))))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use memgauge_core::plan::Traffic;
 use memgauge_core::result::Checksums;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
+use memgauge_core::units::Bytes;
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_os::memory::Buffer;
 
@@ -31,6 +32,24 @@ pub(crate) struct Load {
     pub(crate) delay: u32,
     /// How much of a turn of the second buffer is due, in percent.
     due: u32,
+    /// Bytes of the machine's cache line, which memory moves.
+    line: u64,
+}
+
+/// Bytes for each line that a kernel visits, of which it touches at most [`LINE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LineBytes {
+    /// What the bandwidth counts: what is loaded or stored, or all that memory moves where only a part is touched on purpose.
+    pub(crate) counted: u64,
+    /// What memory moves.
+    pub(crate) moved: u64,
+}
+
+impl LineBytes {
+    /// Whether what is stored is less than the line that memory moves.
+    pub(crate) const fn partial(self) -> bool {
+        self.moved > LINE as u64
+    }
 }
 
 /// How a kernel goes through one buffer, and where it goes on.
@@ -68,7 +87,7 @@ struct PassChecksum {
 
 impl Load {
     /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its group. Stores write
-    /// `stored`, or the kernels' default.
+    /// `stored`, or the kernels' default. `line`: the machine's cache line.
     ///
     /// # Errors
     /// When the buffer is too small for the traffic.
@@ -79,6 +98,7 @@ impl Load {
         bytes: usize,
         index: usize,
         stored: Option<&LineContent>,
+        line: Bytes,
     ) -> Result<Self, LoadError> {
         let stored = stored.map_or(Line::STORED, |line| Line(line.0));
         let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
@@ -123,7 +143,7 @@ impl Load {
         let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
         let next = next as usize % (steps * windows);
         let traversal = Traversal { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() };
-        Ok(Self { traversal, second: None, delay: 0, due: 0 })
+        Ok(Self { traversal, second: None, delay: 0, due: 0, line: line.0 })
     }
 
     /// The same, with `percent` of the accesses to a second buffer of the same size.
@@ -146,6 +166,18 @@ impl Load {
     pub(crate) fn bytes(&self) -> usize {
         let Traversal { advance, steps, order, windows, .. } = &self.traversal;
         order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * LINE as usize * windows)
+    }
+
+    /// Bytes for each line visited. Lines of the machine may be longer than the kernels': a visit then moves the rest of the line as well,
+    /// unless the next visits need it.
+    pub(crate) fn line_bytes(&self) -> LineBytes {
+        let (kernel, own) = (self.kernel(), u64::from(LINE));
+        let moved = match kernel.form.access {
+            Access::Sequential => own,
+            Access::Strided => self.line.min(self.traversal.stride as u64).max(own),
+            Access::Random => self.line.max(own),
+        };
+        LineBytes { counted: if kernel.form.line == LineUse::Part { moved } else { own }, moved }
     }
 
     /// What became of the checksums; `None` for kernels that keep none.
@@ -270,7 +302,7 @@ mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::traffic::{Form, Mix};
-    use memgauge_core::units::{Bytes, IdSet};
+    use memgauge_core::units::IdSet;
 
     use super::*;
 
@@ -294,7 +326,7 @@ mod tests {
 
     fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
         let content = LineContent([7; 64]);
-        Load::new(kernel, traffic, buffer, buffer.len(), index, Some(&content)).unwrap().traversal
+        Load::new(kernel, traffic, buffer, buffer.len(), index, Some(&content), Bytes(64)).unwrap().traversal
     }
 
     /// Lines of `buffer` that were stored.
@@ -316,6 +348,25 @@ mod tests {
     }
 
     #[test]
+    fn memory_moves_lines_of_the_machine() {
+        let buffer = buffer(1 << 20);
+        let bytes = |access, part: bool, stride: Option<u64>, line| {
+            let kernel = kernel(Mix::R1W1, access, if part { LineUse::Part } else { LineUse::Whole });
+            let traffic = Traffic { stride: stride.map(Bytes), ..Traffic::default() };
+            let found = Load::new(kernel, &traffic, &buffer, 1 << 20, 0, None, Bytes(line)).unwrap().line_bytes();
+            (found.counted, found.moved)
+        };
+        for line in [64, 128, 256] {
+            assert_eq!(bytes(Access::Sequential, false, None, line), (64, 64), "whole lines, some visits each");
+            assert_eq!(bytes(Access::Strided, false, Some(1024), line), (64, line));
+            assert_eq!(bytes(Access::Strided, false, Some(128), line), (64, line.min(128)));
+            assert_eq!(bytes(Access::Random, false, None, line), (64, line));
+            assert_eq!(bytes(Access::Strided, true, Some(line), line), (line, line));
+            assert_eq!(bytes(Access::Strided, true, None, line), (64, 64), "each part of a long line");
+        }
+    }
+
+    #[test]
     fn strides_leave_lines_out() {
         let buffer = buffer(1 << 20);
         let traffic = Traffic { stride: Some(Bytes(256)), ..Traffic::default() };
@@ -328,7 +379,7 @@ mod tests {
     fn a_changed_bit_is_a_mismatch_of_each_later_pass() {
         let buffer = buffer(1 << 18);
         let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
-        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None).unwrap();
+        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None, Bytes(64)).unwrap();
         let steps = load.traversal.steps;
         // In pieces that do not divide a pass, beginning in the middle.
         for _ in 0..7 {
@@ -348,7 +399,7 @@ mod tests {
         for mix in [Mix::R1W1, Mix::NtWrite] {
             let Some(kernel) = kernels::available().find(|k| k.mix == mix && k.form.is_plain()) else { continue };
             let buffers = [buffer(1 << 20), buffer(1 << 20)];
-            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content)).unwrap();
+            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content), Bytes(64)).unwrap();
             let mut load = load.with_second(&buffers[1], 25);
             assert_eq!(load.traversal.fences(), mix == Mix::NtWrite);
             // In blocks, as a burst does it.
@@ -363,7 +414,7 @@ mod tests {
     fn the_longest_delay_is_no_shorter_for_long_bursts() {
         let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
         let buffer = buffer(1 << 18);
-        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None).unwrap();
+        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None, Bytes(64)).unwrap();
         assert!(long.burst_lines > 4);
         assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
         assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
@@ -375,7 +426,7 @@ mod tests {
         let small = buffer(4096);
         for access in [Access::Sequential, Access::Random] {
             let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
-            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None).err().unwrap();
+            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None, Bytes(64)).err().unwrap();
             assert!(error.to_string().contains("less than"), "{error}");
         }
     }

@@ -11,7 +11,7 @@ use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_os::{clock, noise};
 
-use super::chase::Chase;
+use super::chase::{Chase, ExactHops};
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
@@ -95,8 +95,8 @@ impl BurstResult {
     }
 }
 
-/// Ticks of a part of an exact chase, and the chase to go on with; `None` from a CPU that was kept awake.
-type ChasedHops = Option<(u64, Chase)>;
+/// What a part of an exact chase took, and the chase to go on with; `None` from a CPU that was kept awake.
+type ChasedHops = Option<(ExactHops, Chase)>;
 
 enum JobResult {
     Chased(Box<(Trace, Chase)>),
@@ -240,7 +240,7 @@ impl<'a> BurstRunner<'a> {
         LEAD + LEAD_PER_THREAD * threads as u32
     }
 
-    /// Chases exactly so many hops. Returns nanoseconds per hop, `None` when interrupted, and the chase to go on with.
+    /// Chases exactly so many hops. Returns what they took, `None` when the run is to end, and the chase to go on with.
     pub(crate) fn run_hops(
         &mut self,
         cpu: u32,
@@ -248,14 +248,15 @@ impl<'a> BurstRunner<'a> {
         hops: u64,
         budget: &TimeBudget<'_>,
         scheduler: &mut SchedulerNoise,
-    ) -> Result<(Option<f64>, Chase)> {
+    ) -> Result<(Option<ExactHops>, Chase)> {
         let clock = self.context.clock;
         #[cfg(feature = "simulate")]
         if let Some(model) = self.context.model() {
-            return Ok((Some(crate::simulated::hop_ns(model, cpu, &chase, hops)), chase));
+            let ns = crate::simulated::hop_ns(model, cpu, &chase, hops) * hops as f64;
+            return Ok((Some(ExactHops::undisturbed(clock.to_ticks(Duration::from_nanos(ns as u64)), hops)), chase));
         }
         let awake = self.kept_awake(&IdSet::one(cpu));
-        let (mut left, mut ticks) = (hops, 0);
+        let (mut left, mut all) = (hops, ExactHops::default());
         while left > 0 {
             if budget.interrupted() {
                 return Ok((None, chase));
@@ -275,10 +276,11 @@ impl<'a> BurstRunner<'a> {
                 return Err(CellError::ChaseLost { cpu });
             };
             scheduler.add(&seen);
-            self.measuring += Duration::from_secs_f64(clock.ns(took) / 1e9);
-            (chase, ticks, left) = (moved, ticks + took, left - part);
+            self.measuring += Duration::from_secs_f64(clock.ns(took.ticks) / 1e9);
+            all.add(&took);
+            (chase, left) = (moved, left - part);
         }
-        Ok((Some(clock.ns(ticks) / hops as f64), chase))
+        Ok((Some(all), chase))
     }
 
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.

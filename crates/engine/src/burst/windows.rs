@@ -1,12 +1,13 @@
-//! How a thread measures: it runs blocks of work until a deadline and picks windows by reading the clock at block boundaries.
+//! How a thread measures: it runs blocks of work until a deadline, and picks windows and their slots by reading the clock at block boundaries.
 
-use memgauge_core::protocol::SETTLE_WINDOWS;
-use memgauge_os::clock::Clock;
+use memgauge_core::protocol::{SETTLE_WINDOWS, SLOT};
+use memgauge_os::clock::{Clock, core_ghz};
+use memgauge_os::noise;
 
 use super::counters::{BurstCount, CounterSwitches};
 
 /// Threads read the clock about this often. A reading costs some 10 ns and a fence after non-temporal stores some 150 ns, so both together
-/// cost less than 1 %; a window is 250 times longer.
+/// cost less than 1 %; a slot is 12 times longer.
 pub(crate) const BLOCK_NS: f64 = 20_000.0;
 /// A string instruction is one block, and stops reading the lines that it writes once it is long: on Zen 5 from the size of the last-level
 /// cache on, which makes copies 1.2 and fills 1.3 times as fast. 4 ms reach that (45 to 90 MB a stream) and still give each window of 5 ms
@@ -36,90 +37,144 @@ impl Schedule<'_> {
     }
 }
 
-/// What a thread did: how much work it had done when it first read the clock in each window.
+/// A block boundary at which a thread noted what it had done.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    pub(crate) ticks: u64,
+    pub(crate) work: u64,
+    /// Ticks of the longest block from here to the next mark. Time off the CPU is in it.
+    pub(crate) longest: u64,
+    /// CPU time of the thread, at the first mark in each window.
+    pub(crate) cpu_ns: Option<u64>,
+}
+
+/// What a thread did: how much work it had done when it first read the clock in each slot.
 #[derive(Default)]
 pub(crate) struct Trace {
-    /// (ticks, work) at the first block boundary in window 0, 1 … and after the end. `None`: the thread did not read the clock in that window.
-    pub(crate) marks: Vec<Option<(u64, u64)>>,
+    /// The first block boundary in slot 0, 1 … and after the end. `None`: the thread did not read the clock in that slot.
+    pub(crate) marks: Vec<Option<Mark>>,
+    /// Slots in a window.
+    pub(crate) slots: usize,
     /// The clock at the beginning and at the end.
     pub(crate) span: (u64, u64),
     /// Hardware events from the beginning of the first counted window to the end.
     pub(crate) count: Option<BurstCount>,
+    /// Frequency of the core in GHz right after the end, while the others of the burst measure theirs: all of them are as busy as before.
+    pub(crate) ghz: Option<f64>,
 }
 
 impl Trace {
-    /// Ticks and work of a window, where the thread read the clock in it and in the next one.
-    pub(crate) fn window(&self, index: usize) -> Option<(u64, u64)> {
-        let (from, to) = (self.marks.get(index).copied().flatten()?, self.marks.get(index + 1).copied().flatten()?);
-        (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
+    /// Of a thread that noted (ticks, work) once in each window and was never off its CPU.
+    #[cfg(any(test, feature = "simulate"))]
+    pub(crate) fn of_windows(marks: Vec<Option<(u64, u64)>>) -> Self {
+        let ends = || marks.iter().flatten().map(|(ticks, _)| *ticks);
+        let span = (ends().next().unwrap_or(0), ends().next_back().unwrap_or(0));
+        let mark = |(ticks, work)| Mark { ticks, work, longest: 0, cpu_ns: None };
+        Self { span, marks: marks.into_iter().map(|noted| noted.map(mark)).collect(), slots: 1, ..Self::default() }
     }
 
-    /// A thread that did so many units of work in each window from `start` on.
-    #[cfg(feature = "simulate")]
-    pub(crate) fn of_windows(start: u64, window: u64, units: &mut dyn Iterator<Item = f64>) -> Self {
-        let mut marks = vec![Some((start, 0))];
-        let (mut at, mut work) = (start, 0.0);
-        for units in units {
-            (at, work) = (at + window, work + units);
-            marks.push(Some((at, work as u64)));
-        }
-        Self { marks, span: (start, at), count: None }
+    /// The first mark in a window.
+    pub(crate) fn window_mark(&self, index: usize) -> Option<&Mark> {
+        self.marks.chunks(self.slots.max(1)).nth(index)?.iter().flatten().next()
     }
 
     /// Ticks and work of the whole burst.
     pub(crate) fn whole(&self) -> Option<(u64, u64)> {
         let mut marks = self.marks.iter().flatten();
         let (from, to) = (marks.next()?, marks.next_back()?);
-        (to.0 > from.0).then(|| (to.0 - from.0, to.1 - from.1))
+        (to.ticks > from.ticks).then(|| (to.ticks - from.ticks, to.work - from.work))
     }
 }
 
-/// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes `block_ns`,
-/// whatever the speed of the memory. The trace counts units.
+/// Notes into a trace what a thread has done.
+struct Marker {
+    trace: Trace,
+    /// The slot of the last mark.
+    last: usize,
+    /// Ticks of the longest block since then.
+    longest: u64,
+}
+
+impl Marker {
+    fn new(schedule: &Schedule<'_>) -> Self {
+        let slots = (schedule.clock.ns(schedule.window) / SLOT.as_nanos() as f64).round().max(1.0) as usize;
+        let trace = Trace { marks: vec![None; schedule.windows * slots + 1], slots, ..Trace::default() };
+        Self { trace, last: 0, longest: 0 }
+    }
+
+    fn slot_at(&self, schedule: &Schedule<'_>, now: u64) -> usize {
+        let slot = (now - schedule.start) * self.trace.slots as u64 / schedule.window.max(1);
+        slot.min(self.trace.marks.len() as u64 - 1) as usize
+    }
+
+    /// Notes the state at the first block boundary in `slot`.
+    fn mark(&mut self, slot: usize, ticks: u64, work: u64) {
+        let first_in_window = slot == 0 || slot / self.trace.slots > self.last / self.trace.slots;
+        let cpu_ns = if first_in_window { noise::thread_cpu_ns() } else { None };
+        if let Some(last) = &mut self.trace.marks[self.last] {
+            last.longest = self.longest;
+        }
+        self.trace.marks[slot] = Some(Mark { ticks, work, longest: 0, cpu_ns });
+        (self.last, self.longest) = (slot, 0);
+    }
+}
+
+/// A reading of the clock may take this share of a block.
+const READING: f64 = 0.01;
+
+/// How long a block takes at least, in nanoseconds, where it should take about `block_ns` and a reading of the clock takes `reading_ns`.
+pub(crate) fn shortest_block(block_ns: f64, reading_ns: f64) -> f64 {
+    (block_ns / 2.0).max(reading_ns / READING)
+}
+
+/// Runs `block` until the schedule's end. `block(units)` does that many units of work. Units double from 1 until a block takes about
+/// `block_ns`, whatever the speed of the memory, and longer where reading the clock takes long. The trace counts units.
 pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: impl FnMut(usize)) -> Trace {
     let clock = &schedule.clock;
-    let mut trace = Trace { marks: vec![None; schedule.windows + 1], ..Trace::default() };
+    let mut marker = Marker::new(schedule);
     let (mut work, mut units, end) = (0, 1, schedule.end());
-    let short = (block_ns / clock.ns(1)) as u64 / 2;
+    let short = (shortest_block(block_ns, clock.overhead_ns()) / clock.ns(1)) as u64;
     let before = schedule.counters.map(|c| c.read());
     // Ticks and work when the counters were switched on.
     let mut counting: Option<(u64, u64)> = None;
     let mut waiting = schedule.counters.is_some();
     schedule.wait_for_start();
     let mut now = clock.now();
-    trace.span.0 = now;
-    // When the next window begins. Until then a block costs one comparison.
+    marker.trace.span.0 = now;
+    // When the next slot begins. Until then a block costs two comparisons.
     let mut until = 0;
-    let window_at = |now: u64| ((now - schedule.start) / schedule.window).min(schedule.windows as u64) as usize;
     loop {
         if now >= until {
-            let mut current = window_at(now);
-            if waiting && current >= SETTLE_WINDOWS {
+            let mut current = marker.slot_at(schedule, now);
+            if waiting && current >= SETTLE_WINDOWS * marker.trace.slots {
                 waiting = false;
                 schedule.counters.into_iter().for_each(CounterSwitches::on);
                 // Switching belongs to the window before, which does not count.
                 now = clock.now();
-                current = window_at(now);
+                current = marker.slot_at(schedule, now);
                 counting = Some((now, work));
             }
-            trace.marks[current] = Some((now, work));
+            marker.mark(current, now, work);
             if now >= end {
+                let mut trace = marker.trace;
                 if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
                     counters.off();
                     trace.count = Some(BurstCount { before, after: counters.read(), ticks: now - from, work: work - done });
                 }
                 trace.span.1 = now;
+                trace.ghz = Some(core_ghz(clock));
                 return trace;
             }
-            until = schedule.start + schedule.window * (current as u64 + 1);
+            until = schedule.start + (schedule.window * (current as u64 + 1)).div_ceil(marker.trace.slots as u64);
         }
         block(units);
         work += units as u64;
-        let before = now;
-        now = clock.now();
-        if now - before < short {
+        let took = clock.now() - now;
+        now += took;
+        if took < short {
             units *= 2;
         }
+        marker.longest = marker.longest.max(took);
     }
 }
 
@@ -132,4 +187,38 @@ pub(crate) fn coverage(spans: &[(u64, u64)]) -> Option<f64> {
     let last_start = spans.iter().map(|s| s.0).max()?;
     let longest = spans.iter().map(|s| s.1.saturating_sub(s.0)).max()?;
     Some(first_end.saturating_sub(last_start) as f64 / longest.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_the_clock_takes_a_hundredth_of_a_block_at_most() {
+        // A simulated clock: what a block takes is its work and one reading.
+        for reading_ns in [10.0, 200.0, 5_000.0, 20_000.0] {
+            let short = shortest_block(BLOCK_NS, reading_ns);
+            let mut work_ns = 64.0;
+            while work_ns + reading_ns < short {
+                work_ns *= 2.0;
+            }
+            let error = (work_ns + reading_ns) / work_ns - 1.0;
+            assert!(error < 0.0102, "{reading_ns} ns a reading make samples {error} too long");
+        }
+    }
+
+    #[test]
+    fn a_thread_notes_each_slot_and_its_cpu_time_in_each_window() {
+        let clock = Clock::calibrate(std::path::Path::new("/"));
+        let window = clock.to_ticks(std::time::Duration::from_millis(5));
+        let schedule = Schedule { clock, start: clock.now(), window, windows: 3, counters: None };
+        let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = memgauge_kernels::dependent_adds(100 * units as u64));
+        assert_eq!((trace.slots, trace.marks.len()), (20, 61));
+        let marks: Vec<&Mark> = trace.marks.iter().flatten().collect();
+        assert!(marks.is_sorted_by(|a, b| a.ticks < b.ticks && a.work <= b.work));
+        // Other processes may take the CPU for whole windows.
+        let told = marks.iter().filter(|mark| mark.cpu_ns.is_some()).count();
+        assert!((2..=4).contains(&told), "{told}");
+        assert!(trace.ghz.is_some_and(|ghz| ghz > 0.05));
+    }
 }

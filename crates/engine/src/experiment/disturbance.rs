@@ -12,6 +12,7 @@ use memgauge_core::result::{DisturbanceCause, Noise, Samples};
 use memgauge_core::stats;
 
 use crate::burst::runner::{BurstResult, Conditions};
+use crate::burst::slots::BurstWindows;
 
 /// A burst's conditions, and what disturbed it.
 #[derive(Clone, Copy, Default)]
@@ -20,13 +21,26 @@ pub(crate) struct BurstConditions {
     cause: Option<DisturbanceCause>,
     /// Frequency of a measuring core in GHz, right after the burst.
     ghz: Option<f64>,
+    /// Share of the time that was left out of the samples because threads were off their CPUs; `None` where samples are not divided so.
+    left_out: Option<f64>,
 }
 
 impl BurstConditions {
-    /// Of a burst, with the frequency of one of its cores right after it.
-    pub(crate) fn judge_burst(burst: &BurstResult, ghz: Option<f64>) -> Self {
+    /// Of a burst with its windows that count, and the frequency of one of its cores right after it.
+    pub(crate) fn judge_burst(burst: &BurstResult, windows: &BurstWindows, ghz: Option<f64>) -> Self {
         let threads = burst.loads.len() + usize::from(burst.chase.is_some());
-        Self::judge(threads, burst.conditions, burst.steal, ghz)
+        Self::judge(threads, burst.conditions, burst.steal, ghz).with_samples(windows.clean, windows.left_out)
+    }
+
+    /// The same where the samples leave out time off the CPUs, as a share of all. Unless enough time was left for `clean` samples, they
+    /// count with the interruptions.
+    pub(crate) fn with_samples(self, clean: bool, left_out: f64) -> Self {
+        let cause = match self.cause {
+            Some(DisturbanceCause::Migrated) => self.cause,
+            _ if clean => None,
+            cause => cause.or(Some(DisturbanceCause::TakenOff)),
+        };
+        Self { cause, left_out: Some(left_out), ..self }
     }
 
     /// Of threads that ran together: `steal` is the share of their time that the hypervisor gave to others, `ghz` the frequency of one of
@@ -43,12 +57,12 @@ impl BurstConditions {
             (DisturbanceCause::TakenOff, preempted),
         ];
         let cause = found.into_iter().find_map(|(cause, seen)| seen.then_some(cause));
-        Self { conditions, cause, ghz }
+        Self { conditions, cause, ghz, left_out: None }
     }
 
-    /// Of a burst that counts whatever disturbed it.
-    pub(crate) const fn accept(conditions: Conditions) -> Self {
-        Self { conditions, cause: None, ghz: None }
+    /// Whether there is time off the CPU in the burst's samples.
+    const fn interrupted(&self) -> bool {
+        matches!(self.cause, Some(DisturbanceCause::TakenOff | DisturbanceCause::Stolen))
     }
 
     /// Whether nothing disturbed the burst, apart from a change of frequency, which takes several bursts to see.
@@ -118,14 +132,20 @@ impl BurstSamples {
         self.bursts.iter().zip(self.causes()).filter(|(burst, cause)| cause.is_none() && has_samples(burst)).count()
     }
 
-    fn leaves_out(&self) -> bool {
+    /// Which bursts count: the undisturbed ones where there are enough. Otherwise all, but none with time off the CPU in its samples where
+    /// others have none: such samples are worth more, however few they are.
+    fn which_count(&self) -> Vec<bool> {
         let undisturbed = self.undisturbed();
-        undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) && undisturbed < self.bursts.len()
+        if undisturbed >= MIN_UNDISTURBED.min(self.min_bursts).max(1) {
+            return self.causes().iter().map(Option::is_none).collect();
+        }
+        let without = |burst: &Burst| burst.conditions.left_out.is_some() && !burst.conditions.interrupted() && has_samples(burst);
+        let any = self.bursts.iter().any(without);
+        self.bursts.iter().map(|burst| !any || without(burst)).collect()
     }
 
     fn counting(&self) -> impl Iterator<Item = &Burst> {
-        let leave_out = self.leaves_out();
-        self.bursts.iter().zip(self.causes()).filter(move |(_, cause)| !leave_out || cause.is_none()).map(|(burst, _)| burst)
+        self.bursts.iter().zip(self.which_count()).filter(|(_, counts)| *counts).map(|(burst, _)| burst)
     }
 
     /// Samples of a quantity that count, in groups of what may shift them together, in the order of time.
@@ -149,7 +169,10 @@ impl BurstSamples {
     }
 
     pub(crate) fn estimate_with_drift(&self, quantity: usize, relative_half_width: f64) -> Estimate {
-        Estimate { drift: trend::drift(&self.groups(quantity)), ..self.estimate(quantity, relative_half_width) }
+        // Disturbances come and go: a trend of bursts that they are in is theirs, and says nothing of the machine.
+        let undisturbed = self.which_count().into_iter().zip(self.causes()).all(|(counts, cause)| !counts || cause.is_none());
+        let drift = if undisturbed { trend::drift(&self.groups(quantity)) } else { None };
+        Estimate { drift, ..self.estimate(quantity, relative_half_width) }
     }
 
     /// A quantity's samples as results keep them: of each burst at most [`MAX_KEPT`], evenly spaced in time.
@@ -159,8 +182,8 @@ impl BurstSamples {
             all.iter().step_by(all.len().div_ceil(MAX_KEPT).max(1)).map(|s| stats::significant(*s)).collect()
         };
         let allocations: Vec<u32> = self.bursts.iter().map(|b| b.allocation).collect();
-        let (causes, leaves_out) = (self.causes(), self.leaves_out());
-        let left_out = causes.iter().enumerate().filter(|(_, cause)| leaves_out && cause.is_some());
+        let which = self.which_count();
+        let left_out = which.iter().enumerate().filter(|(_, counts)| !**counts);
         Box::new(Samples {
             bursts: self.bursts.iter().map(kept).collect(),
             left_out: left_out.map(|(index, _)| index as u32).collect(),
@@ -175,6 +198,14 @@ impl BurstSamples {
         all
     }
 
+    /// Share of the time of the bursts that count which is in no sample because threads were off their CPUs; `None` where such time is in
+    /// samples.
+    pub(crate) fn left_out(&self) -> Option<f64> {
+        let share = |burst: &Burst| burst.conditions.left_out.filter(|_| !burst.conditions.interrupted());
+        let shares = self.counting().map(share).collect::<Option<Vec<f64>>>().filter(|shares| !shares.is_empty())?;
+        Some(shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+
     /// Writes into a cell's noise how many bursts were disturbed, by what, and what became of them.
     pub(crate) fn write_disturbances(&self, noise: &mut Noise) {
         noise.disturbed_by.clear();
@@ -186,7 +217,13 @@ impl BurstSamples {
         noise.bursts_disturbed = Some(disturbed);
         // Bursts beyond the minimum because others were disturbed.
         noise.bursts_repeated = Some(disturbed.min(bursts.saturating_sub(self.min_bursts as u32)));
-        noise.bursts_left_out = Some(if self.leaves_out() { disturbed } else { 0 });
+        noise.bursts_left_out = Some(self.which_count().iter().filter(|counts| !**counts).count() as u32);
+        noise.left_out = self.left_out();
+        // Read in the same state of the machine, unlike what a core showed alone, before the others were busy.
+        let ghz: Vec<f64> = self.counting().filter_map(|burst| burst.conditions.ghz).collect();
+        if let [first, .., last] = ghz[..] {
+            (noise.ghz_before, noise.ghz_after) = (Some(first), Some(last));
+        }
     }
 }
 
@@ -257,6 +294,38 @@ mod tests {
     }
 
     #[test]
+    fn a_trend_of_disturbed_bursts_is_no_drift() {
+        let drift = |cause: Option<DisturbanceCause>| {
+            let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+            (0..12).for_each(|i| samples.add(0, vec![vec![100.0 + f64::from(i)]], BurstConditions { cause, ..calm() }));
+            samples.estimate_with_drift(0, 0.01).drift
+        };
+        assert!(drift(None).is_some() && drift(Some(DisturbanceCause::TakenOff)).is_none());
+    }
+
+    #[test]
+    fn bursts_without_their_interruptions_are_undisturbed() {
+        let interrupted = || BurstConditions { cause: Some(DisturbanceCause::Stolen), ..calm() };
+        let mut samples = BurstSamples::new(GroupBy::Burst, 6);
+        (0..6).for_each(|_| samples.add(0, vec![vec![100.0; 5]], interrupted().with_samples(true, 0.5)));
+        assert!(samples.enough_undisturbed());
+        assert_eq!((noise_of(&samples).bursts_disturbed, samples.left_out()), (Some(0), Some(0.5)));
+        samples.add(0, vec![vec![900.0; 5]], interrupted().with_samples(false, 1.0));
+        assert_eq!((noise_of(&samples).bursts_left_out, samples.left_out()), (Some(1), Some(0.5)));
+        let mut few = BurstSamples::new(GroupBy::Burst, 6);
+        few.add(0, vec![vec![100.0]], calm().with_samples(true, 0.9));
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        assert_eq!(few.groups(0), [[100.0]], "one sample without interruptions rather than any with them");
+        let mut turbo = BurstSamples::new(GroupBy::Burst, 6);
+        let at = |ghz| BurstConditions { ghz: Some(ghz), ..calm() }.with_samples(true, 0.1);
+        [4.0, 3.5, 3.0].into_iter().for_each(|ghz| turbo.add(0, vec![vec![ghz]], at(ghz)));
+        assert_eq!(turbo.groups(0).len(), 3, "too few of one frequency: all count");
+        few = BurstSamples::new(GroupBy::Burst, 6);
+        few.add(0, vec![vec![900.0]], calm().with_samples(false, 1.0));
+        assert_eq!((few.groups(0).len(), few.left_out()), (1, None));
+    }
+
+    #[test]
     fn another_frequency_than_most_bursts_had_disturbs() {
         let mut samples = BurstSamples::new(GroupBy::Burst, 4);
         for ghz in [4.0, 4.01, 3.5, 3.99, 4.0] {
@@ -264,6 +333,19 @@ mod tests {
         }
         assert_eq!(samples.groups(0), [[4.0], [4.01], [3.99], [4.0]]);
         assert_eq!(noise_of(&samples).disturbed_by, BTreeMap::from([(DisturbanceCause::Frequency, 1)]));
+    }
+
+    #[test]
+    fn frequencies_are_compared_in_the_same_state_of_the_machine() {
+        let mut samples = BurstSamples::new(GroupBy::Burst, 2);
+        // One core alone ran at 4.2 GHz; all of them together run at 3.1.
+        let mut noise = Noise { ghz_before: Some(4.2), ..Noise::default() };
+        samples.add(0, vec![vec![1.0]], BurstConditions { ghz: Some(3.1), ..calm() });
+        samples.write_disturbances(&mut noise);
+        assert_eq!((noise.ghz_before, noise.ghz_after), (Some(4.2), None));
+        samples.add(0, vec![vec![1.0]], BurstConditions { ghz: Some(3.12), ..calm() });
+        samples.write_disturbances(&mut noise);
+        assert_eq!((noise.ghz_before, noise.ghz_after), (Some(3.1), Some(3.12)));
     }
 
     #[test]

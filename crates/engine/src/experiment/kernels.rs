@@ -53,9 +53,9 @@ impl LoaderMemory {
         Self { buffer: far(&self.buffer), second: self.second.as_ref().map(|(plan, percent)| (far(plan), *percent)) }
     }
 
-    /// Whether one of the buffers is as `test` says.
-    pub(crate) fn any(&self, test: impl Fn(&BufferPlan) -> bool) -> bool {
-        test(&self.buffer) || self.second.as_ref().is_some_and(|(plan, _)| test(plan))
+    /// Where each buffer is and what backs it.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &BufferPlan> {
+        [&self.buffer].into_iter().chain(self.second.as_ref().map(|(plan, _)| plan))
     }
 }
 

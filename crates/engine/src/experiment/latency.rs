@@ -12,7 +12,7 @@ use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::plan::Probe;
-use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS};
+use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
 use memgauge_core::units::Bytes;
@@ -54,18 +54,32 @@ struct AllocationSampler<'a> {
     file: Option<FileEvidence>,
 }
 
+impl AllocationSampler<'_> {
+    /// Bursts of a round that share the cell's budget: a fixed time is each order's.
+    fn bursts(&self, session: &Session<'_>) -> u32 {
+        let orders = if session.budget.stop.fixed_time { 1 } else { self.series.len() as u32 };
+        orders * self.series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1)
+    }
+}
+
 impl Sampler for AllocationSampler<'_> {
     fn sample_round(&mut self, session: &mut Session<'_>, round: u32) -> Result<Duration> {
         // Where the first allocations did not suffice, bursts are longer.
         if round == self.min {
             self.shape.windows *= 2;
         }
+        if round >= self.min && !session.budget.stop.fixed_time {
+            // No longer than the budget that is left.
+            let left = (session.budget.stop.budget_s - self.spent.as_secs_f64()).max(0.0);
+            let windows = left / f64::from(self.bursts(session)) / WINDOW.as_secs_f64();
+            self.shape.windows = self.shape.windows.min(windows.ceil() as usize).max(MIN_BURST_WINDOWS);
+        }
         let probe = self.probe;
         let buffer = session.chase_buffer(&probe.buffer, round)?;
         self.pages.push((buffer.pages().clone(), probe.buffer.bytes));
         self.file = buffer.file().cloned();
         if self.sequential_ns.is_none() {
-            self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?);
+            self.sequential_ns = Some(short_chase_ns(session, probe, ChaseOrder::Sequential, &buffer)?.0);
         }
         let mut repeating = Duration::ZERO;
         let mut sampled = round > 0;
@@ -99,10 +113,7 @@ impl Sampler for AllocationSampler<'_> {
         // A chase keeps its buffer: dropped here, so that the next allocation finds the memory, or the pages of a small pool, free.
         self.series.iter_mut().for_each(|(_, series)| series.chase = None);
         self.made = round + 1;
-        // The budget is the cell's: a fixed time is each order's.
-        let orders = if session.budget.stop.fixed_time { 1 } else { self.series.len() as u32 };
-        let kinds = self.series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1);
-        let time = repeating + self.shape.counted() * orders * kinds;
+        let time = repeating + self.shape.counted() * self.bursts(session);
         self.spent += time;
         Ok(time)
     }
@@ -134,7 +145,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
     let mut sampler = AllocationSampler {
         probe: &probe,
         min: idle.allocations,
-        shape: vary.shape(session, series.iter().map(|(_, s)| s.kinds()).max().unwrap_or(1)),
+        shape: BurstShape::cell(0),
         series,
         hops: idle.hops.map(|hops| hop_count(hops, &probe)),
         made: 0,
@@ -144,6 +155,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, idle: &IdleCh
         placements: Vec::new(),
         file: None,
     };
+    sampler.shape = vary.shape(session, sampler.bursts(session));
     measure_until_sure(session, vary.stop_after(), &mut sampler)?;
     record(session, at, sampler, plateau);
     Ok(())
@@ -195,6 +207,7 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
         if hops.is_none() {
             series.samples.write_disturbances(&mut evidence.noise);
         }
+        evidence.noise.left_out = series.samples.left_out();
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
         let samples = Some(series.samples.keep(0));
         let result = session.recorder.judge(series.vary.coordinates(at), Metric::Latency, estimate, evidence);
@@ -205,19 +218,22 @@ fn record(session: &mut Session<'_>, at: &Coordinates, sampler: AllocationSample
 /// Half of a buffer agrees with the whole within this: well above noise, well below the step from a cache to memory.
 const TOLERANCE: f64 = 0.05;
 
-/// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop.
-fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<f64> {
+/// A short chase over the first bytes of `buffer`, as many as the probe says: median nanoseconds per hop, and whether nothing interrupted it.
+fn short_chase_ns(session: &mut Session<'_>, probe: &Probe, order: ChaseOrder, buffer: &Arc<Buffer>) -> Result<(f64, bool)> {
     let mut chase = Chase::new(session.ring(probe, order, buffer, 0)?);
     let (clock, shape) = (session.context.clock, BurstShape::cell(COMPARISON_WINDOWS));
+    let mut disturbed = None;
     for _ in 0..MAX_COMPARISON_BURSTS {
         let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
-        let Some((trace, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
-        if let Some(ns) = stats::median(&hop_ns(&trace, &clock, shape)) {
-            return Ok(ns);
+        let windows = burst.windows(&clock, shape);
+        let Some((_, moved)) = burst.chase else { return Err(CellError::ChaseLost { cpu: probe.cpu }) };
+        match stats::median(&hop_ns(&windows, &clock)) {
+            Some(ns) if windows.clean => return Ok((ns, true)),
+            ns => disturbed = ns.or(disturbed),
         }
         chase = moved;
     }
-    Err(CellError::ChaseStarved { cpu: probe.cpu, bursts: MAX_COMPARISON_BURSTS })
+    disturbed.map(|ns| (ns, false)).ok_or(CellError::ChaseStarved { cpu: probe.cpu, bursts: MAX_COMPARISON_BURSTS })
 }
 
 /// Sets the probe's buffer to a size on the plateau, as this probe has found it before or as it finds it now.
@@ -240,6 +256,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
     }
     let planned = probe.buffer.bytes;
     let (bytes, found) = double_until_plateau::<CellError>(planned, |bytes| {
+        let started = session.context.now();
         probe.buffer.bytes = bytes;
         let buffer = match session.chase_buffer(&probe.buffer, 0) {
             // A pool or a node may not hold the larger buffer; the one before is the best there is.
@@ -248,13 +265,46 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
         };
         let mut half = probe.clone();
         half.buffer.bytes = Bytes(bytes.0 / 2);
-        let half_ns = short_chase_ns(session, &half, ChaseOrder::WindowLocal, &buffer)?;
-        let whole_ns = short_chase_ns(session, probe, ChaseOrder::WindowLocal, &buffer)?;
-        let reached = whole_ns <= half_ns * (1.0 + TOLERANCE);
-        let room = !session.interrupted() && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
-        Ok(Some((Plateau { half_ns, whole_ns, reached }, room)))
+        let Some(plateau) = compare_halves(|part| {
+            let probe = if part == Part::Half { &half } else { &*probe };
+            short_chase_ns(session, probe, ChaseOrder::WindowLocal, &buffer)
+        })?
+        else {
+            return Ok(None);
+        };
+        // Twice the size takes twice as long, and is to be measured afterwards.
+        let time = !session.interrupted() && !session.budget.too_short_for(3 * (session.context.now() - started));
+        let room = time && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
+        Ok(Some((plateau, room)))
     })?;
     probe.buffer.bytes = bytes;
+    Ok(found)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Half,
+    Whole,
+}
+
+/// How often half of a buffer must be faster than the whole before that is a cache and not what else runs on the machine.
+const COMPARISONS: u32 = 3;
+
+/// Compares the latency of half of a buffer with that of all of it. `latency` returns nanoseconds per hop and whether nothing interrupted the
+/// chase; `None` when only interrupted chases would decide.
+fn compare_halves<E>(mut latency: impl FnMut(Part) -> Result<(f64, bool), E>) -> Result<Option<Plateau>, E> {
+    let mut found = None;
+    for _ in 0..COMPARISONS {
+        let ((half_ns, half_clean), (whole_ns, whole_clean)) = (latency(Part::Half)?, latency(Part::Whole)?);
+        if !half_clean || !whole_clean {
+            return Ok(None);
+        }
+        let reached = whole_ns <= half_ns * (1.0 + TOLERANCE);
+        found = Some(Plateau { half_ns, whole_ns, reached });
+        if reached {
+            break;
+        }
+    }
     Ok(found)
 }
 
@@ -292,6 +342,20 @@ mod tests {
         })
         .unwrap();
         (measured, bytes.0, found.map(|p| p.reached))
+    }
+
+    #[test]
+    fn a_cache_is_faster_each_time_and_noise_is_not() {
+        // Nanoseconds of half and whole in turn.
+        let compared = |ns: &[f64], clean: bool| {
+            let mut next = ns.iter();
+            let found = compare_halves::<()>(|_| Ok((*next.next().unwrap(), clean))).unwrap();
+            (found.map(|plateau| plateau.reached), ns.len() - next.len())
+        };
+        assert_eq!(compared(&[60.0, 90.0, 61.0, 90.0, 60.0, 89.0], true), (Some(false), 6), "a cache");
+        assert_eq!(compared(&[90.0, 91.0], true), (Some(true), 2));
+        assert_eq!(compared(&[90.0, 140.0, 92.0, 90.0], true), (Some(true), 4), "a neighbour was busy once");
+        assert_eq!(compared(&[60.0, 3000.0], false), (None, 2), "nothing is decided by time off the CPU");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
 use memgauge_core::metrics;
 use memgauge_core::plan::{Delays, Loader, Probe, Traffic};
+use memgauge_core::planner::cost;
 use memgauge_core::result::{CurvePoint, CurveSummary, Evidence, Measurement, Placement};
 use memgauge_core::units::Bytes;
 use memgauge_os::memory::Buffer;
@@ -18,6 +19,7 @@ use memgauge_os::memory::Buffer;
 use super::kernels::ChosenKernels;
 use super::loaders::LoaderGroup;
 use super::sampling::{BANDWIDTH, Experiment, LATENCY, Series, Vary, chase_window, hop_count};
+use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
@@ -29,18 +31,18 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
     let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
     experiment.watch(session)?;
-    let (chosen, loads) = session.unwatched(|session| {
+    let (chosen, stores, loads) = session.unwatched(|session| {
         let chosen = trials::choose_kernels(session, &group)?;
-        trials::calibrate_rfo(session, &group)?;
+        let stores = trials::stores_read(session, &group, &chosen)?;
         let loads = group.loads(&chosen, delay)?;
-        Ok::<_, CellError>((chosen, loads))
+        Ok::<_, CellError>((chosen, stores, loads))
     })?;
     let series = experiment.series(None, loads, None);
     let series = experiment.sample_point(session, series, None)?;
     let estimate = series.samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
     let mut evidence = series.load_evidence(session, &group, &chosen);
-    let (rfo, in_memory) = (session.calibration.rfo(), group.memory_sized(session.context.machine));
-    evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, rfo, in_memory));
+    let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
+    evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
     series.unwatch(session, &mut evidence);
     let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
@@ -113,17 +115,20 @@ struct Setup<'a> {
     curve: &'a Curve<'a>,
     group: LoaderGroup,
     chosen: ChosenKernels,
+    /// What plain stores do without delay.
+    stores: StoresRead,
     buffer: Arc<Buffer>,
 }
 
 pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
     let chosen = trials::choose_kernels(session, &group)?;
-    trials::calibrate_rfo(session, &group)?;
+    let stores = trials::stores_read(session, &group, &chosen)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
     let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
-    let setup = Setup { curve, group, chosen, buffer };
-    let mut delays = NextDelay::new(curve);
+    let setup = Setup { curve, group, chosen, stores, buffer };
+    let (mut delays, budget_s, most_points) =
+        (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));
     let mut points: Vec<CurvePoint> = Vec::new();
     let mut estimates: BTreeMap<u32, (Estimate, Estimate)> = BTreeMap::new();
     let outcome = loop {
@@ -131,6 +136,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
         if session.interrupted() {
             break Err(CellError::Interrupted);
         }
+        session.budget.begin_point(budget_s, most_points.saturating_sub(estimates.len()));
         let estimated;
         (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
@@ -140,8 +146,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
     };
     let estimate = |delay: u32| estimates.get(&delay).cloned();
     let shares = curve.at_percent.iter().map(|&percent| curve::at_share(&points, percent, estimate)).collect();
-    let interval = |delay: u32| estimates.get(&delay).and_then(|(_, bandwidth)| bandwidth.ci95_low.zip(bandwidth.ci95_high));
-    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), &points, interval) });
+    session.recorder.curves.push(CurveSummary { shares, ..curve::summarise(at.clone(), &points, estimate) });
     outcome
 }
 
@@ -153,7 +158,7 @@ fn measure_point(
     delay: u32,
     chase: Chase,
 ) -> Result<((Estimate, Estimate), Chase)> {
-    let Setup { curve, group, chosen, buffer } = setup;
+    let Setup { curve, group, chosen, buffer, .. } = setup;
     let probe = curve.probe;
     let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
     // Laying loads out may read all of their memory, from whichever CPU this thread is on.
@@ -189,10 +194,11 @@ fn record_point(
     (latency, bandwidth): (&Estimate, &Estimate),
 ) {
     let (machine, line) = (session.context.machine, session.context.line().0 as f64);
-    let (rfo, in_memory) = (session.calibration.rfo(), setup.group.memory_sized(machine));
+    let delay = at.delay_cycles.unwrap_or(0);
+    let (stores, in_memory) = (setup.stores.at_delay(setup.group.longest_delay(delay)), setup.group.memory_sized(machine));
     let both = bandwidth.value.zip(latency.value);
     // The bandwidth includes the chase's line per hop, which is not part of the loaders' traffic.
-    let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, rfo, in_memory));
+    let traffic = both.map(|(gbs, ns)| series.load_totals.traffic(gbs - line / ns, stores, in_memory));
     let chase_certain = certain(machine, setup.curve.probe.cpu, setup.curve.probe.buffer.bytes);
     let counters = session.counted(&series.chase_counters, WorkUnit::Hop, chase_certain);
     let result = session.recorder.judge(at.clone(), Metric::Latency, latency.clone(), evidence.clone());

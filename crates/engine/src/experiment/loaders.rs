@@ -8,15 +8,18 @@ use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::{Machine, Topology};
-use memgauge_core::traffic::{LineContent, LineUse, Mix, Rfo, Width};
+use memgauge_core::traffic::{LineContent, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
+use memgauge_os::clock::Clock;
 use memgauge_os::memory::Buffer;
 
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
+use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::Load;
-use crate::burst::runner::{BurstResult, BurstShape};
+use crate::burst::load::{LineBytes, Load};
+use crate::burst::runner::Loaded;
+use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;
@@ -38,13 +41,16 @@ pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
     stored: Option<LineContent>,
+    /// The machine's cache line.
+    line: Bytes,
 }
 
 impl LoaderGroup {
     /// Loaders with memory: what the last cell used where it is what this one wants.
     pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self> {
         session.memory.keep_loader_buffers(loaders);
-        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored: session.plan.contents.first().cloned() };
+        let stored = session.plan.contents.first().cloned();
+        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored, line: session.context.line() };
         for loader in loaders {
             let own = loader.own.as_deref();
             let buffer = session.memory.loader_buffer(&mut session.noise, loader.cpu, 0, &loader.buffer)?;
@@ -84,9 +90,12 @@ impl LoaderGroup {
         Bytes(self.buffers().iter().map(|(_, bytes)| bytes.0).sum())
     }
 
-    /// Whether the buffers are too large for the caches.
+    /// Whether the buffers are too large for the caches. Where the machine's lines are longer than what random accesses touch, so must be
+    /// their windows: in a small one the rest of a line is still there when its turn comes.
     pub(crate) fn memory_sized(&self, machine: &Machine) -> bool {
-        limit::memory_sized(&machine.topology, &self.cpus(), self.bytes())
+        let window = |l: &GroupLoader| l.traffic.window.filter(|_| self.line.0 > u64::from(LINE));
+        let windows = self.loaders.iter().map(|l| window(l).map_or(l.bytes.0, |w| w.0.min(l.bytes.0))).sum();
+        limit::memory_sized(&machine.topology, &self.cpus(), self.bytes().min(Bytes(windows)))
     }
 
     /// Pages of all buffers, where they are now, and the file that they are. Reading back takes about as long as for one.
@@ -118,7 +127,7 @@ impl LoaderGroup {
     /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
     fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
         let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
-        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref());
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref(), self.line);
         load.map_err(|why| CellError::Load { cpu: *cpu, why })
     }
 
@@ -150,10 +159,22 @@ impl LoaderGroup {
         loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel(index), &l.traffic, bytes)?))).collect()
     }
 
-    /// Fresh loads of all loaders over their first buffers, with another traffic than theirs.
-    pub(crate) fn loads_of_traffic(&self, kernel: &'static Kernel, traffic: &Traffic) -> Result<Vec<(u32, Load)>> {
-        let loaders = self.loaders.iter().enumerate();
-        loaders.map(|(index, l)| Ok((l.cpu, self.lay_out(index, kernel, traffic, l.bytes)?))).collect()
+    /// Fresh loads of all loaders with another kernel and without delay.
+    pub(crate) fn loads_at_full_speed(&self, kernel: &'static Kernel) -> Result<Vec<(u32, Load)>> {
+        let mut loads = self.loads_where(|_| kernel, |_| true, 0)?;
+        loads.iter_mut().for_each(|(_, load)| load.delay = 0);
+        Ok(loads)
+    }
+
+    /// The traffic of all loaders, where it is one.
+    pub(crate) fn only_traffic(&self) -> Option<&Traffic> {
+        let first = &self.loaders.first()?.traffic;
+        self.loaders.iter().all(|l| l.traffic == *first).then_some(first)
+    }
+
+    /// The longest delay of a loader, where the cell's is `delay`.
+    pub(crate) fn longest_delay(&self, delay: u32) -> u32 {
+        self.loaders.iter().map(|l| l.delay.unwrap_or(delay)).max().unwrap_or(delay)
     }
 
     /// What the loaders are certain to have caused. Kernels that only store load nothing, and what a string instruction counts as differs
@@ -173,20 +194,12 @@ impl LoaderGroup {
     }
 }
 
-/// GB/s of all loaders in each counted window in which every one of them read the clock. Where CPUs are shared with others (a host with
-/// fewer CPUs than its guests) there may be no such window: the whole burst is then the one sample, and its coverage says how much it is
-/// worth.
-pub(crate) fn window_gbs(burst: &BurstResult, ns: impl Fn(u64) -> f64, shape: BurstShape) -> Vec<f64> {
-    let rate = |load: &Load, (ticks, steps): (u64, u64)| (steps > 0).then(|| steps as f64 * bytes_per_step(load.kernel()) / ns(ticks));
+/// GB/s of all loaders in each window that counts. They are the last threads of their burst.
+pub(crate) fn window_gbs(loads: &[Loaded], windows: &BurstWindows, clock: &Clock) -> Vec<f64> {
     // Bytes per nanosecond are GB/s.
-    let common: Vec<f64> = shape
-        .counted_windows()
-        .filter_map(|w| burst.loads.iter().map(|l| l.trace.window(w).and_then(|t| rate(&l.load, t))).sum::<Option<f64>>())
-        .collect();
-    if !common.is_empty() {
-        return common;
-    }
-    burst.loads.iter().map(|l| l.trace.whole().and_then(|t| rate(&l.load, t))).sum::<Option<f64>>().into_iter().collect()
+    let rate = |(loaded, (ticks, steps)): (&Loaded, &(u64, u64))| *steps as f64 * bytes_per_step(&loaded.load) / clock.ns(*ticks);
+    let sum = |threads: &Vec<(u64, u64)>| loads.iter().zip(&threads[threads.len() - loads.len()..]).map(rate).sum();
+    windows.windows.iter().map(sum).collect()
 }
 
 /// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
@@ -194,16 +207,25 @@ pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
     kernel.lines_read_per_step() + kernel.lines_written_per_step()
 }
 
-fn bytes_per_step(kernel: &Kernel) -> f64 {
-    (lines_per_step(kernel) * u64::from(LINE)) as f64
+/// Bytes that a bandwidth counts.
+fn bytes_per_step(load: &Load) -> f64 {
+    (lines_per_step(load.kernel()) * load.line_bytes().counted) as f64
 }
 
 /// What one loader did in all bursts of a cell.
 struct LoaderTotal {
     cpu: u32,
     kernel: &'static Kernel,
+    line: LineBytes,
     ticks: u64,
     steps: u64,
+}
+
+impl LoaderTotal {
+    /// Bytes that the bandwidth counts.
+    fn counted(&self) -> f64 {
+        (lines_per_step(self.kernel) * self.line.counted * self.steps) as f64
+    }
 }
 
 /// What the loaders did in all bursts of a cell.
@@ -216,18 +238,20 @@ pub(crate) struct LoadTotals {
 }
 
 impl LoadTotals {
-    pub(crate) fn add(&mut self, burst: &BurstResult) {
+    /// Adds what the loaders, the last threads of a burst, did in its windows.
+    pub(crate) fn add(&mut self, loads: &[Loaded], windows: &BurstWindows) {
         if self.loaders.is_empty() {
-            let new = |l: &crate::burst::runner::Loaded| LoaderTotal { cpu: l.cpu, kernel: l.load.kernel(), ticks: 0, steps: 0 };
-            self.loaders = burst.loads.iter().map(new).collect();
+            let new = |l: &Loaded| LoaderTotal { cpu: l.cpu, kernel: l.load.kernel(), line: l.load.line_bytes(), ticks: 0, steps: 0 };
+            self.loaders = loads.iter().map(new).collect();
         }
-        for (total, loaded) in self.loaders.iter_mut().zip(&burst.loads) {
-            let (ticks, steps) = loaded.trace.whole().unwrap_or_default();
-            total.ticks += ticks;
-            total.steps += steps;
+        for threads in &windows.windows {
+            for (total, (ticks, steps)) in self.loaders.iter_mut().zip(&threads[threads.len() - loads.len()..]) {
+                total.ticks += ticks;
+                total.steps += steps;
+            }
         }
         // Loads count for as long as they live, which is all bursts of a cell.
-        let sum = burst.loads.iter().filter_map(|l| l.load.checked());
+        let sum = loads.iter().filter_map(|l| l.load.checked());
         self.checked = sum.reduce(|a, b| Checksums { passes: a.passes + b.passes, mismatches: a.mismatches + b.mismatches });
     }
 
@@ -236,35 +260,37 @@ impl LoadTotals {
         if self.loaders.len() < 2 || self.loaders.iter().any(|l| l.ticks == 0) {
             return None;
         }
-        let rates = self.loaders.iter().map(|l| l.steps as f64 * bytes_per_step(l.kernel) / l.ticks as f64);
+        let rates = self.loaders.iter().map(|l| l.counted() / l.ticks as f64);
         let (slowest, fastest) = rates.fold((f64::MAX, 0.0f64), |(slowest, fastest), r| (slowest.min(r), fastest.max(r)));
         (fastest > 0.0).then(|| slowest / fastest)
     }
 
-    /// Splits a bandwidth of all loaders by what they read and wrote. `rfo`: whether plain stores of whole lines read first. `in_memory`:
-    /// whether the buffers are too large for caches; otherwise nothing is said of the bus.
-    pub(crate) fn traffic(&self, gbs: f64, rfo: Rfo, in_memory: bool) -> TrafficRates {
-        let lines = |count: fn(&Kernel) -> u64| self.loaders.iter().map(|l| (count(l.kernel) * l.steps) as f64).sum::<f64>();
-        let (read, written) = (lines(Kernel::lines_read_per_step), lines(Kernel::lines_written_per_step));
-        let (all, mut fetched) = (read + written, 0.0);
-        let mut rfos = Vec::new();
-        for LoaderTotal { kernel, steps, .. } in &self.loaders {
-            let reads_first = stores_read(kernel, rfo);
-            if reads_first == Rfo::Yes {
-                fetched += (kernel.lines_written_per_step() * steps) as f64;
-            }
-            rfos.push(reads_first);
+    /// Splits a bandwidth of all loaders by what they read and wrote. `plain`: what plain stores of whole lines do. `in_memory`: whether the
+    /// buffers are too large for caches; otherwise nothing is said of the bus.
+    pub(crate) fn traffic(&self, gbs: f64, plain: StoresRead, in_memory: bool) -> TrafficRates {
+        let (mut read, mut all, mut moved) = (0.0, 0.0, 0.0);
+        let mut found = Vec::new();
+        for LoaderTotal { kernel, line, steps, .. } in &self.loaders {
+            let (loads, stores) = (kernel.lines_read_per_step() * steps, kernel.lines_written_per_step() * steps);
+            let reads_first = plain.of_kernel(kernel, line.partial());
+            let fetched = if reads_first.0 == Rfo::Yes { stores } else { 0 };
+            read += (loads * line.counted) as f64;
+            all += ((loads + stores) * line.counted) as f64;
+            moved += ((loads + stores + fetched) * line.moved) as f64;
+            found.push(reads_first);
         }
         // One loader whose stores are unknown makes the whole unknown.
-        let rfo = [Rfo::Unknown, Rfo::Yes].into_iter().find(|r| rfos.contains(r)).unwrap_or(Rfo::No);
-        let part = |lines: f64| if all > 0.0 { gbs * lines / all } else { 0.0 };
-        let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| gbs + part(fetched));
-        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo }
+        let first = |rfo: Rfo| found.iter().find(|f| f.0 == rfo).copied();
+        let no = || found.iter().find(|f| f.1.is_some()).copied();
+        let (rfo, rfo_reason) = first(Rfo::Unknown).or_else(|| first(Rfo::Yes)).or_else(no).unwrap_or((Rfo::No, None));
+        let part = |bytes: f64| if all > 0.0 { gbs * bytes / all } else { 0.0 };
+        let bus_estimate_gbs = (in_memory && rfo != Rfo::Unknown).then(|| part(moved));
+        TrafficRates { app_read_gbs: part(read), app_write_gbs: gbs - part(read), bus_estimate_gbs, rfo, rfo_reason }
     }
 
     /// What a group's results have in common, once it has measured; without what is known of the memory, which takes a while to read.
     pub(crate) fn evidence(&self, group: &LoaderGroup, chosen: &ChosenKernels, ns: impl Fn(u64) -> f64) -> Evidence {
-        let rate = |l: &LoaderTotal| (l.ticks > 0).then(|| (l.cpu, l.steps as f64 * bytes_per_step(l.kernel) / ns(l.ticks)));
+        let rate = |l: &LoaderTotal| (l.ticks > 0).then(|| (l.cpu, l.counted() / ns(l.ticks)));
         Evidence {
             threads: group.loaders.len() as u32,
             kernel: chosen.name(),
@@ -279,32 +305,21 @@ impl LoadTotals {
     }
 }
 
-/// Whether a kernel's stores read the line first, where plain stores of whole lines do as `plain` says.
-fn stores_read(kernel: &Kernel, plain: Rfo) -> Rfo {
-    match () {
-        () if kernel.mix.lines().1 == 0 || kernel.mix.non_temporal() => Rfo::No,
-        // No core can avoid reading a line of which it stores a part.
-        () if kernel.form.line == LineUse::Part => Rfo::Yes,
-        // A string instruction chooses its stores itself.
-        () if kernel.width == Width::String || kernel.mix == Mix::Fill => Rfo::Unknown,
-        () => plain,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use memgauge_core::experiment::PageRequest;
     use memgauge_core::plan::BufferPlan;
+    use memgauge_core::result::RfoReason;
+    use memgauge_core::traffic::{Access, LineUse, Mix};
     use memgauge_kernels as kernels;
 
+    use super::super::stores;
     use super::*;
-    use crate::burst::runner::Conditions;
     use crate::burst::runner::Loaded;
     use crate::burst::windows::Trace;
 
-    fn load() -> Load {
-        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
-        let plan = BufferPlan {
+    fn plan() -> BufferPlan {
+        BufferPlan {
             bytes: Bytes::mib(1),
             node: 0,
             pages: PageRequest::Auto,
@@ -312,46 +327,32 @@ mod tests {
             derived: false,
             directory: None,
             shared: false,
-        };
-        let buffer = Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap());
-        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None).unwrap()
+        }
     }
 
-    fn trace(marks: Vec<Option<(u64, u64)>>) -> Trace {
-        Trace { marks, ..Trace::default() }
+    fn load() -> Load {
+        let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
+        let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
+        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None, Bytes(64)).unwrap()
     }
 
-    fn rates(traces: Vec<Trace>) -> Vec<f64> {
-        let load = load();
-        let bytes = bytes_per_step(load.kernel());
-        let loads = traces.into_iter().map(|trace| Loaded { cpu: 0, trace, load: load.clone() }).collect();
-        let burst = BurstResult { chase: None, loads, conditions: Conditions::default(), steal: None };
-        window_gbs(&burst, |ticks| ticks as f64, BurstShape::cell(2)).iter().map(|gbs| gbs / bytes).collect()
-    }
-
-    /// Ten steps a tick; windows of 100 ticks.
-    fn steady() -> Vec<Option<(u64, u64)>> {
-        (0..4).map(|w| Some((w * 100, w * 1000))).collect()
-    }
-
-    #[test]
-    fn windows_in_which_all_read_the_clock_count() {
-        assert_eq!(rates(vec![trace(steady()), trace(steady())]), [20.0, 20.0]);
-        let mut late = steady();
-        late[3] = None;
-        assert_eq!(rates(vec![trace(steady()), trace(late)]), [20.0]);
-    }
+    const LINE_64: LineBytes = LineBytes { counted: 64, moved: 64 };
 
     #[test]
     fn reads_that_stores_cause_are_on_the_bus_and_not_in_the_applications_bytes() {
         let kernel = |mix: Mix| kernels::all().iter().find(|k| k.mix == mix && k.form.is_plain() && k.width != Width::String).unwrap();
         let totals = |kernels: &[&'static Kernel]| LoadTotals {
-            loaders: kernels.iter().zip(0..).map(|(kernel, cpu)| LoaderTotal { cpu, kernel, ticks: 100, steps: 1000 }).collect(),
+            loaders: kernels
+                .iter()
+                .zip(0..)
+                .map(|(kernel, cpu)| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 })
+                .collect(),
             ..LoadTotals::default()
         };
+        let plain = |rfo| StoresRead { rfo, reason: RfoReason::AsSlowAsParts };
         let bus = |mix: Mix, rfo, in_memory| {
             let totals = totals(&[kernel(mix)]);
-            totals.traffic(30.0, rfo, in_memory).bus_estimate_gbs
+            totals.traffic(30.0, plain(rfo), in_memory).bus_estimate_gbs
         };
         assert_eq!(bus(Mix::R1W1, Rfo::Yes, true), Some(60.0));
         assert_eq!(bus(Mix::R2W1, Rfo::Yes, true), Some(45.0), "one load and one store of the program");
@@ -361,18 +362,90 @@ mod tests {
         assert_eq!(bus(Mix::NtWrite, Rfo::Yes, true), Some(30.0));
         assert_eq!(bus(Mix::AllReads, Rfo::No, false), None, "a cache's bytes cross no bus");
         let mixed = totals(&[kernel(Mix::AllReads), kernel(Mix::R1W1)]);
-        assert_eq!(mixed.traffic(30.0, Rfo::Yes, true).rfo, Rfo::Yes);
-        assert_eq!(mixed.traffic(30.0, Rfo::Unknown, true).bus_estimate_gbs, None);
+        assert_eq!(mixed.traffic(30.0, plain(Rfo::Yes), true).rfo, Rfo::Yes);
+        assert_eq!(mixed.traffic(30.0, plain(Rfo::Unknown), true).bus_estimate_gbs, None);
         let part = kernels::all().iter().find(|k| k.form.line == LineUse::Part && k.mix == Mix::R1W1).unwrap();
-        assert_eq!(stores_read(part, Rfo::No), Rfo::Yes);
+        assert_eq!(plain(Rfo::No).of_kernel(part, false).0, Rfo::Yes);
+        assert_eq!(plain(Rfo::No).at_delay(100).rfo, Rfo::Unknown, "cores may avoid reading only when memory is busy");
+        assert_eq!(plain(Rfo::Yes).at_delay(100).rfo, Rfo::Yes);
+        let delayed = totals(&[kernel(Mix::AllReads)]).traffic(30.0, plain(Rfo::No).at_delay(100), true);
+        assert_eq!((delayed.rfo, delayed.rfo_reason), (Rfo::No, None), "no stores");
     }
 
     #[test]
-    fn threads_that_never_read_the_clock_together_leave_one_sample() {
-        // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.
-        let rare = vec![Some((0, 0)), None, None, Some((400, 1000))];
-        assert_eq!(rates(vec![trace(steady()), trace(rare)]), [12.5]);
-        let never = vec![None, None, None, Some((400, 0))];
-        assert!(rates(vec![trace(steady()), trace(never)]).is_empty());
+    fn lines_that_are_longer_than_what_is_touched_cross_the_bus_whole() {
+        let rates = |mix: Mix, access: Access, line: LineBytes| {
+            let kernel = kernels::all().iter().find(|k| k.mix == mix && k.form.access == access && k.form.line == LineUse::Whole).unwrap();
+            let loaders = vec![LoaderTotal { cpu: 0, kernel, line, ticks: 100, steps: 1000 }];
+            let plain = StoresRead { rfo: Rfo::No, reason: RfoReason::AsFastAsNonTemporal };
+            let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, plain, true);
+            (rates.bus_estimate_gbs, rates.rfo)
+        };
+        let long = |moved| LineBytes { counted: 64, moved };
+        assert_eq!(rates(Mix::AllReads, Access::Random, long(128)), (Some(60.0), Rfo::No));
+        assert_eq!(rates(Mix::AllReads, Access::Strided, long(256)), (Some(120.0), Rfo::No));
+        assert_eq!(rates(Mix::R1W1, Access::Random, long(128)), (Some(120.0), Rfo::Yes), "half a line is stored: the rest is read");
+        assert_eq!(rates(Mix::R1W1, Access::Random, LINE_64), (Some(30.0), Rfo::No));
+        let non_temporal = kernels::all().iter().any(|k| k.mix == Mix::NtWrite);
+        assert!(!non_temporal || rates(Mix::NtWrite, Access::Strided, long(128)) == (None, Rfo::Unknown));
+    }
+
+    /// Loaders that store, on no machine in particular.
+    fn storing(cpus: u32, node: u32) -> LoaderGroup {
+        let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
+        let plan = BufferPlan { node, ..plan() };
+        let loader = |cpu| GroupLoader {
+            cpu,
+            buffer: buffer.clone(),
+            bytes: plan.bytes,
+            second: None,
+            memory: LoaderMemory::planned(&Loader { cpu, buffer: plan.clone(), own: None }),
+            traffic: Traffic { mix: Mix::R1W1, ..Traffic::default() },
+            delay: None,
+        };
+        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None, line: Bytes(64) }
+    }
+
+    /// A machine whose cores stop reading what they overwrite when eight of them make memory busy, as Intel's SpecI2M does.
+    #[test]
+    fn what_few_cpus_do_is_not_said_of_many() {
+        let Some(kernel) = kernels::available().filter(|k| k.mix == Mix::R1W1 && k.form.is_plain()).max_by_key(|k| k.width) else { return };
+        let Some(kinds) = stores::compared_with(kernel) else { return };
+        let (mut known, mut bursts) = (stores::KnownStores::default(), 0);
+        let mut bus = |cpus: u32, node: u32| {
+            let group = storing(cpus, node);
+            let class = group.trial_key(group.only_traffic().unwrap(), &Topology::default());
+            let read = known.find(&class, kernel).unwrap_or_else(|| {
+                let rounds = stores::measure_rounds(kinds, |kernel| {
+                    bursts += 1;
+                    let reads = !kernel.mix.non_temporal() && (kernel.form.line == LineUse::Part || cpus < 8);
+                    Ok((Some(if reads { 50.0 } else { 100.0 }), true))
+                });
+                known.add(class, kernel, stores::conclude(kinds, &rounds.unwrap()))
+            });
+            let loaders = (0..cpus).map(|cpu| LoaderTotal { cpu, kernel, line: LINE_64, ticks: 100, steps: 1000 }).collect();
+            let rates = LoadTotals { loaders, ..LoadTotals::default() }.traffic(30.0, read, true);
+            (rates.bus_estimate_gbs, rates.rfo_reason, bursts)
+        };
+        assert_eq!(bus(2, 0), (Some(60.0), Some(RfoReason::AsSlowAsParts), 12));
+        assert_eq!(bus(8, 0), (Some(30.0), Some(RfoReason::AsFastAsNonTemporal), 24));
+        assert_eq!(bus(2, 0), (Some(60.0), Some(RfoReason::AsSlowAsParts), 24), "the same loaders again");
+        assert_eq!(bus(2, 1).2, 36, "other memory");
+        assert_eq!(known.evidence.len(), 3);
+    }
+
+    #[test]
+    fn bandwidth_is_the_sum_of_all_loaders_beside_a_chase() {
+        let (load, clock) = (load(), Clock::calibrate(std::path::Path::new("/")));
+        let loads: Vec<Loaded> = (0..2).map(|cpu| Loaded { cpu, trace: Trace::default(), load: load.clone() }).collect();
+        // Two windows of a chase and two loaders.
+        let windows = vec![vec![(90, 1), (100, 1000), (100, 1000)], vec![(90, 1), (100, 1000), (400, 1000)]];
+        let windows = BurstWindows { windows, clean: true, ..BurstWindows::default() };
+        let scale = bytes_per_step(&load) / clock.ns(1);
+        let gbs: Vec<f64> = window_gbs(&loads, &windows, &clock).iter().map(|gbs| gbs / scale).collect();
+        assert!((gbs[0] - 20.0).abs() < 1e-9 && (gbs[1] - 12.5).abs() < 1e-9, "{gbs:?}");
+        let mut totals = LoadTotals::default();
+        totals.add(&loads, &windows);
+        assert_eq!(totals.fairness(), Some(0.4));
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
 use memgauge_core::plan::Probe;
-use memgauge_core::protocol::{MIN_BURSTS, MIN_SWEEP_BURSTS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS};
+use memgauge_core::protocol::{
+    MIN_BURSTS, MIN_SWEEP_BURSTS, SETTLE_WINDOWS, SWEEP_COUNTED_WINDOWS, SWEEP_WINDOW, SWEEP_WINDOWS, sweep_bursts,
+};
 use memgauge_core::result::Evidence;
-use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
@@ -20,7 +21,7 @@ use crate::burst::chase::Chase;
 use crate::burst::counters::{CounterTotals, RunCounters};
 use crate::burst::load::Load;
 use crate::burst::runner::{BurstShape, Conditions, Loaded};
-use crate::burst::windows::Trace;
+use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 
@@ -53,11 +54,13 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
+        let started = session.context.now();
         spent += match sampler.sample_round(session, rounds) {
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             time => time?,
         };
+        let took = session.context.now() - started;
         rounds += 1;
         let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
@@ -68,14 +71,12 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
             Some((0, wanted)) if wanted > 0 => over(),
             Some((made, wanted)) => made >= wanted,
         };
-        if session.interrupted() || enough {
+        // A round that would not end in time is not begun.
+        if session.interrupted() || enough || (sampled && session.budget.too_short_for(took)) {
             return Ok(rounds);
         }
     }
 }
-
-/// A window that took so many times its length was cut: threads read the clock 50 times in one.
-const CUT_WINDOW: f64 = 1.2;
 
 /// An experiment: at most one latency probe, any number of loaders, and what varies.
 pub(crate) struct Experiment<'a> {
@@ -179,8 +180,13 @@ impl Experiment<'_> {
     /// Samples a point at which nothing changes, until it is sure or, where `hops` is given, the chase has made so many.
     pub(crate) fn sample_point(&self, session: &mut Session<'_>, series: Series, hops: Option<u64>) -> Result<Series> {
         let shape = self.vary.shape(session, series.kinds());
+        let mut stop_after = self.vary.stop_after();
+        if matches!(self.vary, Vary::WorkingSet(_)) && !session.budget.stop.fixed_time {
+            let burst_s = (shape.windows + SETTLE_WINDOWS) as f64 * SWEEP_WINDOW.as_secs_f64();
+            stop_after.min_rounds = sweep_bursts(session.budget.stop.budget_s, burst_s);
+        }
         let mut point = PointSampler { series, shape, hops };
-        measure_until_sure(session, self.vary.stop_after(), &mut point)?;
+        measure_until_sure(session, stop_after, &mut point)?;
         Ok(point.series)
     }
 }
@@ -222,19 +228,19 @@ impl Series {
             return Err(CellError::ChaseLost { cpu: self.cpu });
         }
         let mut burst = session.run_burst(chase, std::mem::take(&mut self.loads), shape)?;
-        let short = matches!(self.vary, Vary::WorkingSet(_));
-        let conditions = match short {
-            true => BurstConditions::accept(burst.conditions),
-            false => BurstConditions::judge_burst(&burst, session.runner.ghz(self.cpu)),
-        };
-        self.load_totals.add(&burst);
+        let clock = session.context.clock;
+        let windows = burst.windows(&clock, shape);
+        // The probe's, or the first loader's. The bursts of a sweep are short, and near enough to each other.
+        let traces = burst.chase.iter().map(|(trace, _)| trace).chain(burst.loads.iter().map(|l| &l.trace));
+        let ghz = traces.take(1).find_map(|trace| trace.ghz).filter(|_| !matches!(self.vary, Vary::WorkingSet(_)));
+        let conditions = BurstConditions::judge_burst(&burst, &windows, ghz);
+        self.load_totals.add(&burst.loads, &windows);
         for Loaded { cpu, trace, load } in &burst.loads {
             session.runner.add_counts(&mut self.load_totals.counters, *cpu, trace, lines_per_step(load.kernel()));
         }
-        let clock = session.context.clock;
         let mut samples = Vec::with_capacity(2);
         if !burst.loads.is_empty() {
-            samples.push(window_gbs(&burst, |t| clock.ns(t), shape));
+            samples.push(window_gbs(&burst.loads, &windows, &clock));
         }
         self.loads = burst.take_loads();
         if self.probed {
@@ -242,12 +248,11 @@ impl Series {
             session.runner.add_counts(&mut self.chase_counters, self.cpu, &trace, CHASE_UNROLL as u64);
             self.chase = Some(chase);
             self.hops += trace.whole().map_or(0, |(_, units)| units * CHASE_UNROLL as u64);
-            let ns = if short { uncut_hop_ns(&trace, &clock, shape) } else { hop_ns(&trace, &clock, shape) };
-            // The chase's own lines are part of the bandwidth. A chase that got no time in a burst leaves no bandwidth either, rather than one
-            // without its share.
-            let (line, hop) = (session.context.line().0 as f64, stats::median(&ns));
+            let ns = hop_ns(&windows, &clock);
+            // The chase's own lines are part of the bandwidth.
+            let line = session.context.line().0 as f64;
             for gbs in &mut samples {
-                *gbs = hop.map_or(Vec::new(), |hop| gbs.iter().map(|gbs| gbs + line / hop).collect());
+                gbs.iter_mut().zip(&ns).for_each(|(gbs, ns)| *gbs += line / ns);
             }
             samples.insert(LATENCY, ns);
         }
@@ -261,13 +266,22 @@ impl Series {
         let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
         let chase = chase.timing(histogram.batch_hops());
         let mut burst = session.run_burst(Some((self.cpu, chase)), std::mem::take(&mut self.loads), shape)?;
+        let windows = burst.windows(&session.context.clock, shape);
         self.loads = burst.take_loads();
         self.histogram_conditions.add(&burst.conditions);
         let Some((_, chase)) = burst.chase else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
         let (chase, batches) = chase.into_parts();
         if let Some(batches) = batches {
             let (ticks, overhead) = batches.ticks();
-            histogram.add(ticks, overhead, session.context.clock.ns(1));
+            let tick_ns = session.context.clock.ns(1);
+            // Batches during which the thread was off its CPU say nothing about memory. Where no others are left, all of them count.
+            for work in windows.first_work.iter().filter(|_| windows.clean) {
+                let timed = |batch: u64| ticks.len().min(batch as usize);
+                histogram.add(&ticks[timed(work.start)..timed(work.end)], overhead, tick_ns);
+            }
+            if !windows.clean {
+                histogram.add(ticks, overhead, tick_ns);
+            }
         }
         (self.chase, self.histogram) = (Some(chase), Some(histogram));
         Ok(())
@@ -277,10 +291,12 @@ impl Series {
     pub(crate) fn sample_hops(&mut self, session: &mut Session<'_>, hops: u64, allocation: u32) -> Result {
         let Some(chase) = self.chase.take() else { return Err(CellError::ChaseLost { cpu: self.cpu }) };
         let scheduler = &mut self.histogram_conditions.scheduler;
-        let (ns, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
+        let (took, chase) = session.runner.run_hops(self.cpu, chase, hops, &session.budget, scheduler)?;
         session.progress.report();
         self.chase = Some(chase);
-        self.samples.add(allocation, vec![ns.into_iter().collect()], BurstConditions::default());
+        let conditions = took.map_or_else(BurstConditions::default, |t| BurstConditions::default().with_samples(t.clean(), t.left_out()));
+        let ns = took.and_then(|took| Some(took.ticks_per_hop()? * session.context.clock.ns(1)));
+        self.samples.add(allocation, vec![ns.into_iter().collect()], conditions);
         Ok(())
     }
 
@@ -330,27 +346,10 @@ impl Sampler for PointSampler {
     }
 }
 
-/// Nanoseconds per hop in each counted window of a chase's trace; of the whole burst where a CPU shared with others left no window.
-pub(crate) fn hop_ns(trace: &Trace, clock: &Clock, shape: BurstShape) -> Vec<f64> {
-    let samples: Vec<f64> =
-        shape.counted_windows().filter_map(|i| trace.window(i)).filter_map(|(t, units)| ns_per_hop(clock, t, units)).collect();
-    if !samples.is_empty() {
-        return samples;
-    }
-    trace.whole().and_then(|(ticks, units)| ns_per_hop(clock, ticks, units)).into_iter().collect()
-}
-
-/// The same for windows that took no longer than a window: a thread that is taken off its CPU comes late to its next reading of the clock.
-/// Of a burst in which every window was cut so, all of them.
-fn uncut_hop_ns(trace: &Trace, clock: &Clock, shape: BurstShape) -> Vec<f64> {
-    let longest = CUT_WINDOW * shape.window.as_nanos() as f64;
-    let uncut = shape.counted_windows().filter_map(|i| trace.window(i)).filter(|(ticks, _)| clock.ns(*ticks) <= longest);
-    let samples: Vec<f64> = uncut.filter_map(|(ticks, units)| ns_per_hop(clock, ticks, units)).collect();
-    if samples.is_empty() { hop_ns(trace, clock, shape) } else { samples }
-}
-
-fn ns_per_hop(clock: &Clock, ticks: u64, units: u64) -> Option<f64> {
-    (units > 0).then(|| clock.ns(ticks) / (units * CHASE_UNROLL as u64) as f64)
+/// Nanoseconds per hop in each window that counts. The chase is the first thread of its burst.
+pub(crate) fn hop_ns(windows: &BurstWindows, clock: &Clock) -> Vec<f64> {
+    let chased = windows.windows.iter().filter_map(|threads| threads.first());
+    chased.map(|(ticks, units)| clock.ns(*ticks) / (units * CHASE_UNROLL as u64) as f64).collect()
 }
 
 /// Bytes that a chase is random in: in any other order than window-local, all of its buffer.
@@ -440,30 +439,5 @@ mod sampler_tests {
         let steady: fn(u32) -> Option<f64> = |_| Some(100.0);
         assert_eq!(rounds(steady, Some((7, 7)), false, None), 1);
         assert_eq!(rounds(steady, Some((0, 7)), false, None), 10, "a chase that gets no time is given up");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_in_which_the_thread_was_gone_does_not_count() {
-        let clock = Clock::calibrate(std::path::Path::new("/"));
-        let shape = BurstShape { windows: 3, window: SWEEP_WINDOW };
-        let window = clock.to_ticks(SWEEP_WINDOW);
-        let marks = |late: u64| vec![0, window, 2 * window, 2 * window + late, 3 * window + late];
-        let trace = |late: u64| Trace {
-            marks: marks(late).into_iter().enumerate().map(|(i, at)| Some((at, 100 * i as u64))).collect(),
-            ..Trace::default()
-        };
-        let expected = clock.ns(window) / (100.0 * CHASE_UNROLL as f64);
-        for (late, count) in [(window, 3), (window * 5, 2)] {
-            let ns = uncut_hop_ns(&trace(late), &clock, shape);
-            assert_eq!(ns.len(), count);
-            assert!(ns.iter().all(|ns| (ns / expected - 1.0).abs() < 1e-6), "{ns:?} of {expected}");
-        }
-        let cut = Trace { marks: (0..5).map(|i| Some((3 * i * window, 100 * i))).collect(), ..Trace::default() };
-        assert_eq!(uncut_hop_ns(&cut, &clock, shape).len(), 3, "what there is, where every window was cut");
     }
 }

@@ -8,16 +8,18 @@ use memgauge_core::counters::{Counters, WorkUnit};
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::pattern::ChaseLayout;
-use memgauge_core::plan::{BandwidthSweep, LatencySweep};
+use memgauge_core::plan::{BandwidthSweep, BufferPlan, LatencySweep};
 use memgauge_core::protocol::{SWEEP_TRIAL_WINDOWS, SWEEP_WINDOW};
-use memgauge_core::result::{Evidence, Measurement, Samples};
+use memgauge_core::result::{Evidence, Measurement, RfoReason};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::Buffer;
 
+use super::disturbance::BurstSamples;
 use super::kernels::{ChosenKernels, Contest, candidates};
 use super::loaders::LoaderGroup;
 use super::sampling::{Experiment, Series, Vary, chase_window};
+use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
@@ -37,14 +39,17 @@ const FILLED: f64 = 0.95;
 struct Point {
     vary: Vary,
     estimate: Estimate,
-    samples: Box<Samples>,
+    samples: BurstSamples,
     evidence: Evidence,
-    conditions: Conditions,
     counters: Option<Box<Counters>>,
 }
 
 pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep: &LatencySweep) -> Result {
-    let probe = &sweep.probe;
+    let mut sweep = sweep.clone();
+    let largest = sweep.sizes.last().map_or(0, |s| s.0);
+    shorten(session, &mut sweep.sizes, &[&sweep.probe.buffer]);
+    sweep.probe.buffer.bytes = Bytes(sweep.probe.buffer.bytes.0 / largest.max(1) * sweep.sizes.last().map_or(0, |s| s.0));
+    let (sweep, probe) = (&sweep, &sweep.probe);
     let experiment = |vary| Experiment { probe: Some(probe), loaders: None, vary };
     experiment(Vary::Nothing).watch(session)?;
     let buffer = session.allocate(&probe.buffer)?;
@@ -69,13 +74,18 @@ pub(crate) fn measure_latency(session: &mut Session<'_>, at: &Coordinates, sweep
         };
         let certain = certain(session.context.machine, probe.cpu, size);
         let counters = session.counted(&series.chase_counters, WorkUnit::Hop, certain);
-        Ok(point(session, &series, evidence, counters))
+        Ok(point(session, series, evidence, counters))
     })?;
     let (pages, file) = (buffer.pages().clone(), buffer.file().cloned());
     record(session, at, Metric::Latency, points, || Evidence { pages, placement: buffer.placement_now(), file, ..Evidence::default() })
 }
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, sweep: &BandwidthSweep) -> Result {
+    let mut sweep = sweep.clone();
+    shorten(session, &mut sweep.sizes, &sweep.loaders.iter().map(|l| &l.buffer).collect::<Vec<_>>());
+    let largest = sweep.sizes.last().copied().unwrap_or(Bytes(0));
+    sweep.loaders.iter_mut().for_each(|l| l.buffer.bytes = largest);
+    let sweep = &sweep;
     let group = LoaderGroup::prepare(session, &sweep.loaders, &sweep.traffic)?;
     let experiment = |vary| Experiment { probe: None, loaders: Some(&group), vary };
     experiment(Vary::Nothing).watch(session)?;
@@ -85,19 +95,38 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, swe
         let chosen = kernels.at(session, size)?;
         let loads = session.unwatched(|_| group.prefix_loads(|index| chosen.kernels[index], size))?;
         let experiment = experiment(Vary::WorkingSet(size));
-        let series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
+        let mut series = experiment.sample_point(session, experiment.series(None, loads, None), None)?;
         let (clock, machine) = (session.context.clock, session.context.machine);
         let mut evidence = series.load_totals.evidence(&group, &chosen, |t| clock.ns(t));
         evidence.buffer = Bytes(size.0 * group.buffers().len() as u64);
         let certain = group.certain(machine, &chosen, Some(size));
         let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
-        let mut point = point(session, &series, evidence, counters);
+        let load_totals = std::mem::take(&mut series.load_totals);
+        let mut point = point(session, series, evidence, counters);
         let in_memory = limit::memory_sized(&machine.topology, &group.cpus(), point.evidence.buffer);
-        point.evidence.coverage = point.conditions.coverage;
-        point.evidence.traffic = point.estimate.value.map(|gbs| series.load_totals.traffic(gbs, session.calibration.rfo(), in_memory));
+        point.evidence.coverage = point.samples.conditions().coverage;
+        let stores = match in_memory {
+            true => session.unwatched(|session| trials::stores_read(session, &group, &chosen))?,
+            false => StoresRead::unknown(RfoReason::Caches),
+        };
+        point.evidence.traffic = point.estimate.value.map(|gbs| load_totals.traffic(gbs, stores, in_memory));
         Ok(point)
     })?;
     record(session, at, Metric::Bandwidth, points, || group.memory())
+}
+
+/// Part of a sweep's time that its buffers may take.
+const SET_UP_SHARE: f64 = 0.4;
+
+/// Leaves out the largest sizes where this machine now takes too long to allocate the buffers for them.
+fn shorten(session: &mut Session<'_>, sizes: &mut Vec<Bytes>, buffers: &[&BufferPlan]) {
+    let bytes: u64 = buffers.iter().map(|b| b.bytes.0).sum();
+    let (Some(left), Some(largest)) = (session.budget.left(), sizes.last().copied()) else { return };
+    let Some(rate) = buffers.first().and_then(|b| session.unwatched(|session| session.memory.allocation_rate(b))) else { return };
+    let most = SET_UP_SHARE * left.as_secs_f64() * rate / (bytes as f64 / largest.0.max(1) as f64);
+    let (before, smallest) = (sizes.len(), sizes.first().copied());
+    sizes.retain(|size| size.0 as f64 <= most || Some(*size) == smallest);
+    session.recorder.cut_short |= sizes.len() < before;
 }
 
 /// Measures size after size until the run is interrupted.
@@ -106,8 +135,9 @@ fn measure_sizes(
     sizes: &[Bytes],
     mut measure: impl FnMut(&mut Session<'_>, Bytes) -> Result<Point>,
 ) -> Result<Vec<Point>> {
-    let mut points = Vec::with_capacity(sizes.len());
+    let (mut points, budget_s) = (Vec::with_capacity(sizes.len()), session.budget.stop.budget_s);
     for (i, &size) in sizes.iter().enumerate() {
+        session.budget.begin_point(budget_s, sizes.len() - i);
         if session.interrupted() {
             session.recorder.cut_short = true;
             break;
@@ -125,9 +155,9 @@ fn measure_sizes(
     Ok(points)
 }
 
-fn point(session: &Session<'_>, series: &Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
+fn point(session: &Session<'_>, series: Series, evidence: Evidence, counters: Option<Box<Counters>>) -> Point {
     let estimate = series.samples.estimate(0, session.budget.stop.relative_half_width);
-    Point { vary: series.vary, estimate, samples: series.samples.keep(0), evidence, conditions: series.samples.conditions(), counters }
+    Point { vary: series.vary, estimate, samples: series.samples, evidence, counters }
 }
 
 /// Ends watching the sweep, and records the points, each with what the scheduler did to its threads, and with what was seen of the machine
@@ -137,13 +167,15 @@ fn record(session: &mut Session<'_>, at: &Coordinates, metric: Metric, points: V
         return Err(CellError::Interrupted);
     }
     let mut all = Conditions::default();
-    points.iter().for_each(|p| all.add(&p.conditions));
+    points.iter().for_each(|p| all.add(&p.samples.conditions()));
     let (noise, memory) = (session.unwatch(&all.scheduler), memory());
-    for Point { vary, estimate, samples, evidence, conditions, counters } in points {
+    for Point { vary, estimate, samples, evidence, counters } in points {
         let Evidence { pages, placement, file, .. } = memory.clone();
-        let evidence = Evidence { pages, placement, file, noise: conditions.scheduler.replace_in(&noise), ..evidence };
+        let mut noise = samples.conditions().scheduler.replace_in(&noise);
+        samples.write_disturbances(&mut noise);
+        let evidence = Evidence { pages, placement, file, noise, ..evidence };
         let result = session.recorder.judge(vary.coordinates(at), metric, estimate, evidence);
-        session.recorder.record(Measurement { counters, samples: Some(samples), ..result });
+        session.recorder.record(Measurement { counters, samples: Some(samples.keep(0)), ..result });
     }
     Ok(())
 }

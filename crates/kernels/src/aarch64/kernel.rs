@@ -67,6 +67,8 @@ macro_rules! kernel {
                 // The count is 0 here, by the chain before: this delay starts when that one has ended.
                 "adds {count}, {count}, {delay}",
                 "b.eq 4f",
+                // Two instructions of at most 8 bytes in all, which so never cross what a core fetches or decodes at once.
+                ".p2align 3",
                 "3:",
                 "subs {count}, {count}, {one}",
                 "b.ne 3b",

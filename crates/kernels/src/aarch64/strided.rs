@@ -73,6 +73,8 @@ pub(super) const KERNELS: &[Kernel] = &[
             parts!("0,32", "ldp q0, q1, [{a}, #\\part]", "stnp q0, q1, [{b}, #\\part]"),
             "add {a}, {a}, {stride}\n add {b}, {b}, {stride}\n")),
     row!("load-neon-part", AllReads, Part of 16, streams [a = 0 read 64], burst load_first!(4, "a")),
+    row!("mix-4:1-neon-part", R4W1, Part of 16, streams [a = 0 read 48, b = 1 write 16],
+        burst concat!(load_first!(3, "a"), store_first!(1, "b"))),
     row!("mix-3:1-neon-part", R3W1, Part of 16, streams [a = 0 read 32, b = 1 write 16],
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-neon-part", R2W1, Part of 16, streams [a = 0 read 32, b = 1 write 32],

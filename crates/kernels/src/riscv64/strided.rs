@@ -55,6 +55,8 @@ pub(super) const KERNELS: &[Kernel] = &[
         burst concat!(load!(2, "a"), store!(2, "b"))),
     row!("store-scalar-strided", R1W1, Whole of LINE, streams [a = 0 write 256], burst store!(4, "a")),
     row!("load-scalar-part", AllReads, Part of 8, streams [a = 0 read 32], burst load_first!(4, "a")),
+    row!("mix-4:1-scalar-part", R4W1, Part of 8, streams [a = 0 read 24, b = 1 write 8],
+        burst concat!(load_first!(3, "a"), store_first!(1, "b"))),
     row!("mix-3:1-scalar-part", R3W1, Part of 8, streams [a = 0 read 16, b = 1 write 8],
         burst concat!(load_first!(2, "a"), store_first!(1, "b"))),
     row!("mix-2:1-scalar-part", R2W1, Part of 8, streams [a = 0 read 16, b = 1 write 16],

@@ -176,6 +176,8 @@ macro_rules! kernel {
                 "jz 4f",
                 // `sub` of a register, not of a constant, which some cores do in no time (see `dependent_adds`); it fuses with the branch
                 // all the same.
+                // Two instructions of at most 8 bytes in all, which so never cross what a core fetches or decodes at once.
+                ".p2align 3",
                 "3:",
                 "sub {count}, {one}",
                 "jnz 3b",

@@ -108,6 +108,7 @@ mod string {
                         $instruction,
                         "add {count}, {delay}",
                         "jz 4f",
+                        ".p2align 3",
                         "3:",
                         "sub {count}, {one}",
                         "jnz 3b",

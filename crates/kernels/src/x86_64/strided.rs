@@ -2,7 +2,8 @@
 //!
 //! A line's place is a register that moves on by another: one dependent addition a line, a cycle, which no memory is faster than.
 //!
-//! Verified on AMD Zen 5 (all of them) by `tests/`. A part is a whole line at AVX-512's width.
+//! Verified on AMD Zen 5 (all of them) by `tests/`. AVX-512 has no parts:
+//! one access is the whole line, and a core need not read a line of which all is stored.
 
 use crate::kernel::Kernel;
 use crate::line::LINE;
@@ -51,7 +52,7 @@ macro_rules! row {
     };
 }
 
-/// Every kernel of one width.
+/// Every kernel of one width that touches whole lines.
 #[rustfmt::skip] // It cannot indent calls inside a list.
 macro_rules! strided {
     ($w:ident) => {
@@ -84,7 +85,18 @@ macro_rules! strided {
                     parts!($w!(parts), load_part!($w, "{a} + \\part"), store_loaded!($w, nt_mov, "{b} + \\part")),
                     next!("a"), next!("b")),
                 "sfence\n"),
+        ]
+    };
+}
+
+/// Every kernel of one width that touches a part of each line.
+#[rustfmt::skip] // As above.
+macro_rules! part {
+    ($w:ident) => {
+        [
             row!($w, "load" "-part", AllReads, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 4 }], load_first!($w, 4, "a")),
+            row!($w, "mix-4:1" "-part", R4W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 3 }, b = 1 write { $w!(bytes) }],
+                concat!(load_first!($w, 3, "a"), store_first!($w, 1, "b"))),
             row!($w, "mix-3:1" "-part", R3W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) }],
                 concat!(load_first!($w, 2, "a"), store_first!($w, 1, "b"))),
             row!($w, "mix-2:1" "-part", R2W1, Part of $w!(bytes), [a = 0 read { $w!(bytes) * 2 }, b = 1 write { $w!(bytes) * 2 }],
@@ -94,4 +106,4 @@ macro_rules! strided {
     };
 }
 
-pub(super) const KERNELS: &[&[Kernel]] = &[&strided!(sse2), &strided!(avx2), &strided!(avx512)];
+pub(super) const KERNELS: &[&[Kernel]] = &[&strided!(sse2), &strided!(avx2), &strided!(avx512), &part!(sse2), &part!(avx2)];

@@ -23,6 +23,7 @@ pub struct Clock {
     ns_per_tick: f64,
     error_ppm: f64,
     pub(super) resolution_ns: f64,
+    step_ns: f64,
     overhead_ns: f64,
     /// Why the counter is not used.
     reason: Option<&'static str>,
@@ -69,9 +70,15 @@ impl Clock {
     }
 
     fn new(source: Source, hz: f64, reason: Option<&'static str>) -> Self {
-        let mut clock = Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, overhead_ns: 0.0, reason };
-        clock.resolution_ns = clock.ns(clock.smallest_step());
-        clock.overhead_ns = clock.cost_of_reading();
+        let mut clock =
+            Self { source, hz, ns_per_tick: 1e9 / hz, error_ppm: 0.0, resolution_ns: 0.0, step_ns: 0.0, overhead_ns: 0.0, reason };
+        let (smallest, step) = differences(|| clock.now());
+        (clock.resolution_ns, clock.step_ns) = (clock.ns(smallest), clock.ns(step));
+        clock.overhead_ns = match source {
+            Source::Counter(_) => clock.cost_of_reading(),
+            // Where the kernel reads one device for all (hpet, acpi_pm), a reading takes the longer the more CPUs read.
+            Source::MonotonicRaw => clock.cost_on_all(std::thread::available_parallelism().map_or(1, usize::from)),
+        };
         clock
     }
 
@@ -107,9 +114,19 @@ impl Clock {
         (duration.as_secs_f64() * self.hz) as u64
     }
 
+    /// What a reading takes while every CPU reads, in nanoseconds.
+    pub const fn overhead_ns(&self) -> f64 {
+        self.overhead_ns
+    }
+
     /// Whether the ticks are those of the CPU's counter, which timed loops read themselves.
     pub fn is_counter(&self) -> bool {
         matches!(self.source, Source::Counter(_))
+    }
+
+    /// Nanoseconds by which the clock advances. [`ClockReport::resolution_ns`] is longer where reading the clock takes longer than that.
+    pub fn step_ns(&self) -> f64 {
+        self.step_ns
     }
 
     /// How good the clock is, for the result.
@@ -128,24 +145,19 @@ impl Clock {
         }
     }
 
-    /// The smallest difference between two readings that is not zero.
-    fn smallest_step(&self) -> u64 {
-        let mut smallest = u64::MAX;
-        let mut last = self.now();
-        for _ in 0..20_000 {
-            let now = self.now();
-            if now > last {
-                smallest = smallest.min(now - last);
-            }
-            last = now;
-        }
-        // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
-        if smallest == u64::MAX {
-            let start = self.now();
-            while self.now() == start {}
-            smallest = self.now() - start;
-        }
-        smallest
+    /// The cost of reading in so many threads at once: the highest of theirs.
+    fn cost_on_all(&self, threads: usize) -> f64 {
+        let barrier = std::sync::Barrier::new(threads);
+        let costs = std::thread::scope(|scope| {
+            let read = || {
+                barrier.wait();
+                self.cost_of_reading()
+            };
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(read)).collect();
+            let own = read();
+            others.into_iter().filter_map(|thread| thread.join().ok()).fold(own, f64::max)
+        });
+        costs.max(self.cost_of_reading())
     }
 
     /// The fastest of several batches, because an interruption can only make a batch slower.
@@ -160,6 +172,36 @@ impl Clock {
         };
         (0..7).map(|_| batch()).fold(f64::INFINITY, f64::min)
     }
+}
+
+/// The smallest difference between two readings that is not zero, and the largest number that divides all of them: counters may advance
+/// by several ticks at once.
+fn differences(mut now: impl FnMut() -> u64) -> (u64, u64) {
+    let (mut smallest, mut step) = (u64::MAX, 0);
+    let mut last = now();
+    for _ in 0..20_000 {
+        let next = now();
+        if next > last {
+            smallest = smallest.min(next - last);
+            step = greatest_common_divisor(step, next - last);
+        }
+        last = next;
+    }
+    // No difference in 20,000 readings: the clock is as coarse as a tick of the kernel. Wait for one tick.
+    if smallest == u64::MAX {
+        while smallest == u64::MAX {
+            smallest = Some(now() - last).filter(|ticks| *ticks > 0).unwrap_or(u64::MAX);
+        }
+        step = smallest;
+    }
+    (smallest, step)
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Chooses the CPU's counter when the CPU and the kernel trust it.
@@ -251,6 +293,33 @@ mod tests {
         assert!(report.overhead_ns > 0.0 && report.overhead_ns < 1e5, "{report:?}");
         assert_eq!(report.reason.is_some(), report.source == "monotonic-raw");
         assert!(clock.now() <= clock.stamp() && clock.stamp() <= clock.now());
+    }
+
+    #[test]
+    fn the_step_is_that_of_the_counter_and_not_the_cost_of_reading_it() {
+        // Ticks a second, ticks by which the counter advances, and nanoseconds that reading it takes.
+        let step_ns = |hz: f64, advance: u64, cost_ns: f64| {
+            let mut reading = 0.0;
+            let (smallest, step) = differences(|| {
+                reading += 1.0 + 0.01 * (reading % 7.0);
+                (reading * cost_ns * hz / 1e9) as u64 / advance * advance
+            });
+            assert!(smallest >= step);
+            step as f64 / hz * 1e9
+        };
+        for (hz, advance, cost_ns, expected) in [
+            (25e6, 1, 15.0, 40.0),
+            (1e9, 10, 20.0, 10.0),
+            (3.6e9, 36, 11.0, 10.0),
+            (121e6, 1, 12.0, 8.3),
+            (2.4e9, 1, 9.0, 0.4),
+            (1e9, 4_000_000, 30.0, 4e6),
+        ] {
+            let got = step_ns(hz, advance, cost_ns);
+            assert!((got / expected - 1.0).abs() < 0.05, "{hz} Hz by {advance}: {got} ns");
+        }
+        let clock = Clock::calibrate(Path::new("/"));
+        assert!(clock.step_ns() > 0.0 && clock.step_ns() <= clock.report().resolution_ns);
     }
 
     #[test]

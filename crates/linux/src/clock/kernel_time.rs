@@ -34,7 +34,7 @@ fn utc(since: Duration) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
 }
 
-pub(super) fn gettime_ns(clock: libc::clockid_t) -> u64 {
+pub(crate) fn gettime_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call writes one `timespec`, and `time` is one. The clocks used here exist on every kernel since 2.6.39, so it cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };

@@ -12,7 +12,7 @@ use super::perf_event::{Config, CounterError};
 use super::pmu::{Pmu, Pmus, parse_number};
 
 /// An event with its code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EncodedEvent {
     /// The event as results show it.
     pub event: Event,
@@ -20,26 +20,37 @@ pub struct EncodedEvent {
     pub(crate) config: Result<Config, CounterError>,
     /// The CPUs to open it on, for events that a unit of the chip counts; empty for events of a thread.
     pub cpus: Vec<u32>,
+    /// Counts that are one line of 64 bytes, for memory traffic in other units.
+    pub(crate) per_line: f64,
 }
 
 impl EncodedEvent {
     /// An event of threads.
     fn new(name: &str, roles: &[Role], code: String, source: &str, config: Result<Config, CounterError>) -> Self {
         let event = Event { name: name.to_owned(), roles: roles.to_vec(), code, source: source.to_owned() };
-        Self { event, config, cpus: Vec::new() }
+        Self { event, config, cpus: Vec::new(), per_line: 1.0 }
     }
 }
 
 /// Events in groups that are counted together.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventSet {
     /// Events of threads, in groups.
     pub groups: Vec<Vec<EncodedEvent>>,
     /// Events of the memory controllers, one for each controller.
     pub system: Vec<EncodedEvent>,
+    /// Events of the mesh, one for each home agent. A machine has a hundred of them: too many to be switched within a burst.
+    pub mesh: Vec<EncodedEvent>,
+    /// Units whose memory traffic is left out of what the machine counts, and what they are.
+    pub uncounted: Vec<String>,
 }
 
 impl EventSet {
+    /// What the machine's count of memory traffic leaves out, in words; `None` when nothing is known to be missing.
+    pub fn left_out(&self) -> Option<String> {
+        (!self.uncounted.is_empty()).then(|| format!("memory traffic of {}", self.uncounted.join(", ")))
+    }
+
     /// Every event, in order.
     pub fn events(&self) -> impl Iterator<Item = &EncodedEvent> {
         self.groups.iter().flatten().chain(&self.system)
@@ -60,9 +71,11 @@ pub struct Catalogue {
 impl Catalogue {
     /// Reads the events of the machine, for the kind of core that `cpu` is.
     pub fn read(root: &Path, identity: &Identity, cpu: u32) -> Self {
+        let pmus = Pmus::read(root);
+        let efficiency = pmus.core_unit(cpu).is_some_and(|unit| unit.name == "cpu_atom");
         Self {
-            pmus: Pmus::read(root),
-            table: events::table_for(identity),
+            pmus,
+            table: events::table_for(identity, efficiency),
             hypervisor: identity.hypervisor.clone(),
             cpu,
             arm: identity.arch == "aarch64",
@@ -108,29 +121,78 @@ impl Catalogue {
             groups.push(events::GENERIC.rows().filter(missing).map(|row| encode(core, row, events::GENERIC.source)).collect());
         }
         groups.retain(|g| !g.is_empty());
-        Ok(EventSet { groups, system: self.memory_controllers() })
+        let (system, uncounted) = self.memory_controllers();
+        Ok(EventSet { groups, system, mesh: self.mesh(), uncounted })
     }
 
-    /// Reads and writes of the memory controllers.
-    fn memory_controllers(&self) -> Vec<EncodedEvent> {
+    /// Reads and writes of the memory controllers, and the units whose traffic is left out.
+    fn memory_controllers(&self) -> (Vec<EncodedEvent>, Vec<String>) {
         let mut all = Vec::new();
+        let mut uncounted: Vec<String> = Vec::new();
         for pmu in self.pmus.numbered("uncore_imc_") {
-            for (prefix, role) in [("cas_count_read", Role::DramReads), ("cas_count_write", Role::DramWrites)] {
-                // One event for the channel, or one for each of its two subchannels.
-                let named = pmu.events.iter().filter(|(name, _)| name.starts_with(prefix));
-                all.extend(named.map(|(name, terms)| self.on_unit(pmu, from_sysfs(pmu, name, &[role], terms))));
+            // One event for the channel, or one for each of its two subchannels.
+            let counted = self.named_traffic(pmu, ["cas_count_read", "cas_count_write"]);
+            if counted.is_empty() {
+                uncounted.push(format!("{} (a memory controller without named events)", pmu.name));
+            }
+            all.extend(counted);
+        }
+        for (prefix, table) in events::MEMORY_UNITS {
+            let rows = |pmu| table.rows().map(move |row| self.on_unit(pmu, encode(pmu, row, table.source)));
+            all.extend(self.pmus.numbered(prefix).flat_map(rows));
+        }
+        // Controllers of clients have events that always count, under names of their own.
+        let client = self.pmus.named("uncore_imc").into_iter().chain(self.pmus.numbered("uncore_imc_free_running_"));
+        if all.is_empty() {
+            all.extend(client.flat_map(|pmu| self.named_traffic(pmu, ["data_read", "data_write"])));
+        }
+        if all.is_empty()
+            && let Some((fabric, table)) = self.pmus.named("amd_df").zip(self.table.and_then(events::fabric_for))
+        {
+            all.extend(table.rows().map(|row| self.on_unit(fabric, encode(fabric, row, table.source))));
+        }
+        uncounted.extend(events::UNCOUNTED_UNITS.iter().filter_map(|(prefix, what)| {
+            let names: Vec<&str> = self.pmus.beginning(prefix).map(|pmu| pmu.name.as_str()).collect();
+            let first = names.first()?;
+            let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
+            Some(format!("{first}{others} ({what})"))
+        }));
+        (all, uncounted)
+    }
+
+    /// Reads beyond the last-level cache at each home agent of the mesh, and the cycles of one of these.
+    fn mesh(&self) -> Vec<EncodedEvent> {
+        let Some(table) = self.table.and_then(events::mesh_for) else { return Vec::new() };
+        let mut all: Vec<EncodedEvent> = Vec::new();
+        for pmu in self.pmus.numbered("uncore_cha_") {
+            let encoded = table.rows().map(|row| self.on_unit(pmu, encode(pmu, row, table.source)));
+            for event in encoded.filter(|event| event.config.is_ok()) {
+                let cycles = event.event.roles.contains(&Role::MeshCycles);
+                if !cycles {
+                    all.push(event);
+                } else if !all.iter().any(|e| e.event.roles.contains(&Role::MeshCycles)) {
+                    let cpus = event.cpus[..event.cpus.len().min(1)].to_vec();
+                    all.push(EncodedEvent { cpus, ..event });
+                }
             }
         }
-        for pmu in self.pmus.numbered("amd_umc_") {
-            all.extend(events::AMD_MEMORY.rows().map(|row| self.on_unit(pmu, encode(pmu, row, events::AMD_MEMORY.source))));
-        }
-        all
+        // The home agents of Skylake-SP have these events behind filters.
+        if all.iter().any(|e| e.event.roles.contains(&Role::MeshReads)) { all } else { Vec::new() }
+    }
+
+    /// The events of a controller whose names begin so: reads and writes, in lines of 64 bytes.
+    fn named_traffic(&self, pmu: &Pmu, [reads, writes]: [&str; 2]) -> Vec<EncodedEvent> {
+        let named = |prefix, role| {
+            let events = pmu.events.iter().filter(move |(name, _)| name.starts_with(prefix));
+            events.map(move |(name, terms)| self.on_unit(pmu, from_sysfs(pmu, name, &[role], terms)))
+        };
+        named(reads, Role::DramReads).chain(named(writes, Role::DramWrites)).collect()
     }
 
     /// Sets the CPUs to open an event of a chip unit on: those that the kernel names for the unit, one for each package.
     fn on_unit(&self, pmu: &Pmu, encoded: EncodedEvent) -> EncodedEvent {
         let cpus = pmu.cpus.as_ref().map_or_else(|| vec![self.cpu], |cpus| cpus.iter().collect());
-        EncodedEvent { cpus, ..encoded }
+        EncodedEvent { per_line: events::counts_per_line(&encoded.event.name), cpus, ..encoded }
     }
 
     /// The event of this name or code, such as `page-faults`, `cycles`, `l1d_cache_refill`, `mem_load_retired.l3_miss`,
@@ -151,7 +213,8 @@ impl Catalogue {
             // For a unit of the chip, the kernel names the CPUs to open it on. For a unit of cores, it names the CPUs that belong to it.
             let chip_unit =
                 pmu.cpus.is_some() && self.pmus.core_unit(self.cpu).is_none_or(|core| core.name != pmu.name) && !unit.starts_with("cpu");
-            return Ok(if chip_unit { self.on_unit(pmu, encoded) } else { encoded });
+            // Named events have no role, so their counts stay as they are.
+            return Ok(if chip_unit { EncodedEvent { per_line: 1.0, ..self.on_unit(pmu, encoded) } } else { encoded });
         }
         let core = self.core();
         if let Ok(core) = core

@@ -1,14 +1,20 @@
 //! Counters that are open: switching them, reading them, and adding up what they counted.
 
+use std::time::{Duration, Instant};
+
 use memgauge_core::counters::{EventOutcome, EventTotals};
 
 use super::catalogue::{EncodedEvent, EventSet};
-use super::perf_event::{Counter, CounterError, Reading, Target};
+use super::perf_event::{Count, Counter, CounterError, Reading, Target};
+
+/// How long a group is tried. The kernel lets groups take turns every 4 ms (`perf_event_mux_interval_ms`), so one that other programs' events
+/// leave room for has had a turn by then.
+const TRIAL: Duration = Duration::from_millis(20);
 
 /// The counters of one event: one for a thread, several for a unit that the chip has several of.
 #[derive(Debug)]
-struct Opened {
-    counters: Result<Vec<Counter>, CounterError>,
+struct Opened<C = Counter> {
+    counters: Result<Vec<C>, CounterError>,
     /// It is the leader of its group, so switching it switches the group.
     leads: bool,
 }
@@ -48,25 +54,7 @@ impl OpenCounters {
 
     fn open(groups: &[Vec<EncodedEvent>], target: Target, user_only: bool) -> Self {
         raise_file_limit();
-        let mut opened: Vec<Opened> = Vec::new();
-        for group in groups {
-            let mut leader: Option<usize> = None;
-            for event in group {
-                let lead = leader.and_then(|at| opened[at].counters.as_ref().ok()?.first());
-                let open = |leader: Option<&Counter>| Counter::open(event.config.clone()?, target, user_only, leader);
-                let (counter, leads) = match open(lead) {
-                    Ok(counter) => (Ok(counter), lead.is_none()),
-                    // A group that needs too many counters is refused as invalid. The event may fit alone.
-                    Err(CounterError::Invalid) if lead.is_some() => (open(None), true),
-                    Err(error) => (Err(error), lead.is_none()),
-                };
-                if counter.is_ok() && leader.is_none() {
-                    leader = Some(opened.len());
-                }
-                opened.push(Opened { counters: counter.map(|c| vec![c]), leads });
-            }
-        }
-        Self { opened, user_only }
+        Self { opened: groups.iter().flat_map(|group| open_group(group, target, user_only)).collect(), user_only }
     }
 
     /// Whether only user code is counted.
@@ -86,16 +74,12 @@ impl OpenCounters {
 
     /// Switches all counters on. The first group, which counts cycles and instructions, comes last, so that it counts least of the switching.
     pub fn enable(&self) {
-        self.leaders().rev().for_each(|counter| counter.switch(true));
+        leaders(&self.opened).rev().for_each(|counter| counter.switch(true));
     }
 
     /// Switches all counters off, the first group first.
     pub fn disable(&self) {
-        self.leaders().for_each(|counter| counter.switch(false));
-    }
-
-    fn leaders(&self) -> impl DoubleEndedIterator<Item = &Counter> {
-        self.opened.iter().filter(|o| o.leads).filter_map(|o| o.counters.as_ref().ok()).flatten()
+        leaders(&self.opened).for_each(|counter| counter.switch(false));
     }
 
     /// Reads all counters, in the order of the events. An event that could not be opened has no readings.
@@ -122,9 +106,85 @@ impl OpenCounters {
     }
 }
 
+/// Opens the events of a group. The first that opens leads it.
+fn open_group<C: Count>(group: &[EncodedEvent], target: Target, user_only: bool) -> Vec<Opened<C>> {
+    let mut opened: Vec<Opened<C>> = Vec::new();
+    let mut leader: Option<usize> = None;
+    for event in group {
+        let lead = leader.and_then(|at| opened[at].counters.as_ref().ok()?.first());
+        let open = |leader: Option<&C>| C::open(event.config.clone()?, target, user_only, leader);
+        let (counter, leads) = match open(lead) {
+            Ok(counter) => (Ok(counter), lead.is_none()),
+            // A group that needs too many counters is refused as invalid. The event may fit alone.
+            Err(CounterError::Invalid) if lead.is_some() => (open(None), true),
+            Err(error) => (Err(error), lead.is_none()),
+        };
+        if counter.is_ok() && leader.is_none() {
+            leader = Some(opened.len());
+        }
+        opened.push(Opened { counters: counter.map(|c| vec![c]), leads });
+    }
+    opened
+}
+
+fn leaders<C>(opened: &[Opened<C>]) -> impl DoubleEndedIterator<Item = &C> {
+    opened.iter().filter(|o| o.leads).filter_map(|o| o.counters.as_ref().ok()).flatten()
+}
+
+impl EventSet {
+    /// Divides groups that get no counters on `cpu` into smaller ones that do, and keeps the order of the events.
+    ///
+    /// The kernel accepts a group by what the core has, not by what is free: the NMI watchdog and other profilers hold counters all the time,
+    /// and a group that needs one of these is enabled and never counted.
+    #[must_use]
+    pub fn fitted(mut self, cpu: u32) -> Self {
+        let groups = &self.groups;
+        let fit = move || {
+            // On a hybrid machine only the CPU's own kind of core counts its events.
+            let _ = crate::cpu::pin_to(cpu);
+            groups.iter().flat_map(|group| fitting_parts::<Counter>(group)).collect()
+        };
+        let fitted = std::thread::scope(|scope| std::thread::Builder::new().spawn_scoped(scope, fit).map(|thread| thread.join()));
+        if let Ok(Ok(groups)) = fitted {
+            self.groups = groups;
+        }
+        self
+    }
+}
+
+/// The group in parts that get counters, each as long as can be from the first event on: the rows of tables begin with those that belong
+/// together. If not even one event gets a counter, smaller groups would not help.
+fn fitting_parts<C: Count>(group: &[EncodedEvent]) -> Vec<Vec<EncodedEvent>> {
+    let mut parts = Vec::new();
+    let mut rest = group;
+    while !rest.is_empty() {
+        let fits = (1..=rest.len()).rev().find(|&n| gets_counters::<C>(&rest[..n]));
+        let (part, others) = rest.split_at(fits.unwrap_or(rest.len()));
+        parts.push(part.to_vec());
+        rest = others;
+    }
+    parts
+}
+
+/// Whether every event of this group that opens is counted, when nothing else of this thread is.
+fn gets_counters<C: Count>(group: &[EncodedEvent]) -> bool {
+    let opened = open_group::<C>(group, Target::ThisThread, true);
+    let waits = |c: &C| c.read().is_some_and(|r| r.running_ns == 0);
+    let all = || opened.iter().filter_map(|o| o.counters.as_ref().ok()).flatten();
+    leaders(&opened).for_each(|counter| counter.switch(true));
+    let started = Instant::now();
+    while all().any(waits) && started.elapsed() < TRIAL {
+        std::hint::spin_loop();
+    }
+    !all().any(waits)
+}
+
 /// Joins events with their counts.
 pub fn join_counts<'a>(events: impl Iterator<Item = &'a EncodedEvent>, tallies: &[Result<EventTotals, String>]) -> Vec<EventOutcome> {
-    let list = events.zip(tallies).map(|(event, tally)| EventOutcome { event: event.event.clone(), outcome: tally.clone() });
+    let in_lines = |totals: EventTotals, per_line: f64| EventTotals { scaled: totals.scaled / per_line, ..totals };
+    let list = events
+        .zip(tallies)
+        .map(|(event, tally)| EventOutcome { event: event.event.clone(), outcome: tally.clone().map(|t| in_lines(t, event.per_line)) });
     merge_controllers(list.collect())
 }
 

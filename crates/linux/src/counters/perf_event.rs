@@ -64,6 +64,16 @@ pub(crate) enum Target {
     Cpu(u32),
 }
 
+/// A counter: the kernel's, or a simulated one in tests.
+pub(crate) trait Count: Sized {
+    /// Opens a counter that is switched off. With a leader, it is switched together with that.
+    fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, CounterError>;
+    /// Switches the counter and its group on or off. A counter that cannot be switched reads as one that was never enabled.
+    fn switch(&self, on: bool);
+    /// Reads the counter; `None` when the kernel returns too few bytes, as it does for a counter in an error state.
+    fn read(&self) -> Option<Reading>;
+}
+
 /// A counter of the kernel.
 #[derive(Debug)]
 pub(crate) struct Counter(File);
@@ -146,9 +156,8 @@ impl CounterError {
     }
 }
 
-impl Counter {
-    /// Opens a counter that is switched off. With a leader, it is switched together with that.
-    pub(crate) fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, CounterError> {
+impl Count for Counter {
+    fn open(config: Config, target: Target, user_only: bool, leader: Option<&Self>) -> Result<Self, CounterError> {
         let mut flags = if leader.is_none() { DISABLED } else { 0 };
         let (pid, cpu) = match target {
             Target::ThisThread => (0, -1),
@@ -184,15 +193,13 @@ impl Counter {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd as i32) }.into()))
     }
 
-    /// Switches the counter and its group on or off. A counter that cannot be switched reads as one that was never enabled.
-    pub(crate) fn switch(&self, on: bool) {
+    fn switch(&self, on: bool) {
         let request = if on { ENABLE } else { DISABLE };
         // SAFETY: the descriptor is open while `self` lives, and the request takes a number.
         unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, GROUP) };
     }
 
-    /// Reads the counter; `None` when the kernel returns too few bytes, as it does for a counter in an error state.
-    pub(crate) fn read(&self) -> Option<Reading> {
+    fn read(&self) -> Option<Reading> {
         let mut bytes = [0; 24];
         let n = (&self.0).read(&mut bytes).ok()?;
         if n < bytes.len() {

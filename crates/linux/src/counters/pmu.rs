@@ -134,6 +134,11 @@ impl Pmus {
         self.0.iter().filter(core).find(|p| p.cpus.as_ref().is_none_or(|cpus| cpus.is_empty() || cpus.contains(cpu)))
     }
 
+    /// The units whose name begins so.
+    pub(crate) fn beginning<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Pmu> {
+        self.0.iter().filter(move |p| p.name.starts_with(prefix))
+    }
+
     /// The units whose name is `prefix` and a number, such as one for each channel of a memory controller.
     pub(crate) fn numbered<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a Pmu> {
         let numbered = move |name: &str| name.strip_prefix(prefix).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

@@ -23,8 +23,8 @@ const PAGEMAP: &str = "/proc/self/pagemap";
 
 /// Memory for a measurement, unmapped when dropped.
 ///
-/// Its content is zero until it is written, but every page is present and private: the kernel's shared zero page is not involved. The
-/// mapping is rounded up to whole pages of the kind that backs it, with a `PROT_NONE` page below and above. A loop that runs out of its
+/// Every page is present and private, and no two have the same content, so that neither the kernel's shared zero page, nor a hypervisor that
+/// merges equal pages, nor memory that compresses is what serves reads. The mapping is rounded up to whole pages of the kind that backs it, with a `PROT_NONE` page below and above. A loop that runs out of its
 /// buffer therefore faults instead of measuring a neighbour, and the kernel cannot merge the buffer with other mappings, so its entry in
 /// smaps describes the buffer alone.
 #[derive(Debug)]

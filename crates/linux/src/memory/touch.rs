@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
 
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
@@ -15,16 +15,34 @@ use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
 const MADV_POPULATE_WRITE: i32 = 23;
-/// The bytes that a thread touches in one call. Clearing them takes about 5 ms: much longer than the call itself, and short enough to share
-/// the work evenly.
-const PORTION: usize = 32 << 20;
+/// The bytes that a thread touches in one call. Clearing and filling them takes a few tenths of a millisecond: much longer than the call itself or than
+/// starting a thread, and so short that all CPUs share a buffer of one loader; and few enough
+/// to be in a second-level cache still when they are filled. With a thousand of those, one after the other, one thread for
+/// each buffer would take many seconds.
+const PORTION: usize = 2 << 20;
+/// 4 KiB, the smallest page: no page is larger than what differs.
+const CONTENT_WORDS: usize = 512;
+/// Words without pattern (SplitMix64). Each 4 KiB of memory begins with another word instead of the first of these.
+const CONTENT: [u64; CONTENT_WORDS] = {
+    let (mut words, mut i) = ([0; CONTENT_WORDS], 0);
+    while i < CONTENT_WORDS {
+        let mut z = (i as u64 + 1).wrapping_mul(GOLDEN);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        words[i] = z ^ (z >> 31);
+        i += 1;
+    }
+    words
+};
+/// 2⁶⁴ over the golden ratio, odd: multiples of different numbers differ.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// These threads need little stack, and there may be a thousand of them.
 const STACK: usize = 128 << 10;
 
 /// The part of a mapping that is still to be touched, shared by the threads.
 struct Untouched<'a> {
     mapping: &'a Mapping,
-    /// Bytes touched at a time.
+    /// Bytes that a thread takes at a time.
     portion: usize,
     /// Distance between touches where pages cannot be populated by one call.
     step: usize,
@@ -41,37 +59,49 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
     if bound || local.is_empty() { (plan.touch.clone(), false) } else { (local, true) }
 }
 
-/// Makes every page of `mapping` present and private, with one thread on each of `cpus` as long as there is work for it.
+/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each of `cpus` as long as there is work for it.
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
 pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, strict: bool) -> io::Result<()> {
+    let (portion, threads) = shares(mapping.len(), backing, cpus.len());
     let untouched = Untouched {
         mapping,
-        portion: PORTION.next_multiple_of(backing.page()),
+        portion,
         step: if let Backing::Pool(page) = backing { page } else { base_page() },
         may_fault: matches!(backing, Backing::Pool(_) | Backing::File(_)),
         next: AtomicUsize::new(0),
         failure: Mutex::new(None),
     };
-    let threads = untouched.mapping.len().div_ceil(untouched.portion);
+    // A thread that touches keeps the address space locked against the mapping of the next thread's stack, so all start before any touches.
+    let gate = RwLock::new(());
     std::thread::scope(|scope| {
+        let closed = gate.write();
         for cpu in cpus.iter().take(threads) {
-            let untouched = &untouched;
+            let (untouched, gate) = (&untouched, &gate);
             let touch = move || {
-                if crate::cpu::pin_to(cpu).is_ok() || !strict {
+                let pinned = crate::cpu::pin_to(cpu).is_ok();
+                drop(gate.read());
+                if pinned || !strict {
                     untouched.touch();
                 }
             };
             // A limit on threads is not an error: the threads that run, or the caller, touch everything.
             let _ = std::thread::Builder::new().name(format!("touch-{cpu}")).stack_size(STACK).spawn_scoped(scope, touch);
         }
+        drop(closed);
     });
     untouched.touch();
     match untouched.failure.into_inner() {
         Ok(Some(e)) => Err(e),
         _ => Ok(()),
     }
+}
+
+/// The bytes that a thread touches at a time, and how many threads share a mapping.
+fn shares(len: usize, backing: Backing, cpus: usize) -> (usize, usize) {
+    let portion = PORTION.next_multiple_of(backing.page());
+    (portion, cpus.min(len.div_ceil(portion)))
 }
 
 impl Untouched<'_> {
@@ -82,13 +112,15 @@ impl Untouched<'_> {
             if start >= self.mapping.len() {
                 return;
             }
-            if let Err(e) = self.touch_portion(start, self.portion.min(self.mapping.len() - start)) {
+            let end = self.mapping.len().min(start + self.portion);
+            if let Err(e) = self.touch_portion(start, end - start) {
                 self.next.store(self.mapping.len(), Ordering::Relaxed);
                 if let Ok(mut failure) = self.failure.lock() {
                     *failure = Some(e);
                 }
                 return;
             }
+            self.fill(start, end - start);
         }
     }
 
@@ -98,6 +130,22 @@ impl Untouched<'_> {
         match populated {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => self.touch_pages(start, len),
             populated => populated,
+        }
+    }
+
+    /// Writes words of which no two pages have the same. Hypervisors and kernels merge equal pages, and memory that compresses (CXL) stores
+    /// those of zeros as nothing: reading them would be reading something other than so much memory.
+    fn fill(&self, start: usize, len: usize) {
+        for at in (start..start + len).step_by(size_of_val(&CONTENT)) {
+            let words = CONTENT_WORDS.min((start + len - at) / size_of::<u64>());
+            // SAFETY: whole words inside the writable mapping, which begins at a page; these pages are present, and nothing else uses them yet.
+            unsafe {
+                let to = self.mapping.data().add(at).cast::<u64>();
+                to.copy_from_nonoverlapping(CONTENT.as_ptr(), words);
+                if words > 0 {
+                    to.write((to as u64).wrapping_mul(GOLDEN));
+                }
+            }
         }
     }
 
@@ -135,11 +183,36 @@ mod tests {
     }
 
     #[test]
+    fn all_cpus_share_the_buffer_of_one_loader() {
+        let (page, huge) = (base_page(), 2 << 20);
+        assert_eq!(shares(32 << 20, Backing::Thp(huge), 16), (huge, 16));
+        assert_eq!(shares(32 << 20, Backing::Base(page), 16).1, 16);
+        assert_eq!(shares(4 << 20, Backing::Pool(huge), 16).1, 2, "no thread without work");
+        assert_eq!(shares(2 << 30, Backing::Pool(1 << 30), 16), (1 << 30, 2), "a page is cleared by one thread");
+    }
+
+    #[test]
     fn touching_as_for_old_kernels_makes_every_page_present() {
         let mapping = Mapping::new(4 << 20, Backing::Base(base_page())).unwrap();
         let untouched = untouched(&mapping);
         untouched.touch_pages(0, 3 << 20).unwrap();
         assert_eq!(mapping.read_pages().unwrap().resident, 3 << 20);
+    }
+
+    #[test]
+    fn no_page_is_zero_and_no_two_are_the_same() {
+        // More than a portion, and not a multiple of one.
+        let mut mappings = [PORTION + (3 << 12), 1 << 20].map(|len| Mapping::new(len, Backing::Base(base_page())).unwrap());
+        let mut seen = std::collections::BTreeSet::new();
+        for mapping in &mut mappings {
+            populate(mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap();
+            // SAFETY: the whole mapping was touched, and nothing else uses it.
+            let bytes = unsafe { std::slice::from_raw_parts(mapping.data(), mapping.len()) };
+            for page in bytes.chunks(4096) {
+                assert!(page.chunks(64).all(|line| line.iter().any(|b| *b != line[0])), "a line of one byte");
+                assert!(seen.insert(page.to_vec()));
+            }
+        }
     }
 
     #[test]

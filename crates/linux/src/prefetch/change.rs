@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use memgauge_core::prefetchers::Control;
 
+use super::container::outlives_container;
 use super::journal::{ChangeKind, Journal, Saved};
 use super::msr::{MsrError, MsrFault};
 use super::registers::{Leftover, Lock, PrefetchError, PrefetchRegisters};
@@ -32,8 +33,11 @@ impl PrefetchChange {
     /// [`Self::set`].
     ///
     /// # Errors
-    /// When another process changes prefetchers, a register cannot be read, or the journal cannot be written.
+    /// When the journal would end with a container, another process changes prefetchers, a register cannot be read, or the journal cannot be written.
     pub fn begin(registers: PrefetchRegisters, controls: &BTreeMap<u32, Control>, kind: ChangeKind) -> Result<Self, PrefetchError> {
+        if !outlives_container(&registers.root, &registers.folder) {
+            return Err(PrefetchError::Container(registers.folder));
+        }
         let lock = Lock::acquire(&registers.folder, false)?;
         let leftover = registers.undo(ChangeKind::Run, None)?;
         let mut saved = Vec::new();

@@ -30,7 +30,7 @@ pub struct PrefetchRegisters {
     /// The folder of journals and lock.
     pub(super) folder: PathBuf,
     /// The folder below which `/proc` and `/sys` are.
-    root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 /// What an earlier change had left, and what became of it.
@@ -59,6 +59,12 @@ pub enum PrefetchError {
     /// The folder of journals cannot be used.
     #[error("{0}: {1}")]
     Folder(PathBuf, io::Error),
+    /// The folder of journals ends with the container.
+    #[error(
+        "{} belongs to this container: if the container were killed, registers would stay changed and their former values would be lost",
+        .0.display()
+    )]
+    Container(PathBuf),
     /// Another program holds the lock.
     #[error("another memgauge ({0}) is changing prefetchers")]
     Busy(String),
@@ -75,6 +81,9 @@ impl PrefetchError {
             Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
             Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
             Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
+            Self::Container(_) => {
+                "run it outside of the container, or pass the host's folder in (docker run -v /run/memgauge:/run/memgauge)"
+            }
             Self::Busy(_) => "wait until it has ended",
             Self::Guardian(_) => "the program must be able to start itself (/proc/self/exe)",
         }

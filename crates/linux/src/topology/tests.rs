@@ -232,7 +232,30 @@ fn a_changed_cpuset_is_noticed() {
     let topology = read_machine(tree.root()).unwrap().topology;
     assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("0-3"));
     let tree = tree.file("proc/self/status", "Cpus_allowed_list:\t0-1\nMems_allowed_list:\t5\n");
-    assert_eq!(cpu::read_allowed(tree.root(), &topology), cpu::AllowedSets { cpus: ids("0-1"), nodes: IdSet::new() });
+    assert_eq!(cpu::read_allowed(tree.root(), &topology), cpu::AllowedSets { cpus: ids("0-1"), ..Default::default() });
     let tree = tree.file("sys/devices/system/cpu/online", "1-3");
     assert_eq!(cpu::read_allowed(tree.root(), &topology).cpus, ids("1"));
+}
+
+/// `isolcpus=2-5` on two nodes of four CPUs, of which the second has no others: the affinity of every process is 0-1,6-7 less what is said here.
+#[test]
+fn isolated_cpus_may_be_used_unless_the_affinity_was_chosen() {
+    let machine = |isolated: &str, affinity: &str, cpuset: Option<&str>| {
+        let tree = Fixture::new().cpus(8).node(0, "0-3", 1024).node(1, "4-7", 1024).files(&[
+            ("sys/devices/system/cpu/isolated", isolated),
+            ("proc/self/status", &format!("Cpus_allowed_list:\t{affinity}\n")),
+            ("proc/self/cgroup", "0::/a\n"),
+            ("proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        ]);
+        let tree = if let Some(cpus) = cpuset { tree.file("sys/fs/cgroup/a/cpuset.cpus.effective", cpus) } else { tree };
+        let machine = read_machine(tree.root()).unwrap();
+        (machine.allowed.cpus.to_string(), machine.allowed.isolated.to_string(), machine.default_cpus().to_string())
+    };
+    let sets = |all: &str, isolated: &str, default: &str| (all.to_owned(), isolated.to_owned(), default.to_owned());
+    assert_eq!(machine("2-5", "0-1,6-7", None), sets("0-7", "2-5", "0-1,6-7"));
+    assert_eq!(machine("2-7", "0-1", None), sets("0-7", "2-7", "0-1,4-7"), "a node without others");
+    assert_eq!(machine("2-5", "0-1,6-7", Some("0-3,6-7")), sets("0-3,6-7", "2-3", "0-1,6-7"), "the cpuset leaves out 4-5");
+    assert_eq!(machine("2-5", "0-1", None), sets("0-1", "", "0-1"), "taskset -c 0-1");
+    assert_eq!(machine("2-5", "1-2", None), sets("1-2", "", "1-2"), "taskset -c 1-2");
+    assert_eq!(machine("", "0-7", None), sets("0-7", "", "0-7"));
 }

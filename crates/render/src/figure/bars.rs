@@ -24,7 +24,7 @@ pub(crate) struct Bar {
     /// `None`: "not measured" stands in its place.
     pub(crate) value: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
-    /// After the value, such as `±0.4`.
+    /// After the value: `±0.4` or `(16.0–44.2)`.
     pub(crate) after: String,
     pub(crate) degraded: bool,
     /// The machine's limit, in the bar's unit.
@@ -36,7 +36,7 @@ impl Bar {
     pub(crate) fn for_measurement(m: Option<&Measurement>, colour: Colour) -> Self {
         let value = m.and_then(|m| value_of(&m.estimate));
         // An interval too wide for any memory is not worth printing.
-        let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.len() <= 16).unwrap_or_default();
+        let half = |m: &Measurement| Some(half_width(&m.estimate)).filter(|h| h.chars().count() <= 16).unwrap_or_default();
         let after = m.map(half).unwrap_or_default();
         Self {
             colour,

@@ -156,7 +156,7 @@ fn marks(curve: &Curve<'_>, colour: Colour, curve_count: usize) -> Vec<PointLabe
         let beside = [UPPER_LEFT, LOWER_RIGHT, ABOVE, BELOW, LEFT, RIGHT, LOWER_LEFT];
         mark((knee.bandwidth_gbs, knee.latency_ns), name, true, curve_count > 1, &beside);
     }
-    if let Some((_, first)) = curve.points.first().filter(|_| curve_count == 1) {
+    if let Some((_, first)) = curve.points.first().filter(|_| curve_count == 1 && curve.points.len() > 1) {
         let name = format!("{} ns unloaded", number(first.y));
         mark((first.x, first.y), name, false, false, &[ABOVE, UPPER_RIGHT, BELOW, LOWER_RIGHT, RIGHT]);
     }

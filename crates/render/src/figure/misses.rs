@@ -25,8 +25,6 @@ use crate::number::{bounds, percent};
 const MAX_CURVES: usize = 4;
 /// An axis goes up to 100 %, so that panels compare, unless all rates are below this many percent.
 const LOW_PERCENT: f64 = 20.0;
-/// Size of a cache line where the machine does not state it.
-const LINE: u64 = 64;
 
 /// Levels and the metric of each.
 type Levels = [(&'static str, CounterMetric); 3];
@@ -179,7 +177,7 @@ struct Lines {
 
 /// A line for each level that was counted.
 fn lines(curve: &Counted<'_>, kind: Kind) -> Lines {
-    let line_size = curve.set.report.machine.topology.caches.iter().filter_map(|c| c.line).max().map_or(LINE, u64::from).max(1);
+    let line_size = curve.set.report.machine.topology.line().0.max(1);
     let scale = |size: Bytes| if kind == Kind::Misses { size.0 as f64 / line_size as f64 } else { 100.0 };
     let (mut found, mut hidden) = (Lines::default(), false);
     for (i, (name, metric)) in kind.levels().into_iter().enumerate() {

@@ -104,7 +104,7 @@ pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool)
 
 /// Whether it has a value, and something may have distorted it.
 pub(crate) fn is_degraded(m: &Measurement) -> bool {
-    m.quality.level == QualityLevel::Degraded && value_of(&m.estimate).is_some()
+    matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable) && value_of(&m.estimate).is_some()
 }
 
 /// A reason in a few words.

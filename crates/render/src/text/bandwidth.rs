@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::result::{Measurement, RfoEvidence, TrafficRates, VerdictStatus};
+use memgauge_core::result::{Measurement, RfoReason, TrafficRates, VerdictStatus};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
 use memgauge_core::wording::{self, reasons};
@@ -76,7 +76,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     limits(page, ms);
     footnotes.print(page, &mut context.advised);
     checksums(page, ms);
-    bus_legend(page, context, ms);
+    bus_legend(page, ms);
     let mut items = Vec::new();
     if !differ(ms, loaders) {
         items.extend(ms.first().map(|m| loaders(m)).filter(|l| !l.is_empty()));
@@ -103,7 +103,7 @@ fn checksums(page: &mut Page, ms: &[&Measurement]) {
 }
 
 /// What the column `bus` means, and whether stores read first.
-fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
+fn bus_legend(page: &mut Page, ms: &[&Measurement]) {
     let rates: Vec<TrafficRates> = ms.iter().filter_map(|m| m.evidence.traffic).collect();
     if !rates.is_empty() {
         let mut text = "bus: estimated traffic on the memory bus, including the reads that stores cause".to_owned();
@@ -112,8 +112,8 @@ fn bus_legend(page: &mut Page, context: &Context<'_>, ms: &[&Measurement]) {
         }
         page.paragraph(Style::Dim, &text);
     }
-    if let Some(rfo) = context.report.environment.rfo.as_ref().filter(|_| ms.iter().any(|m| stores(m))) {
-        page.paragraph(Style::Dim, read_for_ownership(rfo));
+    for line in stores_read(ms) {
+        page.paragraph(Style::Dim, line);
     }
 }
 
@@ -126,22 +126,35 @@ fn memory_place(m: &Measurement) -> Option<String> {
     }
 }
 
-/// Whether a mix has plain stores.
-fn stores(m: &Measurement) -> bool {
-    m.at.mix.is_some_and(|mix| mix.lines().1 > 0 && !mix.non_temporal())
-}
-
-/// Whether plain stores read first, and how that was found out.
-fn read_for_ownership(e: &RfoEvidence) -> String {
-    let found = match e.rfo {
-        Rfo::Yes => "plain stores read the line first (read for ownership)",
-        Rfo::No => "plain stores of whole lines do not read first",
-        Rfo::Unknown => "it is not known whether plain stores read first",
+/// Whether plain stores read first, and why that is known or not: a line for each conclusion, with the mixes of its rows.
+fn stores_read(ms: &[&Measurement]) -> Vec<String> {
+    let of = |m: &Measurement| m.evidence.traffic.and_then(|t| Some((t.rfo, t.rfo_reason?)));
+    let mut conclusions: Vec<(Rfo, RfoReason)> = Vec::new();
+    for found in ms.iter().filter_map(|m| of(m)) {
+        if !conclusions.contains(&found) {
+            conclusions.push(found);
+        }
+    }
+    let line = |found: &(Rfo, RfoReason)| {
+        let mixes = Mix::ALL.into_iter().filter_map(|mix| {
+            let rows = || ms.iter().filter(|m| m.at.mix == Some(mix) && of(m).is_some());
+            let (such, all) = (rows().filter(|m| of(m) == Some(*found)).count(), rows().count());
+            match such {
+                0 => None,
+                such if such == all => Some(mix.to_string()),
+                such => Some(format!("{mix} ({such} of {all} rows)")),
+            }
+        });
+        let mixes: Vec<String> = mixes.collect();
+        let what = match found.0 {
+            Rfo::Yes => "plain stores read the line first (read for ownership)",
+            Rfo::No => "plain stores of whole lines do not read first",
+            Rfo::Unknown => "it is not known whether plain stores read first",
+        };
+        let mixes = if mixes.is_empty() { String::new() } else { format!("{}: ", mixes.join(", ")) };
+        format!("{mixes}{what}: {}", reasons::rfo(found.1))
     };
-    let gbs = [("whole lines", e.whole_gbs), ("parts", e.part_gbs), ("non-temporal", e.non_temporal_gbs)];
-    let gbs: Vec<String> = gbs.iter().filter_map(|(what, v)| Some(format!("{what} {}", number((*v)?)))).collect();
-    let why = reasons::rfo(e.reason);
-    if gbs.is_empty() { format!("{found}: {why}") } else { format!("{found}: {why} ({} GB/s)", gbs.join(", ")) }
+    conclusions.iter().map(line).collect()
 }
 
 fn loaders(m: &Measurement) -> String {

@@ -48,7 +48,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
     if let Some(summary) = summary {
-        summary_lines(page, summary);
+        summary_lines(page, summary, points.len());
         shares(page, summary);
     }
     footnotes.print(page, &mut context.advised);
@@ -84,7 +84,7 @@ fn shares(page: &mut Page, summary: &CurveSummary) {
 }
 
 /// The knee and the ends of the curve.
-fn summary_lines(page: &mut Page, s: &CurveSummary) {
+fn summary_lines(page: &mut Page, s: &CurveSummary, points: usize) {
     let items = [
         s.unloaded_ns.map(|v| format!("unloaded {} ns", number(v))),
         s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
@@ -92,8 +92,9 @@ fn summary_lines(page: &mut Page, s: &CurveSummary) {
         s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))),
     ];
     page.items(Style::Plain, INDENT, items.into_iter().flatten());
-    if s.knee.is_none() && s.peak_gbs.is_some() {
-        page.paragraph(Style::Plain, "no knee: up to this load, latency never grows much faster than bandwidth");
+    if s.knee.is_none() && points > 2 {
+        let why = "no knee: up to this load, latency does not grow much faster than bandwidth, or by no more than the intervals";
+        page.paragraph(Style::Plain, why);
     }
     if s.over_saturated {
         page.paragraph(Style::Plain, "over-saturated: past the peak, more load brings less bandwidth and more latency");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::Experiment;
-use memgauge_core::result::{Measurement, QualityReason, Report};
+use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
 use super::grid::Cell;
@@ -44,6 +44,9 @@ impl<'a> Footnotes<'a> {
         let Some(m) = m else { return Cell::Blank };
         let marks = self.marks(m);
         match value_of(&m.estimate) {
+            Some(v) if m.quality.level == QualityLevel::Unreliable => {
+                Cell::Value { number: format!("~{}", number(v)), half: half_width(&m.estimate), claim, marks }
+            }
             Some(v) => Cell::Value { number: number(v), half: half_width(&m.estimate), claim, marks },
             None => Cell::Value { number: DASH.to_owned(), half: String::new(), claim, marks },
         }
@@ -81,6 +84,14 @@ impl<'a> Footnotes<'a> {
 
     /// Prints the footnotes. Advice is given the first time that a reason occurs in the whole report.
     pub(super) fn print(self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        if self.table.iter().any(|m| m.quality.level == QualityLevel::Unreliable) {
+            page.text(
+                Style::Warning,
+                "  ~ ",
+                "    ",
+                "unreliable: disturbances are in the value, or left too little of the time; run again when idle",
+            );
+        }
         for &reason in &self.everywhere {
             let text = format!("all values: {}{}", self.sentence(reason, None), advice(reason, advised));
             page.text(Style::Warning, "  ! ", "    ", &text);
@@ -107,7 +118,7 @@ impl<'a> Footnotes<'a> {
             R::FrequencyDrift => {
                 let step = one.and_then(|m| Some((m.evidence.noise.ghz_before?, m.evidence.noise.ghz_after?)));
                 let step = step.map(|(a, b)| format!(" ({a:.2} to {b:.2} GHz)")).unwrap_or_default();
-                format!("the core frequency changed by more than 2 %{step}")
+                format!("the core frequency changed by more than 5 %{step}")
             }
             R::Coverage => {
                 let low = affected.bounds(|m| m.evidence.coverage).map(|(low, _)| format!(" ({})", percent(low)));
@@ -190,14 +201,17 @@ fn is_individual(reason: QualityReason) -> bool {
     matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
-/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`.
+/// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`, and the disturbances in the samples, which make modes too.
 fn modes(m: &Measurement) -> String {
     let list: Vec<_> =
         m.estimate.modes.iter().map(|mode| format!("{} {} ({})", number(mode.value), unit(m.unit), percent(mode.share))).collect();
+    let noise = &m.evidence.noise;
+    let disturbed = noise.bursts_disturbed.zip(noise.bursts).filter(|_| !m.is_reliable());
+    let disturbed = disturbed.map(|(some, all)| format!("; {some} of {all} bursts were disturbed")).unwrap_or_default();
     match list.len() {
-        0 => "the samples form several clusters".into(),
-        2 => format!("two modes: {}", list.join(", ")),
-        _ => format!("several modes: {}", list.join(", ")),
+        0 => format!("the samples form several clusters{disturbed}"),
+        2 => format!("two modes: {}{disturbed}", list.join(", ")),
+        _ => format!("several modes: {}{disturbed}", list.join(", ")),
     }
 }
 
@@ -211,7 +225,7 @@ fn advice(reason: QualityReason, advised: &mut BTreeSet<QualityReason>) -> Strin
         R::FrequencyDrift => "set the performance governor and repeat on a warm machine",
         R::Coverage => "name fewer CPUs with --cpu, or measure longer with --time",
         R::NotConverged => "raise --budget, or accept a wider interval with --confidence",
-        R::SeveralModes => "the median hides them; usually pages or lines differ in their home or distance",
+        R::SeveralModes => "the median hides them",
         R::PlacementWrong => "free memory on that node, or ask for a smaller --size",
         R::PlacementUnverified => {
             "in a container, allow move_pages (CAP_SYS_NICE); until then the node is only as sure as first touch makes it"

@@ -16,7 +16,7 @@ pub(super) enum Cell {
     Value {
         /// Digits, or a dash.
         number: String,
-        /// `±0.4`, or empty.
+        /// `±0.4` or `(16.0–44.2)`, or empty.
         half: String,
         /// What firmware claims, or empty.
         claim: String,

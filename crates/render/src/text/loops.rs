@@ -6,7 +6,7 @@ use memgauge_core::result::{Measurement, Report};
 use memgauge_core::wording;
 
 use super::page::{INDENT, Page, Style};
-use crate::number::{count, half_width, human, maybe, range, unit, value_of};
+use crate::number::{count, half_width, human, maybe, percent, range, unit, value_of};
 use crate::pages::pages;
 
 /// One line for each loop; `None` when the report has other results.
@@ -41,8 +41,19 @@ fn line(m: &Measurement) -> String {
     parts.extend(m.at.cpu.map(|c| format!("CPU {c}")));
     parts.extend(m.at.memory_node().map(|n| format!("node {n}")));
     parts.push(pages(&[m]));
+    parts.extend(off_cpu(m));
     parts.retain(|p| !p.is_empty());
     parts.join(", ")
+}
+
+/// Below this share of its time a loop's time off the CPU is not worth a word: its interval is wider.
+const WORTH_SAYING: f64 = 0.01;
+
+/// How much of the time the loop was off its CPU, and whether that is in the number.
+fn off_cpu(m: &Measurement) -> Option<String> {
+    let share = m.evidence.noise.waited.filter(|share| *share > WORTH_SAYING)?;
+    let inside = if m.evidence.noise.left_out.is_some() { "left out" } else { "not reliable" };
+    Some(format!("off CPU {}: {inside}", percent(share)))
 }
 
 /// The checksum, or where the chase ended.

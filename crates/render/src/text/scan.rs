@@ -45,13 +45,15 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     items.extend(regions.first().and_then(|m| m.at.cpus.as_ref()).map(wording::cpus));
     page.items(Style::Plain, INDENT, &items);
     histogram(page, &values, planned_scan(context.report, node).map_or(BUCKET_GBS, |s| s.bucket_gbs));
+    let median = stats::median(&values);
     let mut listed = regions.to_vec();
     if regions.len() > LISTED {
+        // What is not below the median is not among the weakest, however few are.
+        listed.retain(|m| value_of(&m.estimate).is_none_or(|v| median.is_none_or(|median| v < median)) || scan::corrupted(m));
         // Those without a value first: nothing is known of them.
         listed.sort_by(|a, b| value_of(&a.estimate).unwrap_or(f64::MIN).total_cmp(&value_of(&b.estimate).unwrap_or(f64::MIN)));
         listed.truncate(LISTED);
     }
-    let median = stats::median(&values);
     let mut footnotes = Footnotes::new(context.report, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
     let against = |m: &Measurement| Some(format!("{:+.1} %", (value_of(&m.estimate)? / median? - 1.0) * 100.0));
@@ -71,13 +73,16 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     }
     let weak = regions.iter().filter(|m| scan::found_weak(m)).count();
     match regions.iter().find_map(|m| m.verdict.limit.filter(|_| m.verdict.limit_source == Some(LimitSource::RegionsOfNode))) {
+        Some(limit) if weak == 0 => items.push(format!("none is weak (interval below {})", number(limit))),
         Some(limit) => items.push(format!("{} weak (interval below {})", count(weak, "region", "regions"), number(limit))),
-        None => items.push("too few regions to tell weak ones".into()),
+        None if values.len() < scan::MIN_REGIONS => items.push("too few regions to tell weak ones".into()),
+        None => items.push("the regions scatter too much to tell weak ones".into()),
     }
     items.extend(checked(regions));
     if regions.len() > listed.len() {
-        let degraded = regions.iter().filter(|m| m.quality.level == QualityLevel::Degraded).count();
-        items.push(format!("the {LISTED} weakest are listed; all are in the JSON result (-o FILE.json)"));
+        let degraded = regions.iter().filter(|m| matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable)).count();
+        let which = if weak > 0 { "weakest" } else { "slowest" };
+        items.push(format!("the {} {which} are listed; all are in the JSON result (-o FILE.json)", listed.len()));
         items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded; the JSON result has the reasons", regions.len())));
     }
     items.extend(evidence(regions));

@@ -116,11 +116,9 @@ fn level_table(page: &mut Page, summary: &LevelSummary, unit: &str) {
         Column::text("ends between", summary.levels.iter().map(end)),
         Column::text("described as", summary.levels.iter().map(described)),
     ]);
-    if summary.by_fastest {
-        page.paragraph(
-            Style::Warning,
-            "other work shared the CPU: levels are taken from the fastest millisecond of each size, when the caches held nothing else",
-        );
+    if summary.levels.last().is_some_and(|l| l.name.contains("memory") && l.name != "memory") {
+        let why = "the sweep ends too early to tell the last level from a cache, of which hypervisors may show too little: give --max 1G";
+        page.paragraph(Style::Warning, why);
     }
     for cache in &summary.unseen {
         page.paragraph(

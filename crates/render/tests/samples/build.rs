@@ -249,6 +249,11 @@ impl Lab {
                 Rfo::Unknown => None,
             },
             rfo,
+            rfo_reason: (stores > 0 && !mix.non_temporal()).then_some(match rfo {
+                Rfo::Yes => RfoReason::AsSlowAsParts,
+                Rfo::No => RfoReason::AsFastAsNonTemporal,
+                Rfo::Unknown => RfoReason::StringInstruction,
+            }),
         });
         self.results.push(m);
     }
@@ -333,7 +338,8 @@ impl Lab {
         m.evidence.buffer = Bytes::gib(1);
         m.evidence.allocations = 1;
         m.evidence.coverage = Some(0.988);
-        m.evidence.traffic = Some(TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: Some(gbs), rfo: Rfo::No });
+        m.evidence.traffic =
+            Some(TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: Some(gbs), rfo: Rfo::No, rfo_reason: None });
         m.evidence.physical = Some(match physical {
             Some(gib) => {
                 let low = gib << 30;
@@ -390,6 +396,7 @@ impl Lab {
             estimated_s,
             max_s: estimated_s * 1.1,
             within_s: None,
+            coarsened: Vec::new(),
             contents: vec![],
             start_signal: None,
             peak_gbs: None,
@@ -442,6 +449,8 @@ impl Lab {
                 window: Bytes::kib(512),
                 stride: Bytes(128),
                 order: ChaseOrder::WindowLocal,
+                chase_window: None,
+                hops: None,
                 sharer: None,
                 holder_pushes: Bytes(0),
                 reader_pushes: Bytes(0),
@@ -477,6 +486,7 @@ impl Lab {
             memory: Bytes(total / 10 * 8),
             memory_limited_by: "available memory".into(),
             node_memory: topology.nodes.iter().map(|n| (n.id, Bytes(n.memory.0 / 10 * 8))).collect(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         };
         let first = topology.cpus.first().map_or(0, |c| c.id);
@@ -510,8 +520,9 @@ impl Lab {
                 governors: vec!["schedutil".into()],
                 energy_preferences: vec![],
                 turbo: Some(true),
-                rfo: None,
+                stores_read: vec![],
                 prefetch: None,
+                disturbing_processes: Vec::new(),
                 limits: vec![],
             },
             plan,

@@ -505,8 +505,13 @@ pub fn four_nodes() -> Report {
     let mut report = lab.report();
     for m in report.results.iter_mut().filter(|m| m.experiment == Experiment::LoadedLatency && m.metric == Metric::Bandwidth) {
         let loads = m.estimate.value.unwrap() - 0.5;
-        m.evidence.traffic =
-            Some(TrafficRates { app_read_gbs: loads / 2.0, app_write_gbs: loads / 2.0, bus_estimate_gbs: None, rfo: Rfo::Unknown });
+        m.evidence.traffic = Some(TrafficRates {
+            app_read_gbs: loads / 2.0,
+            app_write_gbs: loads / 2.0,
+            bus_estimate_gbs: None,
+            rfo: Rfo::Unknown,
+            rfo_reason: None,
+        });
         m.evidence.gbs_by_cpu = (1..16).map(|cpu| (cpu, loads / 15.0)).collect();
     }
     report

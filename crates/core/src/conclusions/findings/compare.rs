@@ -28,7 +28,11 @@ struct Bounds {
 }
 
 impl Bounds {
+    /// `None` where there is no interval, or none to conclude from.
     fn new(m: &Measurement) -> Option<Self> {
+        if !m.is_reliable() {
+            return None;
+        }
         let e = &m.estimate;
         Some(Self { value: e.value?, low: e.ci95_low?, high: e.ci95_high? })
     }

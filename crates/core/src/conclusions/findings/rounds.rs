@@ -6,7 +6,7 @@ use crate::conclusions::findings::suspicion::{Suspicion, name};
 use crate::conclusions::findings::{compare, rules};
 use crate::experiment::{Coordinates, Experiment};
 use crate::plan::{Cell, Plan, Step};
-use crate::planner::quick::cell_seconds;
+use crate::planner::cost::cell_seconds;
 use crate::result::{Finding, Health, HealthStatus, Measurement, Report, VerdictStatus};
 use crate::wording::reasons;
 
@@ -27,7 +27,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
         let place = planned_coordinates(m);
         let same_experiment = |s: &&Step| s.experiment == m.experiment;
         let Some(cell) = plan.steps.iter().filter(same_experiment).flat_map(|s| &s.cells).find(|c| c.at == place) else { continue };
-        let cost = 2.0 * cell_seconds(cell, plan.stop.budget_s);
+        let cost = 2.0 * cell_seconds(cell, &plan.stop);
         if cells.iter().any(|(e, c)| *e == m.experiment && c == cell) || spent + cost > seconds {
             continue;
         }
@@ -40,7 +40,7 @@ pub fn confirm(report: &Report, references: References<'_>, plan: &Plan, seconds
     let mut steps = Vec::new();
     for title in ["Suspicious cells again", "Suspicious cells once more"] {
         for (experiment, cell) in &cells {
-            let estimated_s = cell_seconds(cell, plan.stop.budget_s);
+            let estimated_s = cell_seconds(cell, &plan.stop);
             let again = Cell { repeat: true, ..cell.clone() };
             steps.push(Step { title: title.to_owned(), experiment: *experiment, cells: vec![again], estimated_s });
         }

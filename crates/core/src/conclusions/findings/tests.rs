@@ -79,6 +79,7 @@ fn plan(results: &[Measurement]) -> Plan {
         estimated_s: 2.0,
         max_s: 2.0,
         within_s: None,
+        coarsened: Vec::new(),
         contents: vec![],
         start_signal: None,
         peak_gbs: None,
@@ -169,6 +170,19 @@ fn latency_siblings_warn_at_most() {
     let health = health(vec![idle(0, 90.0), idle(1, 130.0), again(idle(1, 130.0)), again(idle(1, 130.0))]);
     assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["slower-than-siblings"]));
     assert!(health.findings[0].message.contains("CPU 2"), "the slower one is accused: {:?}", health.findings);
+}
+
+#[test]
+fn nothing_is_concluded_from_a_number_that_disturbances_are_in() {
+    let slow = |left_out| {
+        let mut m = node(1, 30.0);
+        let noise = &mut m.evidence.noise;
+        (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(6), Some(left_out));
+        m
+    };
+    let found = |left_out| health(vec![node(0, 60.0), slow(left_out), again(slow(left_out)), again(slow(left_out))]);
+    assert_eq!(codes(&found(6)), ["slower-than-siblings"]);
+    assert_eq!(codes(&found(0)), Vec::<&str>::new());
 }
 
 #[test]

@@ -1,5 +1,10 @@
 use super::*;
 
+/// The levels on a machine that shows all of its caches.
+fn find(points: &[Point], rising: bool, caches: &[CacheSize]) -> (Vec<Level>, Vec<CacheSize>) {
+    super::find(points, rising, caches, Bytes(0))
+}
+
 /// Sizes of a sweep with four points in each doubling.
 fn sizes(min: u64, max: u64) -> Vec<u64> {
     let octaves = std::iter::successors(Some(min), |n| Some(n * 2)).take_while(|n| *n <= max);
@@ -142,6 +147,26 @@ fn the_last_plateau_is_a_cache_that_has_none_yet_or_memory() {
     assert_eq!(of(&[(48 * KIB, 1.1), (640 * KIB, 3.9)], 14.0, 4 * MIB).0, ["L1d", "L2", "L3"]);
     // Neighbours that leave nothing of the L3, and a sweep that ends at twice its size.
     assert_eq!(of(&[(48 * KIB, 1.1), (MIB, 3.9)], 140.0, 64 * MIB), (vec!["L1d".into(), "L2".into(), "memory".into()], 1));
+}
+
+#[test]
+fn a_last_plateau_is_memory_only_where_a_larger_size_says_so() {
+    let last = |steps: &[(u64, f64)], end, soft, most: u64, hidden| {
+        let points: Vec<Point> = staircase_of(steps, end, soft).into_iter().filter(|p| p.0.0 <= most).collect();
+        let (levels, unseen) = super::find(&points, false, &three(), hidden);
+        (levels.last().unwrap().name.clone(), unseen.len())
+    };
+    // A sweep to 64 MiB in which what follows the L3 is not yet flat.
+    let three_steps = [(48 * KIB, 440.0), (MIB, 190.0), (32 * MIB, 106.8)];
+    assert_eq!(last(&three_steps, 39.0, 2.0, 64 * MIB, Bytes(0)), ("L3".into(), 0));
+    assert_eq!(last(&three_steps, 39.0, 0.3, GIB, Bytes(0)).0, "memory");
+    // A guest that sees 32 MiB of a larger cache, or whose neighbours use all of it: 106.8 GB/s to the end.
+    let two_steps = &three_steps[..2];
+    assert_eq!(last(two_steps, 106.8, 0.0, 64 * MIB, LARGEST_CACHE), ("L3 or memory".into(), 1));
+    assert_eq!(last(&three_steps, 39.0, 0.0, 128 * MIB, LARGEST_CACHE).0, "memory?");
+    assert_eq!(last(&three_steps, 39.0, 0.0, GIB, LARGEST_CACHE).0, "memory");
+    // All caches have their step, the last one early, and the sweep ends within its size.
+    assert_eq!(last(&[(48 * KIB, 440.0), (MIB, 190.0), (4 * MIB, 106.8)], 39.0, 0.0, 20 * MIB, Bytes(0)).0, "memory?");
 }
 
 #[test]

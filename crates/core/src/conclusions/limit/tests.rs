@@ -44,6 +44,7 @@ pub(crate) fn machine() -> Machine {
             memory: Bytes::gib(100),
             memory_limited_by: "MemAvailable".into(),
             node_memory: BTreeMap::new(),
+            isolated: IdSet::new(),
             cpu_quota: None,
         },
     }
@@ -56,7 +57,7 @@ pub(crate) fn bandwidth(cpus: &str, node: Option<u32>, mix: Mix, gbs: f64, bus: 
         mix: Some(mix),
         ..Coordinates::default()
     };
-    let rates = TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: bus, rfo: Rfo::No };
+    let rates = TrafficRates { app_read_gbs: gbs, app_write_gbs: 0.0, bus_estimate_gbs: bus, rfo: Rfo::No, rfo_reason: None };
     Measurement {
         experiment: Experiment::Bandwidth,
         at,
@@ -150,6 +151,13 @@ fn virtual_unprivileged_and_disturbed_runs_warn_at_most() {
     let mut busy = slow();
     busy.quality = Quality { level: QualityLevel::Degraded, reasons: vec![QualityReason::BusyMachine] };
     assert_eq!(judged(machine(), busy).status, VerdictStatus::Warning);
+    let mut disturbed = slow();
+    let noise = &mut disturbed.evidence.noise;
+    (noise.bursts, noise.bursts_disturbed, noise.bursts_left_out) = (Some(12), Some(12), Some(0));
+    let verdict = judged(machine(), disturbed.clone());
+    assert_eq!((verdict.status, verdict.reason), (VerdictStatus::Unknown, VerdictReason::Unreliable));
+    disturbed.evidence.noise.bursts_left_out = Some(6);
+    assert_ne!(judged(machine(), disturbed).reason, VerdictReason::Unreliable);
     let mut numbered = machine();
     numbered.identity.installed.devices.iter_mut().for_each(|d| d.bank = None);
     let verdict = judged(numbered, slow());

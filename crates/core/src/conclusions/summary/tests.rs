@@ -133,6 +133,13 @@ fn trust_is_lost_when_more_than_a_quarter_is_degraded_or_missing() {
     assert_eq!((quarter.level, quarter.good, quarter.degraded, quarter.missing), (QualityLevel::Good, 3, 1, 0));
     let half = summary(vec![reading(1.0), reading(1.0), unmeasured(reading(0.0)), steal()]).trust;
     assert_eq!((half.level, half.good, half.degraded, half.missing), (QualityLevel::Degraded, 2, 1, 1));
+    let unreliable = |m| Measurement { quality: Quality { level: QualityLevel::Unreliable, reasons: vec![QualityReason::Steal] }, ..m };
+    let some = summary(vec![unreliable(reading(90.0)), reading(1.0)]);
+    assert_eq!((some.trust.level, some.trust.unreliable, some.peak_read_gbs.value), (QualityLevel::Unreliable, 1, Some(1.0)));
+    let all = summary(vec![unreliable(idle(0, 0, 90.0)), unreliable(reading(9.0))]);
+    for value in [&all.idle_latency_local_ns, &all.peak_read_gbs] {
+        assert_eq!((value.value, value.absent), (None, Some(Absent::Unreliable)), "an unreliable value is no headline");
+    }
     let none = summary(vec![unmeasured(reading(0.0))]).trust;
     assert_eq!((none.level, none.missing), (QualityLevel::None, 1));
     assert_eq!(summary(Vec::new()).trust.level, QualityLevel::None);

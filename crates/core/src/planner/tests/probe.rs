@@ -121,6 +121,14 @@ fn a_pair_is_measured_as_asked() {
     let touched = planned(task, |s| (s.chase.cpu, s.transfer.holder, s.chase.touch) = (Some(2), Some(0), Some(5))).unwrap();
     let homes: Vec<_> = handoffs(&touched).iter().map(|(h, at)| (h.buffer.node, h.buffer.touch.to_string(), at.memory_node())).collect();
     assert_eq!(homes, [(1, "5".into(), Some(1)), (1, "5".into(), Some(1))], "both states, at home with the CPU that touches");
+    let long = planned(task, |s| {
+        (s.transfer.chase_window, s.chase.hops) = (Some(Bytes::kib(8)), Some(Hops::Count(1_000_000)));
+    })
+    .unwrap();
+    let asked: Vec<_> = handoffs(&long).iter().map(|(h, _)| (h.chase_window, h.hops)).collect();
+    assert!(asked.iter().all(|a| *a == (Some(Bytes::kib(8)), Some(Hops::Count(1_000_000)))), "{asked:?}");
+    let error = planned(task, |s| s.transfer.chase_window = Some(Bytes(128))).unwrap_err();
+    assert!(error.to_string().contains("at least twice"), "{error}");
     // The other buffer takes room as well.
     let error = planned(task, |s| s.transfer.holder_pushes = Bytes::gib(5)).unwrap_err();
     assert!(error.to_string().contains("may be taken there"), "{error}");

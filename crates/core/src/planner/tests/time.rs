@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::plan::Coarsening;
 use crate::spec::SweepShape;
 
 #[test]
@@ -19,6 +20,20 @@ fn a_larger_budget_moves_the_most_further_than_the_estimate() {
 }
 
 #[test]
+fn virtual_machines_have_wider_intervals_and_say_so() {
+    let mut guest = machine();
+    guest.identity.hypervisor = Some("KVM".into());
+    let target = |machine: &Machine, confidence: Option<f64>| {
+        let spec = Spec { confidence, ..Spec::new(Task::Latency(LatencyShape::One)) };
+        let plan = plan(&spec, machine, &[]).unwrap();
+        (plan.stop.relative_half_width, plan.notes.iter().any(|note| note.code == "guest-intervals"))
+    };
+    assert_eq!(target(&machine(), None), (0.01, false));
+    assert_eq!(target(&guest, None), (0.03, true));
+    assert_eq!(target(&guest, Some(0.005)), (0.005, false), "what was asked for is not changed");
+}
+
+#[test]
 fn a_run_that_is_to_end_in_time_gives_its_cells_less() {
     let suite = planned(Task::Suite, |_| ()).unwrap();
     let within = |seconds: f64, task| planned(task, |s| s.within = Some(Duration::from_secs_f64(seconds))).unwrap();
@@ -31,8 +46,78 @@ fn a_run_that_is_to_end_in_time_gives_its_cells_less() {
     let requested = planned(Task::Suite, |s| (s.within, s.budget) = (Some(Duration::from_secs(10)), Some(Duration::from_secs(2)))).unwrap();
     assert_eq!((requested.stop.budget_s, requested.within_s), (2.0, Some(10.0)));
     assert!(requested.notes.iter().any(|n| n.code == "within-too-short"));
-    let never = within(1.0, Task::Suite);
+    let never = within(0.5, Task::Suite);
     assert!(never.notes.iter().any(|n| n.code == "within-too-short") && never.stop.budget_s < 0.01);
+}
+
+#[test]
+fn what_does_not_fit_gets_coarser_and_no_kind_is_left_out() {
+    use BandwidthShape as B;
+    let tasks = [
+        Task::Suite,
+        Task::Sweep(SweepShape::One),
+        Task::Latency(LatencyShape::Matrix),
+        Task::Bandwidth(B::Matrix),
+        Task::Bandwidth(B::Search),
+        Task::Loaded,
+        Task::C2c(TransferShape::Representatives),
+        Task::Quick,
+    ];
+    for task in tasks {
+        let whole = planned(task, |_| ()).unwrap();
+        let titles = |plan: &Plan| plan.steps.iter().map(|s| s.title.clone()).collect::<Vec<_>>();
+        let mut cells = 0;
+        for seconds in [2.0, 3.0, 5.0, 10.0, 15.0, 25.0, 60.0, 300.0] {
+            let plan = planned(task, |s| (s.within, s.counters) = (Some(Duration::from_secs_f64(seconds)), true)).unwrap();
+            assert_eq!(titles(&plan), titles(&whole), "{task:?} within {seconds} s");
+            assert!(plan.steps.iter().all(|s| !s.cells.is_empty()));
+            let most: f64 = super::super::cost::cells(&plan).iter().map(|c| c.most_s).sum();
+            let said = |code: &str| plan.notes.iter().any(|n| n.code == code);
+            assert!(most <= seconds || said("within-too-short"), "{task:?} within {seconds} s: {most}");
+            assert!(seconds < 5.0 || !said("within-too-short"), "{task:?} within {seconds} s: {most}");
+            assert_eq!(said("coarsened"), !plan.coarsened.is_empty());
+            let now = plan.steps.iter().map(|s| s.cells.len()).sum();
+            assert!(now >= cells, "more time, and fewer cells");
+            cells = now;
+        }
+        assert!(task == Task::Quick || cells == whole.steps.iter().map(|s| s.cells.len()).sum::<usize>());
+    }
+}
+
+#[test]
+fn a_sweep_that_is_coarsened_keeps_both_curves_and_their_ends() {
+    let sweep = |within: Option<u64>| {
+        planned(Task::Sweep(SweepShape::One), |s| {
+            (s.within, s.counters, s.sweep.max) = (within.map(Duration::from_secs), true, Some(Bytes::mib(4)));
+        })
+        .unwrap()
+    };
+    let (whole, short) = (sweep(None), sweep(Some(5)));
+    let sizes = |plan: &Plan, step: usize| match &plan.steps[step].cells[0].work {
+        Work::LatencySweep(sweep) => sweep.sizes.clone(),
+        Work::BandwidthSweep(sweep) => sweep.sizes.clone(),
+        other => panic!("{other:?}"),
+    };
+    for step in 0..2 {
+        let (whole, short) = (sizes(&whole, step), sizes(&short, step));
+        assert!(short.len() >= 9 && short.len() < whole.len(), "{} of {}", short.len(), whole.len());
+        assert_eq!((short.first(), short.last()), (whole.first(), whole.last()));
+    }
+    assert!(short.coarsened.iter().any(|c| c.what == Coarsening::Points && c.from == 41.0), "{:?}", short.coarsened);
+}
+
+#[test]
+fn a_short_budget_shortens_bursts_and_is_kept() {
+    let measuring = |budget_s: f64| {
+        let of =
+            |budget_s: f64| planned(Task::Bandwidth(BandwidthShape::One), |s| s.budget = Some(Duration::from_secs_f64(budget_s))).unwrap();
+        of(budget_s).max_s - of(0.0).max_s
+    };
+    // Beyond the shortest bursts (0.06 s): what is counted, and the starts of the bursts.
+    for budget_s in [0.2, 0.5, 1.0] {
+        let seconds = measuring(budget_s) + 0.06;
+        assert!(seconds >= 0.9 * budget_s && seconds <= 1.25 * budget_s, "{budget_s}: {seconds}");
+    }
 }
 
 #[test]

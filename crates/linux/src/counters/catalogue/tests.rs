@@ -114,6 +114,132 @@ fn amd_counts_memory_where_the_kernel_has_the_unit() {
     assert_eq!(words(&set, Role::LoadLlcMisses), 0xdc43, "one event, two roles");
 }
 
+/// The set of a machine with these files of units, whose names stand for `/sys/bus/event_source/devices`.
+fn set_with(name: &str, identity: &Identity, units: &[(&str, &str)]) -> EventSet {
+    let mut files = X86_FORMAT.to_vec();
+    files.push(("cpu/type", "4"));
+    files.extend(units);
+    let tree = Tree::new(name, &files);
+    Catalogue::read(&tree.0, identity, 0).metrics().unwrap()
+}
+
+fn roles(set: &EventSet) -> Vec<Role> {
+    set.system.iter().flat_map(|e| e.event.roles.clone()).collect()
+}
+
+/// `spr_uncore_hbm` of Linux arch/x86/events/intel/uncore_snbep.c, beside the DDR5 of a Xeon Max.
+#[test]
+fn high_bandwidth_memory_is_counted_with_the_other_controllers() {
+    let set = set_with(
+        "hbm",
+        &sapphire_rapids(),
+        &[
+            ("uncore_imc_0/type", "17"),
+            ("uncore_imc_0/events/cas_count_read", "config=0xcf05"),
+            ("uncore_imc_0/events/cas_count_write", "config=0xf005"),
+            ("uncore_hbm_0/type", "40"),
+            ("uncore_hbm_0/cpumask", "0,56"),
+            ("uncore_hbm_0/format/event", "config:0-7"),
+            ("uncore_hbm_0/format/umask", "config:8-15"),
+            ("uncore_cxlcm_0/type", "50"),
+        ],
+    );
+    assert_eq!(roles(&set), [Role::DramReads, Role::DramWrites, Role::DramReads, Role::DramWrites]);
+    let hbm: Vec<u64> = set.system[2..].iter().map(|e| e.config.as_ref().unwrap().words[0]).collect();
+    assert_eq!((hbm, &set.system[2].cpus), (vec![0xcf05, 0xf005], &vec![0, 56]));
+    assert_eq!(set.left_out().unwrap(), "memory traffic of uncore_cxlcm_0 (devices of CXL memory)");
+}
+
+/// Events and formats of Linux drivers/perf/arm_cspmu/nvidia_cspmu.c and arm_cspmu.c.
+#[test]
+fn grace_counts_beats_and_bytes() {
+    let grace = identity("ARM", "aarch64", &[("part", "0xd4f")]);
+    let units = [
+        ("armv8_pmuv3_0/type", "8"),
+        ("armv8_pmuv3_0/cpus", "0-71"),
+        ("armv8_pmuv3_0/format/event", "config:0-15"),
+        ("nvidia_scf_pmu_0/type", "11"),
+        ("nvidia_scf_pmu_0/cpumask", "0"),
+        ("nvidia_scf_pmu_0/format/event", "config:0-31"),
+        ("nvidia_scf_pmu_0/events/cmem_rd_data", "event=0x1a5"),
+        ("nvidia_nvlink_c2c0_pmu_0/type", "12"),
+    ];
+    let set = set_with("grace", &grace, &units);
+    assert_eq!(roles(&set), [Role::DramReads, Role::DramWrites]);
+    assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (0x1a5, 0x1db));
+    assert!(set.left_out().unwrap().contains("nvidia_nvlink_c2c0_pmu_0"));
+    // 64 bytes are two beats read, and 64 of the bytes written.
+    let mut totals = memgauge_core::counters::EventTotals::default();
+    totals.add(6400, 10, 10);
+    let counted = crate::counters::join_counts(set.system.iter(), &[Ok(totals), Ok(totals)]);
+    let lines: Vec<f64> = counted.iter().map(|c| c.outcome.as_ref().unwrap().scaled).collect();
+    assert_eq!(lines, [3200.0, 100.0]);
+}
+
+/// Events of Linux tools/perf/pmu-events/arch/x86/amdzen3/data-fabric.json, format of arch/x86/events/amd/uncore.c (`event14`).
+#[test]
+fn the_fabric_of_zen_2_and_3_counts_reads_and_writes_together() {
+    let fabric = [
+        ("amd_df/type", "13"),
+        ("amd_df/cpumask", "0"),
+        ("amd_df/format/event", "config:0-7,32-35,59-60"),
+        ("amd_df/format/umask", "config:8-15"),
+    ];
+    let milan = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "1")]);
+    let set = set_with("df", &milan, &fabric);
+    assert_eq!(roles(&set), [Role::DramTransfers; 8]);
+    let codes: Vec<u64> = set.system.iter().map(|e| e.config.as_ref().unwrap().words[0]).collect();
+    assert_eq!((codes[0], codes[7]), (0x3807, 0x1_0000_38c7));
+    let genoa = identity("AuthenticAMD", "x86_64", &[("family", "25"), ("model", "17")]);
+    assert!(set_with("df-genoa", &genoa, &fabric).system.is_empty(), "its fabric has other codes");
+}
+
+/// `spr_uncore_cha_formats_attr` and, for Skylake-SP, `skx_uncore_cha_formats_attr` of Linux arch/x86/events/intel/uncore_snbep.c.
+#[test]
+fn the_mesh_counts_reads_at_every_home_agent_and_cycles_once() {
+    let agents = |umask| {
+        [
+            ("uncore_cha_0/type", "60"),
+            ("uncore_cha_0/cpumask", "0,56"),
+            ("uncore_cha_0/format/event", "config:0-7"),
+            ("uncore_cha_0/format/umask", umask),
+            ("uncore_cha_1/type", "61"),
+            ("uncore_cha_1/cpumask", "0,56"),
+            ("uncore_cha_1/format/event", "config:0-7"),
+            ("uncore_cha_1/format/umask", umask),
+        ]
+    };
+    let mesh = set_with("cha", &sapphire_rapids(), &agents("config:8-15,32-63")).mesh;
+    let roles: Vec<Role> = mesh.iter().flat_map(|e| e.event.roles.clone()).collect();
+    use Role::{MeshCycles, MeshOutstanding, MeshReads};
+    assert_eq!(roles, [MeshReads, MeshOutstanding, MeshCycles, MeshReads, MeshOutstanding]);
+    let codes: Vec<u64> = mesh.iter().map(|e| e.config.as_ref().unwrap().words[0]).collect();
+    assert_eq!(codes[..3], [0x00c8_17fe_0000_0135, 0x00c8_17fe_0000_0136, 0x01]);
+    assert_eq!((&mesh[0].cpus, &mesh[2].cpus), (&vec![0, 56], &vec![0]));
+    let skylake_sp = identity("GenuineIntel", "x86_64", &[("family", "6"), ("model", "85")]);
+    let old = set_with("cha-skx", &skylake_sp, &agents("config:8-15")).mesh;
+    assert_eq!(old, []);
+}
+
+/// `snb_uncore_imc_events` and `tgl_uncore_imc_events` of Linux arch/x86/events/intel/uncore_snb.c.
+#[test]
+fn clients_have_controllers_of_their_own() {
+    let skylake = identity("GenuineIntel", "x86_64", &[("family", "6"), ("model", "94")]);
+    let old = [
+        ("uncore_imc/type", "14"),
+        ("uncore_imc/format/event", "config:0-7"),
+        ("uncore_imc/events/data_reads", "event=0x01"),
+        ("uncore_imc/events/data_reads.scale", "6.103515625e-5"),
+        ("uncore_imc/events/data_writes", "event=0x02"),
+    ];
+    let set = set_with("client", &skylake, &old);
+    assert_eq!((words(&set, Role::DramReads), words(&set, Role::DramWrites)), (1, 2));
+    let unnamed = set_with("unnamed", &skylake, &[("uncore_imc_0/type", "14")]);
+    assert!(unnamed.system.is_empty() && unnamed.left_out().unwrap().contains("uncore_imc_0"), "{unnamed:?}");
+    let mesh = set_with("mesh", &skylake, &[("arm_cmn_0/type", "14"), ("arm_cmn_1/type", "15")]);
+    assert!(mesh.left_out().unwrap().starts_with("memory traffic of arm_cmn_0 and 1 more"), "{mesh:?}");
+}
+
 #[test]
 fn an_arm_core_without_a_table_has_what_sysfs_shows() {
     let tree = Tree::new(

@@ -86,3 +86,18 @@ pub(super) const MEMORY: Table = Table {
         row("umc_cas_cmd.wr", &[R::DramWrites], "event=0x0a,rdwrmask=2"),
     ]],
 };
+
+/// The data fabric of Zen 2 and Zen 3: lines read or written by each of eight channels.
+pub(super) const FABRIC: Table = Table {
+    source: "AMD PPR, as in Linux tools/perf/pmu-events/arch/x86/amdzen{2,3}/data-fabric.json",
+    groups: &[&[
+        row("dram_channel_data_controller_0", &[R::DramTransfers], "event=0x07,umask=0x38"),
+        row("dram_channel_data_controller_1", &[R::DramTransfers], "event=0x47,umask=0x38"),
+        row("dram_channel_data_controller_2", &[R::DramTransfers], "event=0x87,umask=0x38"),
+        row("dram_channel_data_controller_3", &[R::DramTransfers], "event=0xc7,umask=0x38"),
+        row("dram_channel_data_controller_4", &[R::DramTransfers], "event=0x107,umask=0x38"),
+        row("dram_channel_data_controller_5", &[R::DramTransfers], "event=0x147,umask=0x38"),
+        row("dram_channel_data_controller_6", &[R::DramTransfers], "event=0x187,umask=0x38"),
+        row("dram_channel_data_controller_7", &[R::DramTransfers], "event=0x1c7,umask=0x38"),
+    ]],
+};

@@ -23,6 +23,9 @@ fn code_of(table: &Table, role: Role) -> Option<(u64, u64, u64)> {
 #[test]
 fn every_table_can_be_read_and_gives_each_role_once() {
     let tables = [
+        ("Intel before Skylake", &intel::HASWELL_AND_BROADWELL),
+        ("Gracemont", &intel::GRACEMONT),
+        ("Crestmont", &intel::CRESTMONT),
         ("Intel before Sapphire Rapids", &intel::SKYLAKE_TO_ICE_LAKE),
         ("Intel since Sapphire Rapids", &intel::SAPPHIRE_RAPIDS_ON),
         ("Zen 2", &amd::ZEN2),
@@ -66,11 +69,14 @@ fn intel() {
         (Role::LlcMisses, (0x2e, 0x41, 0)),
         (Role::L1Outstanding, (0x48, 0x01, 0)),
         (Role::L1OutstandingCycles, (0x48, 0x01, 1)),
+        (Role::L1Replacements, (0x51, 0x01, 0)),
     ];
     // The codes of the off-core events and of page walks changed with Sapphire Rapids.
-    for (table, (outstanding, requests, walks)) in
-        [(&intel::SKYLAKE_TO_ICE_LAKE, (0x60, 0xb0, 0x08)), (&intel::SAPPHIRE_RAPIDS_ON, (0x20, 0x21, 0x12))]
-    {
+    for (table, (outstanding, requests, walks)) in [
+        (&intel::HASWELL_AND_BROADWELL, (0x60, 0xb0, 0x08)),
+        (&intel::SKYLAKE_TO_ICE_LAKE, (0x60, 0xb0, 0x08)),
+        (&intel::SAPPHIRE_RAPIDS_ON, (0x20, 0x21, 0x12)),
+    ] {
         for (role, expected) in common {
             assert_eq!(code_of(table, role), Some(expected), "{outstanding:#x} {role:?}");
         }
@@ -86,6 +92,30 @@ fn intel() {
             assert_eq!(code_of(table, role), Some(expected), "{outstanding:#x} {role:?}");
         }
     }
+}
+
+/// The efficiency cores' codes from the vendor's lists: the umasks of retired loads changed with Crestmont.
+#[test]
+fn intel_efficiency_cores() {
+    for (table, l1_miss, l2_miss, walk_cycles) in
+        [(&intel::GRACEMONT, 0x08, 0x10, None), (&intel::CRESTMONT, 0x40, 0x80, Some((0x08, 0x10, 0)))]
+    {
+        for (role, expected) in [
+            (Role::Loads, Some((0xd0, 0x81, 0))),
+            (Role::L1Misses, Some((0xd1, l1_miss, 0))),
+            (Role::LoadL2Misses, Some((0xd1, l2_miss, 0))),
+            (Role::LlcAccesses, Some((0x2e, 0x4f, 0))),
+            (Role::LlcMisses, Some((0x2e, 0x41, 0))),
+            (Role::TlbWalks, Some((0x08, 0x0e, 0))),
+            (Role::TlbWalkCycles, walk_cycles),
+            (Role::DemandOutstanding, None),
+        ] {
+            assert_eq!(code_of(table, role), expected, "{l1_miss:#x} {role:?}");
+        }
+    }
+    // Haswell and Broadwell count outstanding first-level misses with one counter only.
+    let together = |group: &&[Row]| group.iter().filter(|r| code(r).0 == 0x48).count();
+    assert!(intel::HASWELL_AND_BROADWELL.groups.iter().all(|g| together(g) <= 1));
 }
 
 #[test]
@@ -147,25 +177,32 @@ fn identity(vendor: &str, fields: &[(&str, &str)]) -> Identity {
 
 #[test]
 fn tables_by_family_and_model() {
-    let intel = |model| table_for(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", "4")]));
-    for model in ["85", "106", "108"] {
+    let core =
+        |model, efficiency| table_for(&identity("GenuineIntel", &[("family", "6"), ("model", model), ("stepping", "4")]), efficiency);
+    let intel = |model| core(model, false);
+    for model in ["60", "63", "79", "86"] {
+        assert_eq!(intel(model), Some(&intel::HASWELL_AND_BROADWELL), "{model}");
+    }
+    for model in ["85", "106", "108", "94", "158", "140", "167"] {
         assert_eq!(intel(model), Some(&intel::SKYLAKE_TO_ICE_LAKE), "{model}");
     }
-    for model in ["143", "207", "173", "174"] {
+    for model in ["143", "207", "173", "174", "151", "183", "170"] {
         assert_eq!(intel(model), Some(&intel::SAPPHIRE_RAPIDS_ON), "{model}");
     }
-    assert!(intel("175").is_none(), "Sierra Forest has other events");
-    let amd = |family, model| table_for(&identity("AuthenticAMD", &[("family", family), ("model", model)]));
+    assert_eq!((core("151", true), core("170", true)), (Some(&intel::GRACEMONT), Some(&intel::CRESTMONT)), "hybrid");
+    assert_eq!((intel("190"), intel("175")), (Some(&intel::GRACEMONT), Some(&intel::CRESTMONT)), "Alder Lake-N, Sierra Forest");
+    assert!(intel("221").is_none(), "Clearwater Forest");
+    let amd = |family, model| table_for(&identity("AuthenticAMD", &[("family", family), ("model", model)]), false);
     assert_eq!(amd("23", "49"), Some(&amd::ZEN2), "Rome");
     assert!(amd("23", "1").is_none(), "Naples");
     assert_eq!(amd("25", "1"), Some(&amd::ZEN3), "Milan");
     assert_eq!(amd("25", "17"), Some(&amd::ZEN4), "Genoa");
     assert_eq!(amd("25", "160"), Some(&amd::ZEN4), "Bergamo");
     assert_eq!(amd("26", "2"), Some(&amd::ZEN5), "Turin");
-    let arm = |part| table_for(&identity("ARM", &[("part", part)]));
+    let arm = |part| table_for(&identity("ARM", &[("part", part)]), false);
     for part in ["0xd0c", "0xd40", "0xd49", "0xd4f"] {
         assert_eq!(arm(part), Some(ARM_COMMON), "{part}");
     }
     assert!(arm("0xd05,0xd0b").is_none(), "cores that differ");
-    assert!(table_for(&Identity::default()).is_none());
+    assert!(table_for(&Identity::default(), false).is_none());
 }

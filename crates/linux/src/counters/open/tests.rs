@@ -1,12 +1,14 @@
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::path::Path;
 
-use memgauge_core::counters::Event;
-use memgauge_core::metrics::Role;
+use memgauge_core::counters::{Counters, CountingContext, Event, ExpectedEvents, Scope};
+use memgauge_core::metrics::{CounterMetric, Role};
 use memgauge_core::topology::Identity;
 
 use super::*;
 use crate::counters::catalogue::Catalogue;
+use crate::counters::perf_event::Config;
 
 fn software(names: &[&str]) -> Vec<Vec<EncodedEvent>> {
     let catalogue = Catalogue::read(Path::new("/"), &Identity::default(), 0);
@@ -113,4 +115,88 @@ fn channels_are_added_up_and_without_one_there_is_no_sum() {
     assert_eq!(sum[0].outcome.as_ref().unwrap().raw, 7);
     let gap = merge_controllers(vec![channel(tally(3)), channel(Err("is refused".into())), channel(tally(4))]);
     assert_eq!(gap[0].outcome, Err("is refused".to_owned()));
+}
+
+/// A core with two fixed counters, for events 0x3c and 0xc0, and four others, of which the NMI watchdog holds the fixed one for 0x3c. The
+/// kernel's rules: a group may have as many events as the core has counters, and it is counted if there are as many free, or never.
+const FREE_GENERAL: usize = 4;
+const FIXED_FREE: [u64; 1] = [0xc0];
+
+thread_local! {
+    /// The codes of each group.
+    static GROUPS: RefCell<Vec<Vec<u64>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An event on the simulated core: its group, and the nanoseconds for which it was enabled.
+struct Simulated {
+    group: usize,
+    leads: bool,
+}
+
+impl Count for Simulated {
+    fn open(config: Config, _: Target, _: bool, leader: Option<&Self>) -> Result<Self, CounterError> {
+        GROUPS.with_borrow_mut(|groups| {
+            let group = leader.map_or(groups.len(), |l| l.group);
+            groups.resize_with(groups.len().max(group + 1), Vec::new);
+            groups[group].push(config.words[0]);
+            if groups[group].len() > FREE_GENERAL + 2 { Err(CounterError::Invalid) } else { Ok(Self { group, leads: leader.is_none() }) }
+        })
+    }
+
+    fn switch(&self, _: bool) {
+        assert!(self.leads, "a group is switched by its leader");
+    }
+
+    fn read(&self) -> Option<Reading> {
+        let general = GROUPS.with_borrow(|groups| groups[self.group].iter().filter(|code| !FIXED_FREE.contains(code)).count());
+        let fits = general <= FREE_GENERAL;
+        Some(Reading { value: if fits { 500_000 } else { 0 }, enabled_ns: 1_000_000, running_ns: if fits { 500_000 } else { 0 } })
+    }
+}
+
+fn metrics_of(groups: &[Vec<EncodedEvent>]) -> Counters {
+    let opened: Vec<Opened<Simulated>> = groups.iter().flat_map(|g| open_group(g, Target::ThisThread, true)).collect();
+    let outcome = |(event, opened): (&EncodedEvent, &Opened<Simulated>)| {
+        let mut totals = EventTotals::default();
+        let reading = opened.counters.as_ref().unwrap()[0].read().unwrap();
+        totals.add(reading.value, reading.enabled_ns, reading.running_ns);
+        EventOutcome { event: event.event.clone(), outcome: Ok(totals) }
+    };
+    let outcomes: Vec<EventOutcome> = groups.iter().flatten().zip(&opened).map(outcome).collect();
+    let context = CountingContext {
+        scope: Scope::User,
+        threads: 1,
+        thread_s: 1.0,
+        wall_s: 1.0,
+        work: None,
+        expected: ExpectedEvents { loads: true, ..ExpectedEvents::default() },
+    };
+    Counters::new(&context, &outcomes)
+}
+
+#[test]
+fn a_group_that_the_watchdog_starves_is_divided() {
+    // Cycles, instructions and four programmable events of a load, as on Skylake-SP.
+    let event = |role: Role, code: u64| EncodedEvent {
+        event: Event { name: role.to_string(), roles: vec![role], code: String::new(), source: "a test".into() },
+        config: Ok(Config { kind: 4, words: [code, 0, 0] }),
+        cpus: Vec::new(),
+        per_line: 1.0,
+    };
+    use Role as R;
+    let roles = [(R::Cycles, 0x3c), (R::Instructions, 0xc0), (R::L1Accesses, 0x81d0), (R::L1Misses, 0x08d1), (R::Loads, 0x10d1)];
+    let mut loads: Vec<EncodedEvent> = roles.map(|(role, code)| event(role, code)).into();
+    loads.push(event(R::LoadLlcMisses, 0x20d1));
+    let whole = vec![loads.clone()];
+    let starved = metrics_of(&whole);
+    assert!(starved.metric(CounterMetric::Ipc).is_none() && starved.metric(CounterMetric::L1MissRate).is_none(), "{starved:?}");
+    let fitted: Vec<Vec<EncodedEvent>> = whole.iter().flat_map(|g| fitting_parts::<Simulated>(g)).collect();
+    assert_eq!(fitted.iter().map(Vec::len).collect::<Vec<_>>(), [5, 1]);
+    assert_eq!(fitted.concat(), loads, "the order of the events stays");
+    let counted = metrics_of(&fitted);
+    for metric in [CounterMetric::Ipc, CounterMetric::L1MissRate, CounterMetric::LlcMissesPerLoad] {
+        assert_eq!(counted.metric(metric), Some(1.0), "{metric:?}");
+    }
+    assert_eq!(counted.running, Some(0.5), "scaled, and said so");
+    assert_eq!(fitting_parts::<Simulated>(&loads[..3]).len(), 1, "a group that fits stays whole");
 }

@@ -135,6 +135,10 @@ fn handoff(row: &mut Row, h: &Handoff) {
     row.holder = Some(h.holder);
     row.states.insert(h.state);
     row.detail = format!("window {}, stride {}{}", human(h.window), human(h.stride), other_order(h.order));
+    if let Some(window) = h.chase_window {
+        row.detail.push_str(&format!(", random within {}", human(window)));
+    }
+    row.detail.push_str(&chase_options(h.hops, None));
     if let Some(sharer) = h.sharer {
         row.detail.push_str(&format!(", shared by CPU {sharer}"));
     }

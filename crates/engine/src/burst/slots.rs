@@ -1,0 +1,278 @@
+//! What counts of a burst: the slots of its windows in which every thread was on its CPU all the time.
+//!
+//! A thread that is taken off its CPU, by the scheduler, the hypervisor or firmware, finds that one of its blocks took much longer than the
+//! others. That slot is left out for all threads, because the others had its share of the memory, and so is the next one, because its caches
+//! are cold. Time off the CPU that shows in no long block shows in the thread's CPU time over a window.
+
+use std::ops::Range;
+
+use memgauge_core::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MAX_UNSEEN, MIN_CLEAN, SLOT, WINDOW};
+use memgauge_core::stats;
+use memgauge_os::clock::Clock;
+
+use super::runner::{BurstResult, BurstShape};
+use super::windows::{Mark, Trace};
+
+/// What the threads of a burst did in the windows that count.
+#[derive(Default)]
+pub(crate) struct BurstWindows {
+    /// Ticks and work by window, and in each by thread.
+    pub(crate) windows: Vec<Vec<(u64, u64)>>,
+    /// Nothing of it was measured while a thread was off its CPU.
+    pub(crate) clean: bool,
+    /// Share of the counted time that was left out, 0 to 1.
+    pub(crate) left_out: f64,
+    /// The first thread's work that counts: from when it had done so much until it had done so much.
+    pub(crate) first_work: Vec<Range<u64>>,
+}
+
+/// From a mark to the next one.
+#[derive(Clone, Copy)]
+struct Interval {
+    ticks: u64,
+    /// Work done at its beginning.
+    from: u64,
+    work: u64,
+}
+
+/// A thread's intervals, and which of them count.
+struct Thread<'a> {
+    trace: &'a Trace,
+    /// `None`: interrupted, or just after an interruption.
+    clean: Vec<Option<Interval>>,
+    /// Ticks that a block usually takes at most.
+    usual: f64,
+}
+
+impl BurstWindows {
+    /// Of the threads that measured together, by their traces; `counted` are the windows that count, and a tick takes `tick_ns`. After an
+    /// interruption `guard` slots are left out.
+    ///
+    /// Where too few slots are left in every window, windows count as they are, interruptions included; where there is no window in which all
+    /// threads read the clock, the whole burst is one.
+    pub(crate) fn new(traces: &[&Trace], counted: Range<usize>, tick_ns: f64, guard: usize) -> Self {
+        let slots = traces.iter().map(|trace| trace.slots).max().unwrap_or(1);
+        let usual: Vec<f64> = traces.iter().map(|trace| usual_block(trace)).collect();
+        // Blocks of half a slot and more leave too few marks: such a burst is judged window by window.
+        let coarse = slots == 1 || usual.iter().any(|block| 2.0 * block * tick_ns > SLOT.as_nanos() as f64);
+        let (each, guard) = if coarse { (slots, 0) } else { (1, guard) };
+        let threads: Vec<Thread<'_>> =
+            traces.iter().zip(usual).map(|(trace, usual)| Thread { trace, usual, clean: clean(trace, usual, each, guard) }).collect();
+        let in_window = slots / each;
+        let min = (MIN_CLEAN * in_window as f64).ceil() as usize;
+        let (mut windows, mut left, mut first_work) = (Vec::new(), 0, Vec::new());
+        for window in counted.clone() {
+            if threads.iter().any(|thread| thread.unseen(window, tick_ns)) {
+                continue;
+            }
+            let common: Vec<usize> = (window * in_window..(window + 1) * in_window).filter(|slot| counts(&threads, *slot)).collect();
+            if common.len() < min {
+                continue;
+            }
+            left += common.len();
+            let first = threads.iter().take(1).flat_map(|first| common.iter().filter_map(|slot| first.clean[*slot]));
+            first_work.extend(first.map(|interval| interval.from..interval.from + interval.work));
+            windows.extend(threads.iter().map(|thread| thread.sum(&common)).collect::<Option<Vec<_>>>());
+        }
+        let all = (counted.len() * in_window).max(1);
+        let left_out = 1.0 - left as f64 / all as f64;
+        if windows.is_empty() {
+            return Self { windows: with_interruptions(traces, counted), left_out, ..Self::default() };
+        }
+        Self { windows, clean: true, left_out, first_work }
+    }
+}
+
+impl BurstResult {
+    /// What its threads did in the windows that count: the chase first, where there is one, and then the loaders.
+    pub(crate) fn windows(&self, clock: &Clock, shape: BurstShape) -> BurstWindows {
+        let traces: Vec<&Trace> = self.chase.iter().map(|(trace, _)| trace).chain(self.loads.iter().map(|l| &l.trace)).collect();
+        // Short windows are those of working sets, which must fill their caches again: that takes about a window.
+        let guard = if shape.window < WINDOW { (shape.window.as_nanos() / SLOT.as_nanos()) as usize } else { GUARD_SLOTS };
+        BurstWindows::new(&traces, shape.counted_windows(), clock.ns(1), guard)
+    }
+}
+
+/// Whether a slot counts: nearly all threads were on their CPUs.
+fn counts(threads: &[Thread<'_>], slot: usize) -> bool {
+    let away = threads.iter().filter(|thread| thread.clean.get(slot).is_none_or(Option::is_none)).count();
+    away as f64 <= MAX_AWAY * threads.len() as f64
+}
+
+/// How long a thread's longest block in a slot usually is, in ticks: the lower quartile, so that it holds where most slots were interrupted.
+fn usual_block(trace: &Trace) -> f64 {
+    let longest: Vec<f64> = trace.marks.iter().flatten().map(|mark| mark.longest as f64).collect();
+    // The last mark is at the end: no block follows it.
+    let blocks = &longest[..longest.len().saturating_sub(1)];
+    stats::quantile(&stats::sorted(blocks), 0.25).unwrap_or(f64::INFINITY)
+}
+
+/// The intervals of `each` slots in which the thread was on its CPU, and not in one of the `guard` before.
+fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Interval>> {
+    let parts: Vec<Option<Mark>> = trace
+        .marks
+        .chunks(each)
+        .map(|part| {
+            let longest = part.iter().flatten().map(|mark| mark.longest).max()?;
+            part.iter().flatten().next().map(|first| Mark { longest, ..*first })
+        })
+        .collect();
+    let mut since_interruption = guard;
+    let between = |pair: &[Option<Mark>]| {
+        let uninterrupted = match *pair {
+            [Some(from), Some(to)] if to.ticks > from.ticks && from.longest as f64 <= LONG_BLOCK * usual => Some((from, to)),
+            _ => None,
+        };
+        let Some((from, to)) = uninterrupted else {
+            since_interruption = 0;
+            return None;
+        };
+        since_interruption += 1;
+        (since_interruption > guard).then(|| Interval { ticks: to.ticks - from.ticks, from: from.work, work: to.work - from.work })
+    };
+    parts.windows(2).map(between).collect()
+}
+
+impl Thread<'_> {
+    /// Whether the thread was off its CPU in a window for longer than its long blocks show.
+    fn unseen(&self, window: usize, tick_ns: f64) -> bool {
+        let marks = self.trace.window_mark(window).zip(self.trace.window_mark(window + 1));
+        let Some(((from, to), (ran_from, ran_to))) = marks.and_then(|(from, to)| Some(((from, to), (from.cpu_ns?, to.cpu_ns?)))) else {
+            return false;
+        };
+        let took = to.ticks.saturating_sub(from.ticks) as f64 * tick_ns;
+        let slots = self.trace.slots;
+        let marks = self.trace.marks[window * slots..(window + 1) * slots].iter().flatten();
+        let long = marks.map(|mark| mark.longest as f64).filter(|longest| *longest > LONG_BLOCK * self.usual);
+        let seen: f64 = long.map(|longest| (longest - self.usual) * tick_ns).sum();
+        took - ran_to.saturating_sub(ran_from) as f64 - seen > MAX_UNSEEN * took
+    }
+
+    /// Ticks and work in `slots`, without those in which this thread was interrupted; `None` where nothing was done.
+    fn sum(&self, slots: &[usize]) -> Option<(u64, u64)> {
+        let clean = slots.iter().filter_map(|slot| self.clean[*slot]);
+        let (ticks, work) = clean.fold((0, 0), |(ticks, work), interval| (ticks + interval.ticks, work + interval.work));
+        (work > 0).then_some((ticks, work))
+    }
+}
+
+/// The windows in which every thread read the clock, as they are, or else the whole burst.
+fn with_interruptions(traces: &[&Trace], counted: Range<usize>) -> Vec<Vec<(u64, u64)>> {
+    let window = |trace: &Trace, index: usize| {
+        let (from, to) = (trace.window_mark(index)?, trace.window_mark(index + 1)?);
+        Some((to.ticks - from.ticks, to.work - from.work)).filter(|(ticks, work)| *ticks > 0 && *work > 0)
+    };
+    let common = |index: usize| traces.iter().map(|trace| window(trace, index)).collect::<Option<Vec<_>>>();
+    let windows: Vec<_> = counted.filter_map(common).collect();
+    if !windows.is_empty() {
+        return windows;
+    }
+    traces.iter().map(|trace| trace.whole().filter(|(_, work)| *work > 0)).collect::<Option<Vec<_>>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ticks of a slot and of a block; a tick takes a nanosecond and does a unit of work.
+    const SLOT: u64 = super::SLOT.as_nanos() as u64;
+    const BLOCK: u64 = 20_000;
+    const SLOTS: usize = 20;
+    const WINDOWS: usize = 4;
+
+    /// What a thread notes whose blocks take [`BLOCK`] and do as many units, while it is off its CPU in the `away` spans. `tells` says whether
+    /// the kernel tells the CPU time.
+    fn trace(away: &[Range<u64>], tells: bool, block: u64) -> Trace {
+        let mut trace = Trace { marks: vec![None; WINDOWS * SLOTS + 1], slots: SLOTS, ..Trace::default() };
+        let (mut now, mut work, mut ran, mut last): (u64, u64, u64, Option<usize>) = (0, 0, 0, None);
+        loop {
+            let slot = ((now / SLOT) as usize).min(WINDOWS * SLOTS);
+            if last.is_none_or(|last| slot > last) {
+                let first = last.is_none_or(|last| slot / SLOTS > last / SLOTS);
+                trace.marks[slot] = Some(Mark { ticks: now, work, longest: 0, cpu_ns: (tells && first).then_some(ran) });
+                last = Some(slot);
+            }
+            if slot == WINDOWS * SLOTS {
+                return trace;
+            }
+            let mut left = block;
+            let mut end = now;
+            while left > 0 {
+                end = away.iter().find(|span| span.contains(&end)).map_or(end, |span| span.end);
+                let next = away.iter().map(|span| span.start).filter(|start| *start > end).min().unwrap_or(u64::MAX);
+                let part = left.min(next - end);
+                (left, end) = (left - part, end + part);
+            }
+            let mark = last.and_then(|last| trace.marks[last].as_mut()).unwrap();
+            mark.longest = mark.longest.max(end - now);
+            (now, work, ran) = (end, work + block, ran + block);
+        }
+    }
+
+    /// Units a tick of each window that counts, and what was left out.
+    fn rates(traces: &[Trace]) -> (Vec<Vec<f64>>, bool, f64) {
+        let traces: Vec<&Trace> = traces.iter().collect();
+        let found = BurstWindows::new(&traces, 1..WINDOWS, 1.0, 1);
+        let rates = found.windows.iter().map(|window| window.iter().map(|(ticks, work)| *work as f64 / *ticks as f64).collect());
+        (rates.collect(), found.clean, found.left_out)
+    }
+
+    #[test]
+    fn time_off_the_cpu_is_in_no_sample() {
+        assert_eq!(rates(&[trace(&[], true, BLOCK)]), (vec![vec![1.0]; 3], true, 0.0));
+        // Off the CPU for 3 ms of every 6, and once for 30 µs.
+        let off: Vec<_> = (0..4).map(|i| i * 6_000_000 + 1_000_000..i * 6_000_000 + 4_000_000).chain([4_500_000..4_530_000]).collect();
+        for tells in [true, false] {
+            let (found, clean, left_out) = rates(&[trace(&off, tells, BLOCK)]);
+            assert_eq!((found, clean), (vec![vec![1.0]; 3], true), "whether the kernel tells the CPU time: {tells}");
+            assert!((0.4..0.7).contains(&left_out), "{left_out}");
+        }
+    }
+
+    #[test]
+    fn a_slot_counts_only_where_all_threads_were_on() {
+        let (first, second) = (vec![6_000_000..9_000_000], vec![11_000_000..14_000_000]);
+        let mut traces = vec![trace(&first, true, BLOCK), trace(&second, true, BLOCK)];
+        let (found, clean, left_out) = rates(&traces);
+        assert_eq!((found.len(), clean), (3, true));
+        // Each is away for 12 slots, and the one in which it comes back and the one after it are left out as well.
+        assert!((left_out - 28.0 / 60.0).abs() < 0.04, "{left_out}");
+        // One of two hundred may be away: its bandwidth is half a percent.
+        traces.extend((2..200).map(|_| trace(&[], true, BLOCK)));
+        assert!(rates(&traces).2 < 0.01, "{}", rates(&traces).2);
+    }
+
+    #[test]
+    fn what_is_always_interrupted_is_measured_and_not_clean() {
+        // In every slot; only the CPU time shows it where it is short.
+        let each = |ns: u64| (0..80).map(|i| i * SLOT + 100_000..i * SLOT + 100_000 + ns).collect::<Vec<_>>();
+        let (found, clean, left_out) = rates(&[trace(&each(15_000), true, BLOCK)]);
+        assert_eq!((found.len(), clean, left_out), (3, false, 1.0));
+        assert!(found.iter().all(|rate| rate[0] < 0.95), "{found:?}");
+        assert!(rates(&[trace(&each(15_000), false, BLOCK)]).1, "without CPU time it is not seen");
+        assert!(!rates(&[trace(&[0..20_000_000], true, BLOCK)]).1);
+    }
+
+    #[test]
+    fn threads_that_never_read_the_clock_together_leave_one_sample() {
+        let of = |traces: &[Trace]| BurstWindows::new(&traces.iter().collect::<Vec<_>>(), 1..3, 1.0, 1);
+        let steady = || Trace::of_windows((0..4).map(|w| Some((w * 100, w * 1000))).collect());
+        assert_eq!(of(&[steady(), steady()]).windows, [[(100, 1000); 2]; 2]);
+        // On a host with fewer CPUs than its guest a thread may read the clock only when it starts and when all is over.
+        let rare = Trace::of_windows(vec![Some((0, 0)), None, None, Some((400, 1000))]);
+        let found = of(&[steady(), rare]);
+        assert_eq!((found.windows, found.clean), (vec![vec![(300, 3000), (400, 1000)]], false));
+        let never = Trace::of_windows(vec![None, None, None, Some((400, 0))]);
+        assert!(of(&[steady(), never]).windows.is_empty());
+    }
+
+    #[test]
+    fn long_blocks_are_judged_by_cpu_time_alone() {
+        let long = 4_000_000;
+        let (found, clean, left_out) = rates(&[trace(&[], true, long)]);
+        assert_eq!((found, clean, left_out), (vec![vec![1.0]; 3], true, 0.0));
+        let (found, clean, left_out) = rates(&[trace(&[9_000_000..9_500_000], true, long)]);
+        assert_eq!((found, clean), (vec![vec![1.0]; 2], true));
+        assert!((left_out - 1.0 / 3.0).abs() < 1e-9, "{left_out}");
+    }
+}

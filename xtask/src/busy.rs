@@ -1,0 +1,213 @@
+//! `cargo xtask busy`: whether numbers hold while other processes use a part of every CPU.
+//!
+//! Each round measures once quiet and once at each load, so that what drifts hits all of them. A busy value may differ from the quiet
+//! median by the bound, or be marked as unreliable; anything else is a failure.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use memgauge_core::result::{Measurement, QualityLevel, Report};
+use memgauge_core::stats::median;
+use memgauge_core::units::IdSet;
+use memgauge_os::cpu;
+
+/// Idle latency may differ by this share.
+const LATENCY_BOUND: f64 = 0.03;
+/// Bandwidth and transfers by this.
+const BOUND: f64 = 0.05;
+/// Share of the cells of quiet runs that may be worse than good.
+const WORSE: f64 = 0.2;
+/// A loop is busy for its share of this, and sleeps for the rest.
+const PERIOD: Duration = Duration::from_millis(10);
+/// What is measured in each round: idle latency, bandwidth, transfers.
+const COMMANDS: [&[&str]; 3] = [&["latency", "--budget", "2s"], &["bandwidth", "--budget", "2s"], &["c2c", "--budget", "1s"]];
+
+/// The arguments of `cargo xtask busy`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BusyArgs {
+    /// Rounds: each measures everything once quiet and once at each load
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// How busy loops keep each CPU, in percent
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [30, 60], value_parser = clap::value_parser!(u32).range(1..=100))]
+    percent: Vec<u32>,
+    /// The memgauge to check [default: a release build of this checkout]
+    #[arg(long, value_name = "PROGRAM")]
+    memgauge: Option<PathBuf>,
+    /// Run this instead while the CPUs are busy, at the first of --percent
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub(crate) fn busy(args: &BusyArgs) -> Result<()> {
+    let cpus = cpu::process_affinity()?;
+    if let Some((program, rest)) = args.command.split_first() {
+        let _loops = Loops::start(&cpus, args.percent.first().copied().unwrap_or(0));
+        let status = Command::new(program).args(rest).status().with_context(|| format!("cannot start {program}"))?;
+        ensure!(status.success(), "{program} ended with {status}");
+        return Ok(());
+    }
+    let memgauge = args.memgauge.clone().map_or_else(crate::peers::build, Ok)?;
+    let mut cells: BTreeMap<String, Cell> = BTreeMap::new();
+    for round in 1..=args.rounds {
+        for percent in std::iter::once(0).chain(args.percent.iter().copied()) {
+            eprintln!("round {round} of {}, {percent} % busy", args.rounds);
+            let _loops = Loops::start(&cpus, percent);
+            for command in COMMANDS {
+                for m in measure(&memgauge, command)? {
+                    let cell = cells.entry(name(&m)).or_insert_with(|| Cell::new(command[0]));
+                    cell.values.entry(percent).or_default().push((m.estimate.value, m.quality.level));
+                }
+            }
+        }
+    }
+    let (table, failed) = table(&cells);
+    print!("{table}");
+    if failed > 0 { bail!("{failed} failed") } else { Ok(()) }
+}
+
+fn measure(memgauge: &PathBuf, command: &[&str]) -> Result<Vec<Measurement>> {
+    let output = Command::new(memgauge).args(command).args(["--format", "json"]).output()?;
+    let report: Report = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("memgauge {} printed no report: {}", command.join(" "), String::from_utf8_lossy(&output.stderr)))?;
+    Ok(report.results)
+}
+
+/// A name that is the same in each round.
+fn name(m: &Measurement) -> String {
+    let at = serde_json::to_value(&m.at).unwrap_or_default();
+    let part =
+        |key: &str| at.get(key).filter(|value| !value.is_null()).map(|value| format!(" {key} {}", value.to_string().replace('"', "")));
+    let parts: String = ["cpu", "cpu_node", "memory", "order", "mix", "state", "holder", "reader"].into_iter().filter_map(part).collect();
+    format!("{:?}{parts}", m.experiment)
+}
+
+/// The values of one cell: by how busy the CPUs were, those of each round with their quality.
+struct Cell {
+    bound: f64,
+    values: BTreeMap<u32, Vec<(Option<f64>, QualityLevel)>>,
+}
+
+impl Cell {
+    fn new(command: &str) -> Self {
+        Self { bound: if command == "latency" { LATENCY_BOUND } else { BOUND }, values: BTreeMap::new() }
+    }
+
+    /// The values at a load that are not marked as unreliable, and the number of others.
+    fn unmarked(&self, percent: u32) -> (Vec<f64>, usize) {
+        let all = self.values.get(&percent).map_or(&[][..], Vec::as_slice);
+        let unmarked: Vec<f64> =
+            all.iter().filter(|(_, level)| *level < QualityLevel::Unreliable).filter_map(|(value, _)| *value).collect();
+        let marked = all.len() - unmarked.len();
+        (unmarked, marked)
+    }
+}
+
+/// The table with its closing line, and how many of its checks failed.
+fn table(cells: &BTreeMap<String, Cell>) -> (String, usize) {
+    let mut lines =
+        vec![format!("{:<70} {:>9} {:>5} {:>9} {:>8} {:>7} {:>7}", "cell", "quiet", "busy", "median", "worst", "beyond", "marked")];
+    let (mut passed, mut failed) = (0, 0);
+    for (name, cell) in cells {
+        let (quiet, _) = cell.unmarked(0);
+        let reference = median(&quiet);
+        for percent in cell.values.keys().filter(|percent| **percent > 0) {
+            let (unmarked, marked) = cell.unmarked(*percent);
+            // Where quiet runs left no value, a busy one cannot be checked.
+            let off: Vec<f64> = reference.iter().flat_map(|quiet| unmarked.iter().map(move |value| value / quiet - 1.0)).collect();
+            let beyond = off.iter().filter(|off| off.abs() > cell.bound).count() + if reference.is_none() { unmarked.len() } else { 0 };
+            let worst = off.iter().copied().max_by(|a, b| a.abs().total_cmp(&b.abs()));
+            let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
+            let worst = worst.map_or_else(|| "–".to_owned(), |off| format!("{:+.1} %", 100.0 * off));
+            let (quiet, busy) = (number(reference), number(median(&unmarked)));
+            lines.push(format!("{name:<70} {quiet:>9} {percent:>3} % {busy:>9} {worst:>8} {beyond:>7} {marked:>7}"));
+            if beyond == 0 { passed += 1 } else { failed += 1 }
+        }
+    }
+    let quiet = || cells.values().filter_map(|cell| cell.values.get(&0)).flatten();
+    let worse = quiet().filter(|(_, level)| *level != QualityLevel::Good).count();
+    let all = quiet().count();
+    if worse as f64 <= WORSE * all as f64 {
+        passed += 1
+    } else {
+        failed += 1
+    }
+    lines.push(format!("quiet: {worse} of {all} values are worse than good; at most a fifth may be"));
+    lines.push(format!("{passed} passed, {failed} failed\n"));
+    (lines.join("\n"), failed)
+}
+
+/// Threads that keep each CPU busy for a share of the time; they end when this is dropped.
+struct Loops {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Loops {
+    fn start(cpus: &IdSet, percent: u32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let on = PERIOD * percent / 100;
+        let keep_busy = |cpu: u32| {
+            let stop = stop.clone();
+            std::thread::spawn(move || {
+                // A loop on another CPU than planned keeps that one busy.
+                let _ = cpu::pin_to(cpu);
+                while !stop.load(Ordering::Relaxed) {
+                    let begin = Instant::now();
+                    while begin.elapsed() < on {
+                        std::hint::spin_loop();
+                    }
+                    std::thread::sleep(PERIOD - on);
+                }
+            })
+        };
+        let threads = if percent == 0 { Vec::new() } else { cpus.iter().map(keep_busy).collect() };
+        Self { stop, threads }
+    }
+}
+
+impl Drop for Loops {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(command: &str, quiet: &[f64], busy: &[(f64, QualityLevel)]) -> Cell {
+        let mut cell = Cell::new(command);
+        cell.values.insert(0, quiet.iter().map(|value| (Some(*value), QualityLevel::Good)).collect());
+        cell.values.insert(30, busy.iter().map(|(value, level)| (Some(*value), *level)).collect());
+        cell
+    }
+
+    #[test]
+    fn a_busy_value_is_near_the_quiet_one_or_marked() {
+        use QualityLevel::{Good, Unreliable};
+        let failed = |cell: Cell| table(&BTreeMap::from([("a cell".to_owned(), cell)])).1;
+        assert_eq!(failed(cell("latency", &[100.0, 101.0, 99.0], &[(102.9, Good), (97.1, Good)])), 0);
+        assert_eq!(failed(cell("latency", &[100.0, 101.0, 99.0], &[(103.1, Good), (100.0, Good)])), 1);
+        assert_eq!(failed(cell("bandwidth", &[100.0], &[(95.1, Good)])), 0);
+        assert_eq!(failed(cell("bandwidth", &[100.0], &[(50.0, Unreliable)])), 0, "marked");
+        let mut noisy = cell("bandwidth", &[100.0; 4], &[]);
+        noisy.values.insert(0, vec![(Some(100.0), Good), (Some(100.0), QualityLevel::Degraded)]);
+        let (text, failed) = table(&BTreeMap::from([("a cell".to_owned(), noisy)]));
+        assert!(failed == 1 && text.contains("1 of 2 values are worse than good") && text.ends_with("1 passed, 1 failed\n"), "{text}");
+    }
+
+    #[test]
+    fn loops_end_when_they_are_dropped() {
+        let begin = Instant::now();
+        drop(Loops::start(&cpu::process_affinity().unwrap(), 30));
+        assert!(begin.elapsed() < Duration::from_secs(20));
+    }
+}
