@@ -14,6 +14,9 @@ mod runner;
 mod signals;
 mod sinks;
 
+#[cfg(test)]
+mod simulated_tests;
+
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -34,6 +34,7 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
         plan: None,
         results: Vec::new(),
         repeats: Vec::new(),
+        matrices: Vec::new(),
         program: None,
         curves: Vec::new(),
         levels: Vec::new(),
@@ -45,14 +46,19 @@ pub(crate) fn blank(machine: Machine, root: &Path, identity: &HostIdentity) -> R
 
 /// Adds everything that the engine measured. A run may have several outcomes: one a plan, or one a state of the prefetchers.
 pub(crate) fn absorb(report: &mut Report, outcome: Outcome) {
-    let Outcome { results, repeats, curves, stores_read, notes, timing, core_ghz, complete } = outcome;
+    let Outcome { results, repeats, matrices, curves, stores_read, notes, timing, core_ghz, all_cores_ghz, complete } = outcome;
     report.results.extend(results);
     report.repeats.extend(repeats);
+    report.matrices.extend(matrices);
     report.curves.extend(curves);
     report.environment.stores_read.extend(stores_read);
     add_notes(report, notes);
     add_timing(&mut report.timing, &timing);
     report.environment.core_ghz.extend(core_ghz);
+    for (cpu, ghz) in all_cores_ghz {
+        let highest = report.environment.all_cores_ghz.entry(cpu).or_insert(ghz);
+        *highest = highest.max(ghz);
+    }
     report.complete &= complete;
 }
 
@@ -88,7 +94,8 @@ pub(crate) fn end(report: &mut Report) {
 
 #[cfg(test)]
 mod tests {
-    use memgauge_core::result::{Measurement, RfoEvidence};
+    use memgauge_core::experiment::LineState;
+    use memgauge_core::result::{Measurement, PairMatrix, RfoEvidence};
     use memgauge_core::units::IdSet;
     use memgauge_os::topology;
 
@@ -110,6 +117,7 @@ mod tests {
         Outcome {
             results: results.to_vec(),
             repeats: results.iter().take(1).cloned().collect(),
+            matrices: vec![PairMatrix::new(vec![cpu], LineState::Hit, None)],
             curves: saved().curves,
             stores_read: vec![RfoEvidence { cpus: IdSet::one(cpu), ..RfoEvidence::default() }],
             notes: vec![Note::info("shared", "the same"), Note::info("own", format!("of CPU {cpu}"))],
@@ -120,6 +128,7 @@ mod tests {
                 setup: Some(SetUp { buffers_s: seconds, chains_s: 2.0 * seconds, warm_up_s: 0.5 * seconds, trials_s: 0.5 * seconds }),
             },
             core_ghz: [(cpu, 2.0 + seconds)].into(),
+            all_cores_ghz: [(0, 2.0 + seconds)].into(),
             complete: cpu != 2,
         }
     }
@@ -135,12 +144,14 @@ mod tests {
         absorb(&mut report, outcome(2, second));
         assert_eq!(report.results, results);
         assert_eq!(report.repeats, [first[0].clone(), second[0].clone()]);
+        assert_eq!(report.matrices.iter().map(|m| m.cpus[0]).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(report.curves, [saved().curves, saved().curves].concat());
         assert_eq!(report.environment.stores_read.iter().map(|e| e.cpus.clone()).collect::<Vec<_>>(), [IdSet::one(1), IdSet::one(2)]);
         assert_eq!(report.notes.iter().map(|n| n.message.as_str()).collect::<Vec<_>>(), ["the same", "of CPU 1", "of CPU 2"]);
         assert_eq!((report.timing.setup_s, report.timing.measuring_s), (12.0, 24.0));
         assert_eq!(report.timing.setup, Some(SetUp { buffers_s: 3.0, chains_s: 6.0, warm_up_s: 1.5, trials_s: 1.5 }));
         assert_eq!(report.environment.core_ghz, [(1, 3.0), (2, 4.0)].into());
+        assert_eq!(report.environment.all_cores_ghz, [(0, 4.0)].into(), "the highest of a core's readings");
         assert!(!report.complete);
         // A part that is whole does not hide one that is not.
         absorb(&mut report, outcome(3, &[]));

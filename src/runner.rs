@@ -74,7 +74,7 @@ impl<'a> Runner<'a> {
     /// Why a report is incomplete. A run that was interrupted always is.
     fn incompleteness(&self, report: &Report) -> Option<Incomplete> {
         let over = || {
-            self.context.deadline.is_some_and(|end| Instant::now() >= end)
+            self.context.deadline.is_some_and(|end| self.context.now() >= end)
                 || report.measurements().any(|m| m.estimate.not_measured == Some(NotMeasured::OutOfTime))
         };
         match self.stop.interruption() {

@@ -27,7 +27,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let never = AtomicBool::new(false);
-    let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: &never, deadline: None };
+    let context = RunContext::new(&machine, clock, root.to_path_buf(), &never);
     let (measured, note) = memgauge_engine::run_loop(&spec, &context)?;
     report.notes.extend(note);
     let corrupted = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);

@@ -29,7 +29,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let Request { mut spec, memory_dir, run, quick } = request;
     let identity = run.report.identity()?;
     let output = &run.report.output;
-    let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(spec.within));
+    let mut deadlines = quick.as_ref().map(|_| Deadlines::begin(begin, spec.within));
     let root = run.machine.as_deref().unwrap_or(Path::new("/"));
     let machine = topology::read_machine(root)?;
     spec.memory_dir = memory_dir.map(|path| directory::read(&path, root)).transpose()?;
@@ -50,20 +50,21 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     memory::prefer_out_of_memory_kill();
     let mut not_quiet = None;
     if let Some(longest) = run.wait_quiet {
-        let waiting = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
+        let waiting = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
         not_quiet = quiet::wait(&waiting, &plan, longest, |text| {
             if !output.quiet {
                 Program::MEMGAUGE.message(text);
             }
         });
         // The time of the run begins now.
-        (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(spec.within)));
+        (begin, deadlines) = (Instant::now(), deadlines.map(|_| Deadlines::begin(Instant::now(), spec.within)));
     }
     let processes = ProcessTimes::read(root);
     let deadline = deadlines.map(|d| d.end(0)).or_else(|| spec.within.map(|within| begin + within));
     let mut report = report::blank(machine.clone(), root, &identity);
     report.environment.clock = Some(clock.report());
-    let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline };
+    let mut context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+    context.deadline = deadline;
     let mut runner = Runner::begin(context, &stop, output.quiet);
     runner.measure(&plan, guard.as_mut(), &mut report);
     report.plan = Some(plan);
@@ -111,7 +112,7 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatu
         _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,
         _ if interrupted => ExitStatus::INTERRUPTED,
         Some(status) => status.into(),
-        None => ExitStatus::measured(report.results.iter().any(|m| m.estimate.value.is_some()), report.complete),
+        None => ExitStatus::measured(report.measured() > 0, report.complete),
     }
 }
 

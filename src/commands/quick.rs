@@ -20,9 +20,9 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// The check begins now.
-    pub(crate) fn begin(within: Option<Duration>) -> Self {
-        Self { begin: Instant::now(), within: within.unwrap_or(Duration::from_secs_f64(DEFAULT_WITHIN_S)) }
+    /// The check begins at this time.
+    pub(crate) fn begin(begin: Instant, within: Option<Duration>) -> Self {
+        Self { begin, within: within.unwrap_or(Duration::from_secs_f64(DEFAULT_WITHIN_S)) }
     }
 
     /// When the first round (0) or the second round (1) ends.
@@ -31,8 +31,8 @@ impl Deadlines {
     }
 
     /// Seconds for which a second round may be planned.
-    fn left_s(&self) -> f64 {
-        let left = self.end(1).saturating_duration_since(Instant::now()).as_secs_f64();
+    fn left_s(&self, now: Instant) -> f64 {
+        let left = self.end(1).saturating_duration_since(now).as_secs_f64();
         left.min(SECOND_ROUND_SHARE * self.within.as_secs_f64())
     }
 }
@@ -53,7 +53,7 @@ fn read_rules(path: &Path) -> Result<Rules, UsageError> {
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.
 pub(crate) fn confirm(report: &mut Report, references: References<'_>, runner: &mut Runner<'_>, deadlines: Deadlines) {
-    let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s()));
+    let plan = report.plan.as_ref().and_then(|plan| findings::confirm(report, references, plan, deadlines.left_s(runner.context.now())));
     if let Some(plan) = plan.filter(|_| runner.stop.interruption().is_none()) {
         runner.context.deadline = Some(deadlines.end(1));
         runner.measure(&plan, None, report);
@@ -82,9 +82,9 @@ mod tests {
         let machine = topology::read_machine(root).unwrap();
         let confirmed = |stop: &Stop| {
             let mut report = report::blank(machine.clone(), root, &HostIdentity::withheld());
-            let context = RunContext { machine: &machine, clock, root: root.to_path_buf(), stop: stop.flag(), deadline: None };
+            let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
             let mut runner = Runner::begin(context, stop, true);
-            confirm(&mut report, References::default(), &mut runner, Deadlines::begin(None));
+            confirm(&mut report, References::default(), &mut runner, Deadlines::begin(Instant::now(), None));
             report
         };
         let report = confirmed(&Stop::raised(None));

@@ -183,7 +183,7 @@ impl SectionRunner<'_> {
         let mut report = report::blank(machine.clone(), self.root, &HostIdentity::withheld());
         report.environment.clock = Some(self.clock.report());
         let root = self.root.to_path_buf();
-        let context = RunContext { machine, clock: self.clock, root, stop: self.stop.flag(), deadline: None };
+        let context = RunContext::new(machine, self.clock, root, self.stop.flag());
         let runner = Runner::begin(context, self.stop, false);
         // After an interruption, the engine gives every cell that is left a reason at once.
         plans.iter().for_each(|plan| runner.measure(plan, None, &mut report));

@@ -3,6 +3,7 @@
 mod curves;
 mod environment;
 mod evidence;
+mod matrix;
 mod measurement;
 mod report;
 mod summary;
@@ -10,6 +11,7 @@ mod summary;
 pub use curves::*;
 pub use environment::*;
 pub use evidence::*;
+pub use matrix::*;
 pub use measurement::*;
 pub use report::*;
 pub use summary::*;

@@ -24,9 +24,46 @@ pub struct RunContext<'a> {
     pub stop: &'a AtomicBool,
     /// When the run must end. Cells that would not fit before are left out, and the cell in progress ends with what it has.
     pub deadline: Option<Instant>,
+    /// What answers instead of the machine.
+    #[cfg(feature = "simulate")]
+    pub(crate) simulated: Option<(&'a dyn crate::SimulatedMachine, Instant)>,
 }
 
-impl RunContext<'_> {
+impl<'a> RunContext<'a> {
+    /// A run on `machine` itself, without a deadline.
+    pub const fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a AtomicBool) -> Self {
+        Self {
+            machine,
+            clock,
+            root,
+            stop,
+            deadline: None,
+            #[cfg(feature = "simulate")]
+            simulated: None,
+        }
+    }
+
+    /// The same on a model of the machine.
+    #[cfg(feature = "simulate")]
+    pub fn simulated(self, model: &'a dyn crate::SimulatedMachine) -> Self {
+        Self { simulated: Some((model, Instant::now())), ..self }
+    }
+
+    /// The model of the machine, where there is one.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn model(&self) -> Option<&'a dyn crate::SimulatedMachine> {
+        self.simulated.map(|(model, _)| model)
+    }
+
+    /// The time now: the machine's, or that of its model.
+    pub fn now(&self) -> Instant {
+        #[cfg(feature = "simulate")]
+        if let Some((model, began)) = self.simulated {
+            return began + model.elapsed();
+        }
+        Instant::now()
+    }
+
     /// The machine's cache line.
     pub(crate) fn line(&self) -> Bytes {
         self.machine.topology.line()
@@ -34,7 +71,7 @@ impl RunContext<'_> {
 
     /// Whether the run must end now: the user stopped it, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| Instant::now() >= end)
+        self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| self.now() >= end)
     }
 }
 
@@ -79,7 +116,7 @@ impl TimeBudget<'_> {
 
     /// Time until the cell in progress must end, where the run has a deadline.
     pub(crate) fn left(&self) -> Option<Duration> {
-        until(self.context.deadline.into_iter().chain(self.cell_end).min())
+        self.until(self.context.deadline.into_iter().chain(self.cell_end).min())
     }
 
     /// Whether there is no time for something that takes as long as `this`.
@@ -95,7 +132,7 @@ impl TimeBudget<'_> {
 
     /// How long to wait for threads that should be done: not far beyond the end of the run.
     pub(crate) fn worker_timeout(&self) -> Duration {
-        until(self.context.deadline).map_or(WORKER_TIMEOUT, |left| WORKER_TIMEOUT.min(left + Duration::from_secs(1)))
+        self.until(self.context.deadline).map_or(WORKER_TIMEOUT, |left| WORKER_TIMEOUT.min(left + Duration::from_secs(1)))
     }
 
     /// Whether a cell's time is over after `spent`. A cell without any sample gets more: threads of an overcommitted machine may get no CPU
@@ -112,14 +149,14 @@ impl TimeBudget<'_> {
         }
     }
 
+    fn until(&self, end: Option<Instant>) -> Option<Duration> {
+        end.map(|end| end.saturating_duration_since(self.context.now()))
+    }
+
     /// Windows of each of `bursts` that fill the budget together.
     pub(crate) fn fixed_windows(&self, bursts: f64, window: Duration) -> usize {
         ((self.stop.budget_s / bursts / window.as_secs_f64()).ceil() as usize).max(1)
     }
-}
-
-fn until(end: Option<Instant>) -> Option<Duration> {
-    end.map(|end| end.saturating_duration_since(Instant::now()))
 }
 
 /// Tells the observer how much of the plan is done.

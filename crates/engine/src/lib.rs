@@ -17,9 +17,13 @@ mod run;
 mod scan;
 mod session;
 mod shares;
+#[cfg(feature = "simulate")]
+mod simulated;
 mod transfer;
 
 pub use context::{Observer, RunContext};
 pub use microbench::{LoopError, run_loop};
 pub use recorder::Outcome;
 pub use run::run;
+#[cfg(feature = "simulate")]
+pub use simulated::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};

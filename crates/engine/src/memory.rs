@@ -16,7 +16,7 @@ use memgauge_core::protocol::KEPT_ALLOCATIONS;
 use memgauge_core::result::{PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::LINE;
-use memgauge_os::memory::{Buffer, MemoryErrorKind};
+use memgauge_os::memory::{Buffer, MemoryError, MemoryErrorKind};
 
 use crate::burst::chase::{self, ChainSpec, Ring};
 use crate::context::RunContext;
@@ -96,20 +96,20 @@ impl<'a> MemoryStore<'a> {
         // Touching memory cannot be interrupted, so what would not end in time is not begun.
         let known = self.end.filter(|_| plan.bytes > RATE_TRIAL).and_then(|_| self.allocation_rate(plan));
         let takes = Duration::from_secs_f64(known.map_or(0.0, |rate| plan.bytes.0 as f64 / rate));
-        if self.context.interrupted() || self.end.is_some_and(|end| Instant::now() + takes >= end) {
+        if self.context.interrupted() || self.end.is_some_and(|end| self.context.now() + takes >= end) {
             return Err(CellError::Interrupted);
         }
-        let started = Instant::now();
+        let started = self.context.now();
         self.make_room(plan);
-        let buffer = match Buffer::allocate(plan, &self.context.root) {
+        let buffer = match self.obtain(plan) {
             // What other processes took meanwhile may be what is only kept here.
             Err(e) if matches!(e.kind, MemoryErrorKind::Space | MemoryErrorKind::Pages) && !self.chases.is_empty() => {
                 self.chases.clear();
-                Buffer::allocate(plan, &self.context.root)
+                self.obtain(plan)
             }
             buffer => buffer,
         };
-        self.allocating += started.elapsed();
+        self.allocating += self.context.now() - started;
         let buffer = buffer?;
         self.allocated += plan.bytes.0;
         Ok(Arc::new(buffer))
@@ -118,12 +118,20 @@ impl<'a> MemoryStore<'a> {
     /// Bytes a second at which buffers were allocated so far; by a trial where there was none yet.
     pub(crate) fn allocation_rate(&mut self, plan: &BufferPlan) -> Option<f64> {
         if self.allocated == 0 {
-            let started = Instant::now();
-            Buffer::allocate(&BufferPlan { bytes: plan.bytes.min(RATE_TRIAL), ..plan.clone() }, &self.context.root).ok()?;
-            self.allocating += started.elapsed();
+            let started = self.context.now();
+            self.obtain(&BufferPlan { bytes: plan.bytes.min(RATE_TRIAL), ..plan.clone() }).ok()?;
+            self.allocating += self.context.now() - started;
             self.allocated += plan.bytes.min(RATE_TRIAL).0;
         }
         Some(self.allocated as f64 / self.allocating.as_secs_f64().max(1e-9))
+    }
+
+    fn obtain(&self, plan: &BufferPlan) -> Result<Buffer, MemoryError> {
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return crate::simulated::allocate(model, plan);
+        }
+        Buffer::allocate(plan, &self.context.root)
     }
 
     /// Gives up kept buffers where they and this one would be more than may be taken.
@@ -206,14 +214,18 @@ impl<'a> MemoryStore<'a> {
         if let Some(Some((_, ring))) = known.as_deref().map(|chain| chain.as_ref().filter(|(written, _)| *written == spec)) {
             return Ok(ring.clone());
         }
-        let started = Instant::now();
+        let started = self.context.now();
+        #[cfg(feature = "simulate")]
+        if self.context.model().is_some() {
+            return Ok(chase::unwritten(buffer, &spec)?);
+        }
         let (context, end) = (self.context, self.end);
-        let interrupted = || context.interrupted() || end.is_some_and(|end| Instant::now() >= end);
+        let interrupted = || context.interrupted() || end.is_some_and(|end| context.now() >= end);
         let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &interrupted))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
         }
-        self.writing_chains += started.elapsed();
+        self.writing_chains += self.context.now() - started;
         Ok(ring)
     }
 
@@ -249,6 +261,10 @@ impl<'a> MemoryStore<'a> {
     /// Writes the plan's contents into a buffer, again and again.
     fn fill(&self, buffer: &Buffer) {
         let contents = &self.plan.contents;
+        #[cfg(feature = "simulate")]
+        if self.context.model().is_some() {
+            return;
+        }
         if contents.is_empty() {
             return;
         }

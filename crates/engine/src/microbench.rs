@@ -267,7 +267,7 @@ mod tests {
         let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = AtomicBool::new(false);
         let root = PathBuf::from("/");
-        let context = RunContext { machine: &machine, clock: Clock::calibrate(&root), root, stop: &stop, deadline: None };
+        let context = RunContext::new(&machine, Clock::calibrate(&root), root, &stop);
         let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
         let done = run_loop(&spec, &context)?;
         assert_eq!(done.0.counters.is_some(), spec.counters);

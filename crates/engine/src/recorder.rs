@@ -7,7 +7,7 @@ use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{Coordinates, Experiment, Method, Metric, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Work};
-use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, RfoEvidence, Timing};
+use memgauge_core::result::{Checksums, CurveSummary, Evidence, Measurement, PairMatrix, RfoEvidence, Timing};
 use memgauge_core::topology::Topology;
 use memgauge_core::traffic::Mix;
 use memgauge_core::wording;
@@ -21,6 +21,8 @@ pub struct Outcome {
     pub results: Vec<Measurement>,
     /// Those of cells that were measured again.
     pub repeats: Vec<Measurement>,
+    /// All pairs of many CPUs.
+    pub matrices: Vec<PairMatrix>,
     /// A summary for each loaded-latency curve.
     pub curves: Vec<CurveSummary>,
     /// Whether plain stores read the line first, for each class of loaders for which that was measured.
@@ -31,6 +33,8 @@ pub struct Outcome {
     pub timing: Timing,
     /// Core frequency in GHz by CPU, as measured along the way.
     pub core_ghz: BTreeMap<u32, f64>,
+    /// The same while all cores worked, where cores were compared.
+    pub all_cores_ghz: BTreeMap<u32, f64>,
     /// Whether every cell was measured.
     pub complete: bool,
 }
@@ -43,6 +47,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) repeats: Vec<Measurement>,
     /// What is recorded now was measured before.
     pub(crate) repeating: bool,
+    pub(crate) matrices: Vec<PairMatrix>,
     pub(crate) curves: Vec<CurveSummary>,
     pub(crate) notes: Vec<Note>,
     /// A cell was cut short, and has results nevertheless.
@@ -57,6 +62,7 @@ impl<'a> Recorder<'a> {
             results: Vec::new(),
             repeats: Vec::new(),
             repeating: false,
+            matrices: Vec::new(),
             curves: Vec::new(),
             notes: Vec::new(),
             cut_short: false,

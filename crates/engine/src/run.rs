@@ -23,11 +23,12 @@ use crate::transfer::{all_pairs, pair};
 
 /// Measures everything in `plan`. A cell that fails costs that cell, not the run.
 pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -> Outcome {
-    let started = Instant::now();
+    let started = context.now();
     let mut session = Session::new(plan, context, observer);
     let signal = StartGate { signal: plan.start_signal.as_deref().map(StartSignal::open) };
     let mut complete = true;
     compare_clocks(&mut session);
+    session.runner.read_all_cores();
     // Cells that wait for another program take whatever time that program does.
     let deadline = context.deadline.filter(|_| plan.start_signal.is_none());
     let mut shares = deadline.map(|end| (end, Shares::new(plan)));
@@ -35,10 +36,10 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
         for cell in &step.cells {
             session.progress.begin_cell(step, cell);
             session.budget.stop = plan.stop;
-            let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(Instant::now()).as_secs_f64()));
+            let share = shares.as_mut().map(|(end, shares)| shares.next(end.saturating_duration_since(context.now()).as_secs_f64()));
             if let Some(Some(share)) = share {
                 session.budget.stop.budget_s = share.budget_s;
-                session.budget.cell_end = Some(Instant::now() + Duration::from_secs_f64(share.at_most_s));
+                session.budget.cell_end = Some(context.now() + Duration::from_secs_f64(share.at_most_s));
                 // A buffer may take more than the cell's share where the machine is slow: others get less then, but this one is measured.
                 session.memory.end = deadline;
             }
@@ -53,28 +54,33 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
             session.progress.end_cell();
         }
     }
+    session.runner.read_all_cores();
     outcome(session, started, complete)
 }
 
 fn outcome(session: Session<'_>, started: Instant, mut complete: bool) -> Outcome {
     session.progress.observer.progress(1.0);
+    let elapsed = session.context.now() - started;
     let Session { runner, memory, set_up, calibration, mut recorder, .. } = session;
     // Threads that got no time leave a cell, or a point of it, without a value.
     complete &= !recorder.cut_short && recorder.results.iter().chain(&recorder.repeats).all(|m| m.estimate.value.is_some());
+    complete &= recorder.matrices.iter().all(|m| m.counts().2 == 0);
     judge::mark_drift(&mut recorder.results, &mut recorder.repeats);
     Outcome {
         timing: Timing {
-            setup_s: started.elapsed().saturating_sub(runner.measuring).as_secs_f64(),
+            setup_s: elapsed.saturating_sub(runner.measuring).as_secs_f64(),
             measuring_s: runner.measuring.as_secs_f64(),
             total_s: 0.0,
             setup: Some(SetUp { buffers_s: memory.allocating.as_secs_f64(), chains_s: memory.writing_chains.as_secs_f64(), ..set_up }),
         },
         results: recorder.results,
         repeats: recorder.repeats,
+        matrices: recorder.matrices,
         curves: recorder.curves,
         stores_read: calibration.stores.evidence,
         notes: recorder.notes,
         core_ghz: runner.core_ghz,
+        all_cores_ghz: runner.all_cores_ghz,
         complete,
     }
 }
@@ -140,6 +146,10 @@ fn measure(session: &mut Session<'_>, cell: &Cell) -> Result {
 
 /// Stamps of several CPUs are compared with each other: adds a note when their clocks disagree.
 fn compare_clocks(session: &mut Session<'_>) {
+    #[cfg(feature = "simulate")]
+    if session.context.model().is_some() {
+        return;
+    }
     let cells = session.plan.steps.iter().flat_map(|s| &s.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
     // Threads that did not run at the same time say nothing about their clocks: they get another chance.
@@ -166,6 +176,10 @@ fn clock_note(error: &ClockError) -> Note {
 
 /// Control groups may change and CPUs go offline during a run: a cell that lost its CPUs or nodes is not measured elsewhere.
 fn check_allowed(context: &RunContext<'_>, work: &Work) -> Result {
+    #[cfg(feature = "simulate")]
+    if context.model().is_some() {
+        return Ok(());
+    }
     let now = cpu::read_allowed(&context.root, &context.machine.topology);
     let cpus = work.cpus().difference(&now.cpus);
     if !cpus.is_empty() {
@@ -218,7 +232,7 @@ mod tests {
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
         let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
-        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(!outcome.complete && !outcome.results.is_empty());
         assert!(
@@ -245,7 +259,7 @@ mod tests {
         spec.time = Some(Duration::from_secs(36));
         let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
         let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_secs(2)));
-        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline };
+        let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };
         assert!(first.estimate.value.is_some(), "{:?}", first.estimate);

@@ -5,7 +5,7 @@
 mod region;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
@@ -222,9 +222,9 @@ fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Resu
                 let check = check.clone();
                 jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
             }
-            let started = Instant::now();
+            let started = session.context.now();
             session.runner.workers.run(jobs, timeout)?;
-            session.add_measuring(started.elapsed());
+            session.add_measuring(session.context.now() - started);
             region.found.add(check.found());
             region.checked += u32::from(compare);
             done += 1;

@@ -2,7 +2,7 @@
 //! [`scan`](crate::scan).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::counters::{Counters, ExpectedEvents, WorkUnit};
 use memgauge_core::experiment::{ChaseOrder, Experiment};
@@ -83,18 +83,18 @@ impl<'a> Session<'a> {
 
     /// Runs bursts that only decide how to measure: their time is set-up and not measuring.
     pub(crate) fn as_trial<T>(&mut self, trial: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let (started, measuring) = (Instant::now(), self.runner.measuring);
+        let (started, measuring) = (self.context.now(), self.runner.measuring);
         let result = trial(self)?;
-        self.set_up.trials_s += started.elapsed().as_secs_f64();
+        self.set_up.trials_s += (self.context.now() - started).as_secs_f64();
         self.runner.measuring = measuring;
         Ok(result)
     }
 
     /// Begins to watch the machine while all of `cpus` work: noise counters, and the frequency of `cpu` once it has settled.
     pub(crate) fn watch(&mut self, cpu: u32, cpus: &IdSet) -> Result {
-        let started = Instant::now();
+        let started = self.context.now();
         let ghz = self.runner.warm_up(cpu)?;
-        self.set_up.warm_up_s += started.elapsed().as_secs_f64();
+        self.set_up.warm_up_s += (self.context.now() - started).as_secs_f64();
         // CPUs kept awake are busy because of this process as well.
         let cpus = cpus.union(&self.runner.kept_awake(cpus));
         self.noise.start(&self.context.root, &cpus, ghz);

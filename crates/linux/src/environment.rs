@@ -37,6 +37,7 @@ pub fn read_environment(root: &Path, machine: &Machine) -> Environment {
         capabilities: CAPABILITIES.iter().filter(|(bit, _)| held >> bit & 1 == 1).map(|(_, name)| (*name).to_owned()).collect(),
         clock: None,
         core_ghz: BTreeMap::new(),
+        all_cores_ghz: BTreeMap::new(),
         // 1 balances, and 2 promotes between memory tiers. Both migrate pages.
         numa_balancing: tree.parsed::<u32>("proc/sys/kernel/numa_balancing").map(|mode| mode != 0),
         thp: tree.chosen("sys/kernel/mm/transparent_hugepage/enabled"),

@@ -54,6 +54,14 @@ impl Layout {
         writer.write_all(bracket)
     }
 
+    fn after_comma<W: ?Sized + io::Write>(&self, writer: &mut W, first: bool) -> io::Result<()> {
+        match () {
+            () if self.depth <= MAX_DEPTH => self.line(writer),
+            () if first => Ok(()),
+            () => writer.write_all(b" "),
+        }
+    }
+
     fn line<W: ?Sized + io::Write>(&self, writer: &mut W) -> io::Result<()> {
         writer.write_all(b"\n")?;
         (0..self.depth).try_for_each(|_| writer.write_all(b"  "))
@@ -70,10 +78,11 @@ impl Formatter for Layout {
         if !first {
             writer.write_all(b",")?;
         }
-        if self.depth > MAX_DEPTH {
-            return if first { Ok(()) } else { writer.write_all(b" ") };
+        // Lists of lists are samples and matrices: a blank for each number would be a seventh of the file.
+        if self.depth > MAX_DEPTH + 1 {
+            return Ok(());
         }
-        self.line(writer)
+        self.after_comma(writer, first)
     }
 
     fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
@@ -85,7 +94,11 @@ impl Formatter for Layout {
     }
 
     fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        self.begin_array_value(writer, first)
+        self.empty = false;
+        if !first {
+            writer.write_all(b",")?;
+        }
+        self.after_comma(writer, first)
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::estimate::Estimate;
 use crate::experiment::{ChaseOrder, Experiment, LineState, Metric};
-use crate::result::{Absent, Measurement, QualityLevel, QualityReason, Report, Summary, SummaryValue, Trust, TrustReason};
+use crate::result::{Absent, Measurement, PairMatrix, QualityLevel, QualityReason, Report, Summary, SummaryValue, Trust, TrustReason};
 use crate::stats;
 use crate::traffic::Mix;
 
@@ -26,16 +26,20 @@ pub fn summarise(report: &Report) -> Summary {
     }
     let streams = select(report, is_streaming);
     let (peak_any_gbs, fastest) = highest(streams.iter().copied());
-    let transfers = |state| select(report, move |m| is_transfer(m) && m.at.state == Some(state));
+    let transfers = |state| {
+        let listed = select(report, move |m| is_transfer(m) && m.at.state == Some(state));
+        let matrices: Vec<&PairMatrix> = report.matrices.iter().filter(|m| m.state == state && m.memory_dir.is_none()).collect();
+        if matrices.is_empty() { median(&listed) } else { median_of_pairs(&matrices) }
+    };
     Summary {
         idle_latency_local_ns: median(&local),
         idle_latency_remote_ns,
         peak_read_gbs: highest(streams.into_iter().filter(|m| m.at.mix == Some(Mix::AllReads))).0,
         peak_any_gbs,
         peak_any_mix: fastest.and_then(|m| m.at.mix),
-        transfer_hit_ns: median(&transfers(LineState::Hit)),
-        transfer_hitm_ns: median(&transfers(LineState::Hitm)),
-        trust: trust(&report.results),
+        transfer_hit_ns: transfers(LineState::Hit),
+        transfer_hitm_ns: transfers(LineState::Hitm),
+        trust: trust(report),
     }
 }
 
@@ -71,6 +75,23 @@ fn median(results: &[&Measurement]) -> SummaryValue {
     }
 }
 
+/// The median of all pairs, with the hull of their intervals.
+fn median_of_pairs(matrices: &[&PairMatrix]) -> SummaryValue {
+    let pairs = || matrices.iter().flat_map(|m| m.pairs());
+    let Some(value) = stats::median(&pairs().map(|p| p.value).collect::<Vec<_>>()) else {
+        return SummaryValue { absent: Some(Absent::NotMeasured), ..SummaryValue::default() };
+    };
+    let ends = |side: f64| pairs().filter_map(move |p| Some(p.value + side * p.half_width?));
+    let degraded = matrices.iter().any(|m| m.counts().1 > 0);
+    SummaryValue {
+        value: Some(value),
+        ci95_low: ends(-1.0).min_by(f64::total_cmp),
+        ci95_high: ends(1.0).max_by(f64::total_cmp),
+        quality: Some(if degraded { QualityLevel::Degraded } else { QualityLevel::Good }),
+        absent: None,
+    }
+}
+
 /// The highest of several results, and which it is.
 fn highest<'a>(results: impl Iterator<Item = &'a Measurement>) -> (SummaryValue, Option<&'a Measurement>) {
     let all: Vec<&Measurement> = results.collect();
@@ -97,17 +118,24 @@ fn absent(planned: &[&Measurement]) -> SummaryValue {
 }
 
 /// How far to trust the numbers of a run.
-fn trust(results: &[Measurement]) -> Trust {
+fn trust(report: &Report) -> Trust {
+    let results = &report.results;
     let count = |level| results.iter().filter(|m| m.quality.level == level).count() as u32;
-    let (good, degraded, missing) = (count(QualityLevel::Good), count(QualityLevel::Degraded), count(QualityLevel::None));
+    let (mut good, mut degraded, mut missing) = (count(QualityLevel::Good), count(QualityLevel::Degraded), count(QualityLevel::None));
     let unreliable = count(QualityLevel::Unreliable);
-    let above = |number: u32| f64::from(number) > DEGRADED * results.len() as f64;
     let mut by_reason: BTreeMap<QualityReason, u32> = BTreeMap::new();
     for reason in results.iter().flat_map(|m| &m.quality.reasons) {
         *by_reason.entry(*reason).or_default() += 1;
     }
+    for matrix in &report.matrices {
+        let counts = matrix.counts();
+        (good, degraded, missing) = (good + counts.0, degraded + counts.1, missing + counts.2);
+        matrix.reasons.iter().for_each(|(reason, pairs)| *by_reason.entry(*reason).or_default() += pairs);
+    }
     let mut reasons: Vec<TrustReason> = by_reason.into_iter().map(|(reason, results)| TrustReason { reason, results }).collect();
     reasons.sort_by_key(|r| std::cmp::Reverse(r.results));
+    let all = good + degraded + unreliable + missing;
+    let above = |number: u32| f64::from(number) > DEGRADED * f64::from(all);
     let level = match () {
         () if good + degraded + unreliable == 0 => QualityLevel::None,
         () if above(unreliable) => QualityLevel::Unreliable,

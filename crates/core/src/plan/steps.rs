@@ -27,6 +27,9 @@ pub struct Plan {
     /// measure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_awake_named: bool,
+    /// CPUs, one of each core, whose frequencies are compared while all of them work, before and after everything else; for a health check.
+    #[serde(default, skip_serializing_if = "IdSet::is_empty")]
+    pub compared_cores: IdSet,
     /// Directories whose files are buffers, as the kernel described them when the plan was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub directories: Vec<MemoryDir>,

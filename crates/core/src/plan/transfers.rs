@@ -97,7 +97,15 @@ pub struct TransferEnd {
     pub window: Bytes,
 }
 
+/// Pairs of more CPUs than these are one matrix instead of a result each: 32 CPUs have 2,000 results.
+const MOST_LISTED: usize = 32;
+
 impl Transfers {
+    /// Whether all pairs are one matrix for each state and home, and no results of their own.
+    pub const fn as_matrix(&self) -> bool {
+        self.ends.len() > MOST_LISTED
+    }
+
     /// Ordered pairs.
     pub const fn pairs(&self) -> u64 {
         let n = self.ends.len() as u64;

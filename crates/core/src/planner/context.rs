@@ -20,6 +20,10 @@ const SWEEP_HALF_WIDTH: f64 = 0.02;
 /// The least in a virtual machine: neighbours on the host take cache and memory by turns, so that the medians of bursts scatter by 1 to 2 %
 /// however quiet the guest is.
 const GUEST_HALF_WIDTH: f64 = 0.03;
+/// The same for a cell of a health check: half of the smallest difference that counts.
+const QUICK_HALF_WIDTH: f64 = 0.015;
+/// Seconds for a cell of a health check: the fewest bursts for which an interval exists take 0.4 s.
+const QUICK_BUDGET_S: f64 = 0.5;
 /// Seconds for one point of a sweep. 73 sizes in two curves take less than 40 s, even if no point converges.
 const SWEEP_BUDGET_S: f64 = 0.25;
 /// The same where hardware events are counted: eight bursts of 41 windows take 0.34 s.
@@ -108,7 +112,7 @@ impl<'a> Planner<'a> {
         let large = steps.iter().any(|s| s.cells.len() > LARGE_MATRIX);
         let command_s = if large { LARGE_MATRIX_BUDGET_S } else { COMMAND_BUDGET_S };
         let (half_width, budget_s) = match self.spec.task {
-            Task::Quick => (quick::HALF_WIDTH, quick::BUDGET_S),
+            Task::Quick => (QUICK_HALF_WIDTH, QUICK_BUDGET_S),
             Task::Sweep(_) if self.spec.counters => (SWEEP_HALF_WIDTH, SWEEP_COUNTED_BUDGET_S),
             Task::Sweep(_) => (SWEEP_HALF_WIDTH, SWEEP_BUDGET_S),
             Task::Suite => (DEFAULT_HALF_WIDTH, SUITE_BUDGET_S),

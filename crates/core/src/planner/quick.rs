@@ -1,8 +1,10 @@
 //! The health check: few cells, chosen so that siblings can be compared, in a time that does not grow with the machine.
 
+use std::collections::BTreeMap;
+
 use crate::conclusions::curve::IDLE_DELAY_CYCLES;
-use crate::experiment::Experiment;
-use crate::plan::{Cell, Delays, Step};
+use crate::experiment::{Coordinates, Experiment};
+use crate::plan::{Cell, Delays, Step, Work};
 use crate::planner::check::PlanError;
 use crate::planner::context::Planner;
 use crate::planner::cost;
@@ -12,43 +14,74 @@ use crate::units::IdSet;
 /// Seconds that a check may take by default: schedulers kill their health checks after 60 s.
 pub const DEFAULT_WITHIN_S: f64 = 45.0;
 /// The largest share of this time that is planned for the first round.
-pub const FIRST_ROUND_SHARE: f64 = 0.58;
+pub const FIRST_ROUND_SHARE: f64 = 0.7;
 /// The largest share that is planned for measuring suspicious cells again.
-pub const SECOND_ROUND_SHARE: f64 = 0.31;
+pub const SECOND_ROUND_SHARE: f64 = 0.2;
 /// Shares of the time after which the first round and the second round end, whatever has been measured by then.
 pub const ROUND_ENDS: [f64; 2] = [0.88, 0.96];
-/// Seconds of measuring for a cell: the fewest bursts for which an interval exists take 0.4 s.
-pub(super) const BUDGET_S: f64 = 0.5;
-/// Relative half-width of the interval at which a cell stops: half of the smallest difference that counts.
-pub(super) const HALF_WIDTH: f64 = 0.015;
 /// Fresh allocations of a latency cell.
 const ALLOCATIONS: u32 = 2;
-/// The largest number of nodes with CPUs, and of cache domains, that are compared. Fewer if they take too long.
-const MAX_SIBLINGS: usize = 8;
+/// What is sampled at most, and at least where that takes too long. What shows a fault that no other number shows is given up last.
+const MOST: Samples = Samples { latency: 8, mixed: 8, domains: 16, packages: 4, nodes: 8 };
+const LEAST: Samples = Samples { latency: 2, mixed: 1, domains: 2, packages: 2, nodes: 2 };
 /// The largest number of nodes without CPUs that are measured.
 const MAX_FAR: usize = 2;
 
+/// How many of each are measured.
+#[derive(Clone, Copy)]
+struct Samples {
+    /// Nodes whose latency is measured.
+    latency: usize,
+    /// Nodes whose bandwidth is measured with stores as well.
+    mixed: usize,
+    /// Last-level caches.
+    domains: usize,
+    /// Packages that read from each other.
+    packages: usize,
+    /// Nodes whose bandwidth is measured.
+    nodes: usize,
+}
+
+impl Samples {
+    /// Fewer of those that can best be done without; `None` where there are as few as there may be.
+    fn fewer(mut self) -> Option<Self> {
+        let parts = [
+            (&mut self.latency, LEAST.latency),
+            (&mut self.mixed, LEAST.mixed),
+            (&mut self.domains, LEAST.domains),
+            (&mut self.packages, LEAST.packages),
+            (&mut self.nodes, LEAST.nodes),
+        ];
+        let (part, _) = parts.into_iter().find(|(part, least)| **part > *least)?;
+        *part -= 1;
+        Some(self)
+    }
+}
+
 impl Planner<'_> {
     pub(super) fn quick(&mut self) -> Result<Vec<Step>, PlanError> {
+        let mut samples = MOST;
         let max_s = FIRST_ROUND_SHARE * self.quick_within();
-        let mut siblings = MAX_SIBLINGS;
         loop {
             let (notes, coarsened) = (self.notes.clone(), self.coarsened.clone());
-            let mut steps = self.quick_steps(siblings)?;
+            let mut steps = self.quick_steps(samples)?;
             let stop = self.stop_rule(&steps);
             self.lighten(&mut steps, &stop, max_s);
-            if siblings <= 2 || cost::most(&steps, &stop, self.spec.counters) <= max_s {
-                return Ok(steps);
+            let over = cost::most(&steps, &stop, self.spec.counters) > max_s;
+            match samples.fewer().filter(|_| over) {
+                Some(fewer) => samples = fewer,
+                None => return Ok(steps),
             }
             (self.notes, self.coarsened) = (notes, coarsened);
-            siblings -= 1;
         }
     }
 
-    fn quick_steps(&mut self, siblings: usize) -> Result<Vec<Step>, PlanError> {
-        let nodes = sample(&self.cpu_nodes().iter().collect::<Vec<_>>(), siblings);
-        let mut steps = vec![self.quick_latency(&nodes)?, self.quick_nodes(&nodes)?];
-        steps.extend(self.quick_domains(siblings)?);
+    fn quick_steps(&mut self, samples: Samples) -> Result<Vec<Step>, PlanError> {
+        let nodes: Vec<u32> = self.cpu_nodes().iter().collect();
+        let of = |most| sample(&nodes, most);
+        let mut steps = vec![self.quick_latency(&of(samples.latency))?, self.quick_nodes(&of(samples.nodes), &of(samples.mixed))?];
+        steps.extend(self.quick_domains(samples.domains)?);
+        steps.extend(self.quick_packages(samples.packages)?);
         steps.extend(self.quick_loaded()?);
         Ok(steps)
     }
@@ -82,12 +115,13 @@ impl Planner<'_> {
     }
 
     /// The cores of each node on its own memory: loads alone, and two reads to one write on the bus.
-    fn quick_nodes(&mut self, nodes: &[u32]) -> Result<Step, PlanError> {
+    fn quick_nodes(&mut self, nodes: &[u32], mixed: &[u32]) -> Result<Step, PlanError> {
         let mut cells = Vec::new();
         for &node in nodes {
             let cpus = self.machine.topology.spread(&self.machine.topology.one_per_core(&self.cpus_on(node)));
             let Some(home) = cpus.first().map(|cpu| self.local_node(*cpu)) else { continue };
-            for mix in [Mix::AllReads, Mix::R2W1] {
+            let mixes = [Mix::AllReads].into_iter().chain(mixed.contains(&node).then_some(Mix::R2W1));
+            for mix in mixes {
                 if self.kernels.is_empty() || self.kernels.iter().any(|k| k.mix == mix) {
                     cells.push(self.bandwidth_cell(&cpus, Some(node), Some(home), mix)?);
                 }
@@ -120,6 +154,36 @@ impl Planner<'_> {
             cells.push(self.bandwidth_cell(&cpus, Some(row), Some(home), Mix::AllReads)?);
         }
         Ok(Some(quick_step("Bandwidth by last-level cache, sampled", Experiment::BandwidthPerCache, cells)))
+    }
+
+    /// The cores of each package on another package's memory, each on the node that has its own node's place there.
+    fn quick_packages(&mut self, most: usize) -> Result<Option<Step>, PlanError> {
+        let package = |node: u32| {
+            let cpu = self.cpus_on(node).first()?;
+            self.machine.topology.cpu(cpu).map(|c| c.package)
+        };
+        let mut packages: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for node in self.cpu_nodes().intersection(&self.nodes).iter() {
+            packages.entry(package(node).unwrap_or_default()).or_default().push(node);
+        }
+        let packages = sample(&packages.into_values().collect::<Vec<_>>(), most);
+        let mut cells = Vec::new();
+        for (from, to) in packages.iter().flat_map(|from| packages.iter().filter(move |to| *to != from).map(move |to| (from, to))) {
+            let mut homes = Vec::new();
+            for (place, node) in from.iter().enumerate() {
+                let cores = self.machine.topology.one_per_core(&self.cpus_on(*node));
+                homes.extend(cores.iter().map(|cpu| (cpu, to[place % to.len()])));
+            }
+            let loaders = self.sizes.loader_buffers(&homes, 0, &mut self.notes)?;
+            let at = Coordinates {
+                cpus: Some(homes.iter().map(|h| h.0).collect()),
+                load_nodes: Some(homes.iter().map(|h| h.1).collect()),
+                mix: Some(Mix::AllReads),
+                ..Coordinates::default()
+            };
+            cells.push(Cell::new(at, Work::Bandwidth { loaders, traffic: self.traffic(Mix::AllReads)?, delay: 0 }));
+        }
+        Ok((!cells.is_empty()).then(|| quick_step("Bandwidth between packages, sampled", Experiment::Bandwidth, cells)))
     }
 
     /// Two points: the first CPU chases while the other cores of its node load, fully and next to nothing. Without the second one there is no

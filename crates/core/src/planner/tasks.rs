@@ -53,6 +53,7 @@ pub fn plan(spec: &Spec, machine: &Machine, kernels: &[KernelRow]) -> Result<Pla
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         keep_awake,
         keep_awake_named: spec.keep_awake.is_some(),
+        compared_cores: if spec.task == Task::Quick { machine.topology.one_per_core(&planner.cpus) } else { IdSet::new() },
         directories,
         estimated_s,
         max_s,

@@ -597,8 +597,12 @@ fn threads_do_what_each_was_given() {
 fn a_health_check_samples_nodes_and_ends_in_time() {
     let plan = planned(Task::Quick, |_| ()).unwrap();
     let tables: Vec<_> = plan.steps.iter().map(|s| (s.experiment, s.cells.len())).collect();
-    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain.
-    assert_eq!(tables, [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::LoadedLatency, 1)]);
+    // Own memory of two nodes, one remote pair, one node of memory only; two nodes with the one mix that has a kernel; no second cache domain;
+    // two packages that read from each other.
+    let expected =
+        [(Experiment::IdleLatency, 4), (Experiment::BandwidthMatrix, 2), (Experiment::Bandwidth, 2), (Experiment::LoadedLatency, 1)];
+    assert_eq!(tables, expected);
+    assert_eq!(plan.compared_cores, machine().topology.one_per_core(&machine().allowed.cpus));
     assert!(plan.estimated_s <= super::quick::FIRST_ROUND_SHARE * super::quick::DEFAULT_WITHIN_S, "{}", plan.estimated_s);
     let Work::Curve { delays, .. } = &plan.steps[2].cells[0].work else { panic!() };
     assert_eq!(*delays, Delays::Cycles(vec![0, 20_000]), "full load, and one that should be as fast as idle");

@@ -21,6 +21,10 @@ pub struct Environment {
     pub clock: Option<ClockReport>,
     /// Core frequency in GHz, measured by a chain of dependent adds, by CPU.
     pub core_ghz: BTreeMap<u32, f64>,
+    /// The same while all cores worked at once, the highest of two readings: what else ran there can only have slowed a core down. For
+    /// health checks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub all_cores_ghz: BTreeMap<u32, f64>,
     /// `/proc/sys/kernel/numa_balancing`; `null` when the kernel has none.
     pub numa_balancing: Option<bool>,
     /// Transparent huge pages: `always`, `madvise`, `never`.

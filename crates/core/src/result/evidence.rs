@@ -427,3 +427,35 @@ pub struct Noise {
     /// Corrected and uncorrected memory errors reported (EDAC).
     pub memory_errors: Option<u64>,
 }
+
+impl Noise {
+    /// Adds what disturbed another measurement: the higher of two shares, the sum of two counts, and the last frequency.
+    pub fn add(&mut self, other: &Self) {
+        fn higher(a: &mut Option<f64>, b: Option<f64>) {
+            *a = a.iter().copied().chain(b).max_by(f64::total_cmp);
+        }
+        fn sum<T: Copy + std::ops::Add<Output = T>>(a: &mut Option<T>, b: Option<T>) {
+            *a = a.zip(b).map(|(a, b)| a + b).or(*a).or(b);
+        }
+        higher(&mut self.steal, other.steal);
+        higher(&mut self.others, other.others);
+        higher(&mut self.waited, other.waited);
+        higher(&mut self.cpu_pressure, other.cpu_pressure);
+        higher(&mut self.memory_pressure, other.memory_pressure);
+        sum(&mut self.bursts, other.bursts);
+        sum(&mut self.bursts_disturbed, other.bursts_disturbed);
+        sum(&mut self.bursts_repeated, other.bursts_repeated);
+        sum(&mut self.bursts_left_out, other.bursts_left_out);
+        sum(&mut self.involuntary_switches, other.involuntary_switches);
+        sum(&mut self.migrations, other.migrations);
+        sum(&mut self.pages_migrated, other.pages_migrated);
+        sum(&mut self.numa_hint_faults, other.numa_hint_faults);
+        sum(&mut self.thp_collapsed, other.thp_collapsed);
+        sum(&mut self.memory_errors, other.memory_errors);
+        for (cause, bursts) in &other.disturbed_by {
+            *self.disturbed_by.entry(*cause).or_default() += bursts;
+        }
+        self.ghz_before = self.ghz_before.or(other.ghz_before);
+        self.ghz_after = other.ghz_after.or(self.ghz_after);
+    }
+}

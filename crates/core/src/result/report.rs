@@ -9,6 +9,7 @@ use crate::note::Note;
 use crate::plan::Plan;
 use crate::result::curves::{CurveSummary, LevelSummary};
 use crate::result::environment::Environment;
+use crate::result::matrix::PairMatrix;
 use crate::result::measurement::Measurement;
 use crate::result::summary::{Health, Summary};
 use crate::topology::Machine;
@@ -49,6 +50,9 @@ pub struct Report {
     /// Cells that were measured again: as a control of drift, or to confirm what looked wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Measurement>,
+    /// Transfers between every two of many CPUs, which are not in `results`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<PairMatrix>,
     /// The program that `memgauge count` ran; absent for other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ProgramCount>>,
@@ -70,6 +74,17 @@ impl Report {
     /// Everything that was measured, repeats included.
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
         self.results.iter().chain(&self.repeats)
+    }
+
+    /// Whether nothing was measured or planned to be.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.matrices.is_empty()
+    }
+
+    /// How many numbers have a value, without repeats.
+    pub fn measured(&self) -> usize {
+        let pairs: usize = self.matrices.iter().map(|m| m.pairs().count()).sum();
+        self.results.iter().filter(|m| m.estimate.value.is_some()).count() + pairs
     }
 
     /// Removes the kernels that were tried, which only `--verbose` asks for.

@@ -26,13 +26,23 @@ const LINKS_AT_A_TIME: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub(crate) struct Ring {
     position: usize,
+    /// How the chain was laid out, for a model: nobody else asks.
+    #[cfg(feature = "simulate")]
+    spec: ChainSpec,
     /// Keeps the memory that `position` points to.
     buffer: Arc<Buffer>,
 }
 
 impl Ring {
-    fn new(buffer: &Arc<Buffer>, offset: usize) -> Self {
-        Self { position: buffer.as_ptr() as usize + offset, buffer: buffer.clone() }
+    fn new(buffer: &Arc<Buffer>, offset: usize, spec: &ChainSpec) -> Self {
+        #[cfg(not(feature = "simulate"))]
+        let _ = spec;
+        Self {
+            position: buffer.as_ptr() as usize + offset,
+            #[cfg(feature = "simulate")]
+            spec: spec.clone(),
+            buffer: buffer.clone(),
+        }
     }
 
     /// A line of the ring; its pointer leads to another line of it.
@@ -50,6 +60,11 @@ impl Ring {
 
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
+    }
+
+    #[cfg(feature = "simulate")]
+    pub(crate) const fn spec(&self) -> &ChainSpec {
+        &self.spec
     }
 }
 
@@ -118,7 +133,13 @@ pub(crate) fn write(
         // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line.
         unsafe { write_windows(&layout, lines, cpus, interrupted, |_, _| {}) };
     }
-    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout.start() + spec.offset_in_line)) }
+    if interrupted() { Err(ChainError::Interrupted) } else { Ok(Ring::new(buffer, layout.start() + spec.offset_in_line, spec)) }
+}
+
+/// The ring of a chain that is not written, in a buffer that nobody touches.
+#[cfg(feature = "simulate")]
+pub(crate) fn unwritten(buffer: &Arc<Buffer>, spec: &ChainSpec) -> Result<Ring, ChainError> {
+    Ok(Ring::new(buffer, layout(buffer, spec)?.start(), spec))
 }
 
 /// Writes window after window. `leaves` takes each window's last line, whose link leads to the next window.
@@ -181,7 +202,7 @@ pub(crate) fn relink(buffer: &Arc<Buffer>, spec: &ChainSpec, exits: &WindowExits
         // SAFETY: both are lines of windows that `layout` checked to be within the buffer; no other thread uses the buffer.
         unsafe { lines.link(*from, to) };
     }
-    Ok(Ring::new(buffer, layout.start()))
+    Ok(Ring::new(buffer, layout.start(), spec))
 }
 
 /// The layout of a chain, checked to be within the buffer.
@@ -262,6 +283,12 @@ pub(crate) struct ExactHops {
 }
 
 impl ExactHops {
+    /// Of a thread that was never off its CPU.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn undisturbed(ticks: u64, hops: u64) -> Self {
+        Self { ticks, hops, ..Self::default() }
+    }
+
     /// Of so many `ticks` and `hops`, in which the thread was off its CPU for `away` ticks: the longest blocks are left out, as (ticks, hops),
     /// until they explain that time. Blocks usually take `block` ticks.
     fn without_time_away(ticks: u64, hops: u64, away: u64, mut long: Vec<(u64, u64)>, block: u64) -> Self {
@@ -338,6 +365,11 @@ impl Chase {
             // SAFETY: `touching` checked that the layout is within the buffer, which lives as long as the ring.
             unsafe { base.add(line).cast::<u64>().read_volatile() };
         }
+    }
+
+    #[cfg(feature = "simulate")]
+    pub(crate) const fn ring(&self) -> &Ring {
+        &self.ring
     }
 
     pub(crate) const fn position(&self) -> *const u8 {

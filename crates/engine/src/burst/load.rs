@@ -156,6 +156,18 @@ impl Load {
         self.traversal.kernel
     }
 
+    #[cfg(feature = "simulate")]
+    pub(crate) fn buffer(&self) -> &Arc<Buffer> {
+        &self.traversal.buffer
+    }
+
+    /// Bytes that it goes over.
+    #[cfg(feature = "simulate")]
+    pub(crate) fn bytes(&self) -> usize {
+        let Traversal { advance, steps, order, windows, .. } = &self.traversal;
+        order.as_ref().map_or(steps * advance.iter().sum::<usize>(), |order| order.lines() * LINE as usize * windows)
+    }
+
     /// Bytes for each line visited. Lines of the machine may be longer than the kernels': a visit then moves the rest of the line as well,
     /// unless the next visits need it.
     pub(crate) fn line_bytes(&self) -> LineBytes {

@@ -152,13 +152,19 @@ pub(crate) struct BurstRunner<'a> {
     warm: BTreeMap<u32, Instant>,
     /// Core frequency in GHz by CPU, as measured along the way.
     pub(crate) core_ghz: BTreeMap<u32, f64>,
+    /// The same while all cores that the plan compares worked at once: the highest seen.
+    pub(crate) all_cores_ghz: BTreeMap<u32, f64>,
     /// Time spent measuring so far.
     pub(crate) measuring: Duration,
 }
 
 impl<'a> BurstRunner<'a> {
     pub(crate) fn new(plan: &'a Plan, context: &'a RunContext<'a>) -> Self {
-        let counters = plan.counters.then(|| {
+        #[cfg(feature = "simulate")]
+        let simulated = context.model().is_some();
+        #[cfg(not(feature = "simulate"))]
+        let simulated = false;
+        let counters = (plan.counters && !simulated).then(|| {
             let cpus = plan.steps.iter().flat_map(|s| &s.cells).find_map(|cell| cell.work.cpus().first());
             RunCounters::new(&context.root, context.machine, cpus.unwrap_or(0))
         });
@@ -169,6 +175,7 @@ impl<'a> BurstRunner<'a> {
             counters,
             warm: BTreeMap::new(),
             core_ghz: BTreeMap::new(),
+            all_cores_ghz: BTreeMap::new(),
             measuring: Duration::ZERO,
         }
     }
@@ -182,6 +189,11 @@ impl<'a> BurstRunner<'a> {
         timeout: Duration,
     ) -> Result<BurstResult> {
         let windows = shape.windows + SETTLE_WINDOWS;
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            self.measuring += shape.window * windows as u32;
+            return Ok(crate::simulated::burst(model, &self.context.clock, chase, loads, shape));
+        }
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
         let awake = self.kept_awake(&busy);
         if let Some(counters) = &mut self.counters {
@@ -218,7 +230,7 @@ impl<'a> BurstRunner<'a> {
         let steal = self.steal_since(before, cpus, length);
         self.measuring += length;
         // Their clocks need no time to settle.
-        let now = Instant::now();
+        let now = self.context.now();
         self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
         Ok((finished, steal))
     }
@@ -238,6 +250,11 @@ impl<'a> BurstRunner<'a> {
         scheduler: &mut SchedulerNoise,
     ) -> Result<(Option<ExactHops>, Chase)> {
         let clock = self.context.clock;
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            let ns = crate::simulated::hop_ns(model, cpu, &chase, hops) * hops as f64;
+            return Ok((Some(ExactHops::undisturbed(clock.to_ticks(Duration::from_nanos(ns as u64)), hops)), chase));
+        }
         let awake = self.kept_awake(&IdSet::one(cpu));
         let (mut left, mut all) = (hops, ExactHops::default());
         while left > 0 {
@@ -269,14 +286,41 @@ impl<'a> BurstRunner<'a> {
     /// Waits until the clock of a core has settled, and returns its frequency in GHz.
     pub(crate) fn warm_up(&mut self, cpu: u32) -> Result<f64, WorkerError> {
         let clock = self.context.clock;
-        let warm = self.warm.get(&cpu).is_some_and(|since| since.elapsed() < STAYS_WARM);
+        let warm = self.warm.get(&cpu).is_some_and(|since| self.context.now() - *since < STAYS_WARM);
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            model.pass(if warm { Duration::ZERO } else { WARM_UP / 4 });
+            self.core_ghz.insert(cpu, model.ghz(cpu));
+            return Ok(model.ghz(cpu));
+        }
         let ghz = self.workers.run_on(cpu, move || if warm { clock::core_ghz(&clock) } else { clock::warm_up(&clock, WARM_UP) })?;
         self.core_ghz.insert(cpu, ghz);
         Ok(ghz)
     }
 
+    /// Reads the frequencies of the cores that the plan compares, once those of all have settled. Without the threads for it there is none.
+    pub(crate) fn read_all_cores(&mut self) {
+        let (cpus, clock) = (&self.plan.compared_cores, self.context.clock);
+        if cpus.is_empty() || self.context.interrupted() {
+            return;
+        }
+        let job = |cpu| (cpu, Box::new(move || (cpu, clock::warm_up(&clock, WARM_UP))) as Job<(u32, f64)>);
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            cpus.iter().for_each(|cpu| keep_highest(&mut self.all_cores_ghz, cpu, model.ghz(cpu)));
+            return;
+        }
+        for Finished { value: (cpu, ghz), .. } in self.workers.run(cpus.iter().map(job).collect(), WORKER_TIMEOUT).unwrap_or_default() {
+            keep_highest(&mut self.all_cores_ghz, cpu, ghz);
+        }
+    }
+
     /// Frequency of a core now; `None` when its CPU went away.
     pub(crate) fn ghz(&mut self, cpu: u32) -> Option<f64> {
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            return Some(model.ghz(cpu));
+        }
         let clock = self.context.clock;
         self.workers.run_on(cpu, move || clock::core_ghz(&clock)).ok()
     }
@@ -311,6 +355,11 @@ impl<'a> BurstRunner<'a> {
             totals.add(counters, cpu, count, per_unit);
         }
     }
+}
+
+fn keep_highest(all: &mut BTreeMap<u32, f64>, cpu: u32, ghz: f64) {
+    let highest = all.entry(cpu).or_insert(ghz);
+    *highest = highest.max(ghz);
 }
 
 /// The jobs of a burst, those that measure before those that keep CPUs awake.

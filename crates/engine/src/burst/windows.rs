@@ -67,7 +67,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Of a thread that noted (ticks, work) once in each window and was never off its CPU.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulate"))]
     pub(crate) fn of_windows(marks: Vec<Option<(u64, u64)>>) -> Self {
         let ends = || marks.iter().flatten().map(|(ticks, _)| *ticks);
         let span = (ends().next().unwrap_or(0), ends().next_back().unwrap_or(0));

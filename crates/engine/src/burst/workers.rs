@@ -80,11 +80,18 @@ struct Worker {
 }
 
 /// Pinned threads by CPU, started when first needed.
-#[derive(Default)]
 pub(crate) struct Workers {
     by_cpu: BTreeMap<u32, Worker>,
+    /// Starts a thread for a CPU.
+    start: fn(u32) -> Result<Worker, WorkerError>,
     /// CPUs whose thread was given up or has ended.
     lost: Vec<u32>,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self { by_cpu: BTreeMap::new(), start: Worker::start, lost: Vec::new() }
+    }
 }
 
 impl Workers {
@@ -95,7 +102,7 @@ impl Workers {
     }
 
     /// The same where only the first `required` jobs must be done. Others are left out when their CPU may not be used any more or has no
-    /// thread.
+    /// thread. A job that must be done and cannot begin ends the start of those after it; those before it are waited for.
     pub(crate) fn run_required<T: Send + 'static>(
         &mut self,
         jobs: Vec<(u32, Job<T>)>,
@@ -105,7 +112,12 @@ impl Workers {
         let (sender, receiver) = mpsc::channel();
         let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
         let mut results: Vec<Option<Result<Finished<T>, WorkerError>>> = cpus.iter().map(|_| None).collect();
+        let mut failed: Option<WorkerError> = None;
         for (index, (cpu, job)) in jobs.into_iter().enumerate() {
+            if let Some(error) = &failed {
+                results[index] = Some(Err(error.clone()));
+                continue;
+            }
             let sender = sender.clone();
             let task: Task = Box::new(move || {
                 // Pinned each time: a CPU that went offline and came back has lost its threads.
@@ -113,10 +125,10 @@ impl Workers {
                 // The receiver is gone only when the caller has given up waiting.
                 let _ = sender.send((index, result));
             });
-            match self.worker(cpu) {
-                Ok(worker) => worker.tasks.send(task).map_err(|_| WorkerError::Lost { cpu })?,
-                Err(error) if may_be_left_out(index, required, &error) => results[index] = Some(Err(error)),
-                Err(error) => return Err(error),
+            let begun = self.worker(cpu).and_then(|worker| worker.tasks.send(task).map_err(|_| WorkerError::Lost { cpu }));
+            if let Err(error) = begun {
+                failed = (!may_be_left_out(index, required, &error)).then(|| error.clone());
+                results[index] = Some(Err(error));
             }
         }
         drop(sender);
@@ -161,7 +173,7 @@ impl Workers {
         }
         Ok(match self.by_cpu.entry(cpu) {
             Entry::Occupied(worker) => worker.into_mut(),
-            Entry::Vacant(entry) => entry.insert(Worker::start(cpu)?),
+            Entry::Vacant(entry) => entry.insert((self.start)(cpu)?),
         })
     }
 }
@@ -222,6 +234,26 @@ mod tests {
         let finished = Workers::default().run_required(jobs(), 1, Duration::from_secs(10)).unwrap();
         assert_eq!(finished.into_iter().map(|f| f.value).collect::<Vec<_>>(), [7]);
         assert!(matches!(Workers::default().run(jobs(), Duration::from_secs(10)), Err(WorkerError::Pin { cpu: 1_000_000, .. })));
+    }
+
+    #[test]
+    fn jobs_that_began_are_waited_for_when_a_later_one_cannot_begin() {
+        let start =
+            |cpu| if cpu == 1_000_000 { Err(WorkerError::Start { cpu, why: "no threads left".into() }) } else { Worker::start(cpu) };
+        let mut workers = Workers::default();
+        workers.start = start;
+        let ended = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let job = |cpu| {
+            let ended = ended.clone();
+            let work = move || {
+                std::thread::sleep(Duration::from_millis(50));
+                ended.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            };
+            (cpu, Box::new(work) as Job<()>)
+        };
+        let result = workers.run(vec![job(a_cpu()), job(1_000_000), job(1_000_001)], Duration::from_secs(10));
+        assert!(matches!(result, Err(WorkerError::Start { cpu: 1_000_000, .. })));
+        assert_eq!(ended.load(std::sync::atomic::Ordering::SeqCst), 1, "the first job has ended, and the third never began");
     }
 
     #[test]

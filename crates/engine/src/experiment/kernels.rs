@@ -1,6 +1,6 @@
 //! Which kernel is the fastest for a traffic: what trials depend on, and who wins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::plan::{BufferPlan, Loader, Traffic};
 use memgauge_core::result::Trial;
@@ -47,6 +47,12 @@ impl LoaderMemory {
         Self { buffer: kind(&loader.buffer), second: second.map(|(plan, percent)| (kind(plan), percent)) }
     }
 
+    /// The same with the distance of each node, as `distance` states it, in place of the node: where nodes are alike, so are trials.
+    pub(crate) fn by_distance(&self, distance: impl Fn(u32) -> u32) -> Self {
+        let far = |plan: &BufferPlan| BufferPlan { node: distance(plan.node), ..plan.clone() };
+        Self { buffer: far(&self.buffer), second: self.second.as_ref().map(|(plan, percent)| (far(plan), *percent)) }
+    }
+
     /// Where each buffer is and what backs it.
     pub(crate) fn plans(&self) -> impl Iterator<Item = &BufferPlan> {
         [&self.buffer].into_iter().chain(self.second.as_ref().map(|(plan, _)| plan))
@@ -57,7 +63,10 @@ impl LoaderMemory {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TrialKey {
     pub(crate) traffic: Traffic,
-    pub(crate) cpus: IdSet,
+    /// CPUs by kind of core.
+    pub(crate) cpus: BTreeMap<Option<String>, usize>,
+    /// Last-level caches that they share.
+    pub(crate) caches: usize,
     /// Of all loaders.
     pub(crate) bytes: Bytes,
     pub(crate) memory: Vec<LoaderMemory>,

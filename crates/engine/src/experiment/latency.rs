@@ -3,7 +3,7 @@
 //! Where the plan leaves the size of the buffer open, a search finds one that is large enough to be memory and not cache.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::conclusions::advise;
 use memgauge_core::counters::WorkUnit;
@@ -256,7 +256,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
     }
     let planned = probe.buffer.bytes;
     let (bytes, found) = double_until_plateau::<CellError>(planned, |bytes| {
-        let started = Instant::now();
+        let started = session.context.now();
         probe.buffer.bytes = bytes;
         let buffer = match session.chase_buffer(&probe.buffer, 0) {
             // A pool or a node may not hold the larger buffer; the one before is the best there is.
@@ -273,7 +273,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
             return Ok(None);
         };
         // Twice the size takes twice as long, and is to be measured afterwards.
-        let time = !session.interrupted() && !session.budget.too_short_for(3 * started.elapsed());
+        let time = !session.interrupted() && !session.budget.too_short_for(3 * (session.context.now() - started));
         let room = time && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
         Ok(Some((plateau, room)))
     })?;

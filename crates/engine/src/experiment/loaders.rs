@@ -7,7 +7,7 @@ use memgauge_core::conclusions::limit;
 use memgauge_core::counters::ExpectedEvents;
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
-use memgauge_core::topology::Machine;
+use memgauge_core::topology::{Machine, Topology};
 use memgauge_core::traffic::{LineContent, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
@@ -98,23 +98,30 @@ impl LoaderGroup {
         limit::memory_sized(&machine.topology, &self.cpus(), self.bytes().min(Bytes(windows)))
     }
 
-    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes a while.
+    /// Pages of all buffers, where they are now, and the file that they are. Reading back takes about as long as for one.
     pub(crate) fn memory(&self) -> Evidence {
         let buffers = self.buffers();
         Evidence {
             pages: combined_pages(buffers.iter().map(|(b, bytes)| (b.pages(), *bytes))),
-            placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_now())),
+            placement: Placement::combined(buffers.iter().map(|(b, _)| b.placement_among(buffers.len()))),
             file: buffers.first().and_then(|(b, _)| b.file().cloned()),
             ..Evidence::default()
         }
     }
 
     /// What a trial of kernels for this traffic depends on.
-    pub(crate) fn trial_key(&self, traffic: &Traffic) -> TrialKey {
+    pub(crate) fn trial_key(&self, traffic: &Traffic, topology: &Topology) -> TrialKey {
         let same = || self.loaders.iter().filter(|l| l.traffic == *traffic);
-        let mut memory: Vec<LoaderMemory> = same().map(|l| l.memory.clone()).collect();
+        let distance = |cpu: u32, node: u32| {
+            let own = topology.cpu(cpu).and_then(|c| topology.node(c.node));
+            own.and_then(|n| n.distances.get(&node).copied()).unwrap_or(node)
+        };
+        let mut memory: Vec<LoaderMemory> = same().map(|l| l.memory.by_distance(|node| distance(l.cpu, node))).collect();
         memory.dedup();
-        TrialKey { traffic: traffic.clone(), cpus: same().map(|l| l.cpu).collect(), bytes: self.bytes(), memory }
+        let mut cpus: BTreeMap<Option<String>, usize> = BTreeMap::new();
+        same().for_each(|l| *cpus.entry(topology.cpu(l.cpu).and_then(|c| c.kind.clone())).or_default() += 1);
+        let caches: BTreeSet<Option<u32>> = same().map(|l| topology.last_level_cache(l.cpu).and_then(|c| c.cpus.first())).collect();
+        TrialKey { traffic: traffic.clone(), cpus, caches: caches.len(), bytes: self.bytes(), memory }
     }
 
     /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
@@ -407,7 +414,7 @@ mod tests {
         let (mut known, mut bursts) = (stores::KnownStores::default(), 0);
         let mut bus = |cpus: u32, node: u32| {
             let group = storing(cpus, node);
-            let class = group.trial_key(group.only_traffic().unwrap());
+            let class = group.trial_key(group.only_traffic().unwrap(), &Topology::default());
             let read = known.find(&class, kernel).unwrap_or_else(|| {
                 let rounds = stores::measure_rounds(kinds, |kernel| {
                     bursts += 1;

@@ -1,7 +1,7 @@
 //! An experiment and how it is sampled: its bursts, what they leave, and the loop that measures round by round until the intervals are narrow
 //! or the time is over.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::distribution::Recorder;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops};
@@ -54,13 +54,13 @@ pub(crate) fn measure_until_sure(session: &mut Session<'_>, stop: StopAfter, sam
     let (mut spent, mut rounds) = (Duration::ZERO, 0);
     let (target, fixed_time) = (session.budget.stop.relative_half_width, session.budget.stop.fixed_time);
     loop {
-        let started = Instant::now();
+        let started = session.context.now();
         spent += match sampler.sample_round(session, rounds) {
             // What was measured before is kept.
             Err(CellError::Interrupted) if sampler.samples().any(BurstSamples::any_samples) => return Ok(rounds),
             time => time?,
         };
-        let took = started.elapsed();
+        let took = session.context.now() - started;
         rounds += 1;
         let sampled = sampler.samples().any(BurstSamples::any_samples);
         let over = || stop.budget.map_or_else(|| session.budget.cell_over(spent, sampled), |budget| spent >= budget);
@@ -328,13 +328,13 @@ struct PointSampler {
 
 impl Sampler for PointSampler {
     fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
-        let started = Instant::now();
+        let started = session.context.now();
         let bursts = self.series.kinds();
         self.series.sample_burst(session, self.shape, 0)?;
         self.series.sample_batches(session, self.shape)?;
         // The budget of a short burst is time that passed, with what surrounds its windows.
         let short = matches!(self.series.vary, Vary::WorkingSet(_));
-        Ok(if short { started.elapsed() } else { self.shape.counted() * bursts })
+        Ok(if short { session.context.now() - started } else { self.shape.counted() * bursts })
     }
 
     fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
@@ -415,7 +415,7 @@ mod sampler_tests {
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
         let stop = AtomicBool::new(false);
-        let context = RunContext { machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop, deadline: None };
+        let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
         let mut sampler = Scripted { samples: BurstSamples::new(GroupBy::Burst, MIN_ROUNDS), sample, hops };

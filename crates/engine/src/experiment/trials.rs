@@ -72,7 +72,7 @@ pub(crate) fn choose_kernels(session: &mut Session<'_>, group: &LoaderGroup) -> 
 }
 
 fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) -> Result<TrialResult> {
-    let key = group.trial_key(traffic);
+    let key = group.trial_key(traffic, &session.context.machine.topology);
     if let Some((_, known)) = session.calibration.trials.iter().find(|(made, _)| *made == key) {
         return Ok(known.clone());
     }
@@ -101,7 +101,7 @@ pub(crate) fn stores_read(session: &mut Session<'_>, group: &LoaderGroup, chosen
     if !group.memory_sized(session.context.machine) {
         return Ok(StoresRead::unknown(RfoReason::Caches));
     }
-    let class = group.trial_key(traffic);
+    let class = group.trial_key(traffic, &session.context.machine.topology);
     if let Some(known) = session.calibration.stores.find(&class, kernel) {
         return Ok(known);
     }

@@ -202,6 +202,11 @@ fn prefix_chain(
         even: true,
         offset_in_line: 0,
     };
+    #[cfg(feature = "simulate")]
+    if context.model().is_some() {
+        let spec = spec(size, Bytes(probe.window.0.min(size.0)));
+        return Ok((chase::unwritten(buffer, &spec)?, chase::layout(buffer, &spec)?, spec.window));
+    }
     if sweep.order == ChaseOrder::WindowLocal && size >= SHARED_FROM && size.0 >= 2 * probe.window.0 {
         let exits = match exits {
             Some(exits) => exits,

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memgauge_core::conclusions::judge;
 use memgauge_core::estimate::Estimate;
 use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
 use memgauge_core::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
-use memgauge_core::result::Evidence;
+use memgauge_core::result::{Evidence, Noise, PairMatrix, Placement};
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
 use memgauge_os::memory::Buffer;
@@ -35,8 +36,20 @@ const MAX_CHANGE: f64 = 0.03;
 /// Comparisons of a calibration: at least the fewest for which an interval exists, and at most.
 const COMPARISONS: std::ops::RangeInclusive<usize> = 6..=24;
 
-/// Memory of the readers, by CPU and home, and where each reader goes on.
-type ReaderMemory = BTreeMap<(u32, usize), (Arc<Buffer>, Ring)>;
+/// Memory of a reader at a home.
+struct ReaderBuffer {
+    buffer: Arc<Buffer>,
+    /// Where the reader goes on.
+    ring: Ring,
+    /// Where its pages are, read back once it was first used.
+    placement: Option<Placement>,
+}
+
+/// Memory of the readers, by CPU and home.
+type ReaderMemory = BTreeMap<(u32, usize), ReaderBuffer>;
+
+/// The matrices of many CPUs, by home and state; empty where each pair has a result of its own.
+type Matrices = BTreeMap<(usize, LineState), PairMatrix>;
 
 /// A reader and a holder.
 type CpuPair = (u32, u32);
@@ -111,6 +124,50 @@ pub(crate) fn measure(session: &mut Session<'_>, transfers: &Transfers) -> Resul
 
 /// Measures rounds of pairs of reader and holder, in each state, with lines at each home; and the first pair once more.
 fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Vec<CpuPair>], memory: &mut ReaderMemory) -> Result {
+    let listed = !transfers.as_matrix() || !transfers.representatives.is_empty() && rounds.len() == transfers.representatives.len();
+    let mut matrices = if listed { Matrices::new() } else { empty_matrices(transfers) };
+    let outcome = measure_into(session, transfers, rounds, memory, &mut matrices);
+    finish(session, matrices, memory);
+    outcome
+}
+
+/// A matrix for each home and state.
+fn empty_matrices(transfers: &Transfers) -> Matrices {
+    let cpus: Vec<u32> = transfers.ends.iter().map(|e| e.cpu).collect();
+    let matrix = |home: usize, state: LineState| {
+        let buffer = transfers.ends.first().and_then(|e| e.buffers.get(home));
+        let node = buffer.filter(|_| transfers.homes() > 1).map(|b| b.node);
+        let memory_dir = buffer.and_then(|b| b.directory.clone());
+        let evidence = transfers.transfer(cpus[0], cpus[1], home, state).map(|(_, plan)| transfer_evidence(&plan)).unwrap_or_default();
+        PairMatrix { order: transfers.order, memory_dir, evidence, ..PairMatrix::new(cpus.clone(), state, node) }
+    };
+    let all = (0..transfers.homes()).flat_map(|home| transfers.states.iter().map(move |&state| (home, state)));
+    all.map(|(home, state)| ((home, state), matrix(home, state))).collect()
+}
+
+/// Adds to matrices what their pairs have in common, and records them.
+fn finish(session: &mut Session<'_>, matrices: Matrices, memory: &ReaderMemory) {
+    for ((home, _), mut matrix) in matrices {
+        let buffers = || memory.iter().filter(|((_, at), _)| *at == home).map(|(_, reader)| reader);
+        let bytes = matrix.evidence.buffer;
+        matrix.evidence = Evidence {
+            threads: 2,
+            allocations: 1,
+            pages: combined_pages(buffers().map(|b| (b.buffer.pages(), bytes))),
+            placement: Placement::combined(buffers().filter_map(|b| b.placement.clone())),
+            ..matrix.evidence
+        };
+        session.recorder.matrices.push(matrix);
+    }
+}
+
+fn measure_into(
+    session: &mut Session<'_>,
+    transfers: &Transfers,
+    rounds: &[Vec<CpuPair>],
+    memory: &mut ReaderMemory,
+    matrices: &mut Matrices,
+) -> Result {
     let mut failed = None;
     let again = rounds.first().and_then(|r| r.first()).filter(|_| rounds.len() > 2).map(|p| vec![*p]);
     for (nth, round) in rounds.iter().chain(&again).enumerate() {
@@ -118,7 +175,7 @@ fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Ve
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
                 session.recorder.repeating = nth == rounds.len();
-                match measure_at_once(session, transfers.each_s, pairs, memory) {
+                match measure_at_once(session, transfers.each_s, pairs, memory, matrices.get_mut(&(home, state))) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
                     Ok(()) => {}
@@ -130,8 +187,15 @@ fn measure_rounds(session: &mut Session<'_>, transfers: &Transfers, rounds: &[Ve
     failed.map_or(Ok(()), Err)
 }
 
-/// RoundSampler transfers together until their intervals are narrow or their time is over, and records their results.
-fn measure_at_once(session: &mut Session<'_>, each_s: f64, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory) -> Result {
+/// Samples transfers together until their intervals are narrow or their time is over, and records their results, or enters them in the
+/// matrix.
+fn measure_at_once(
+    session: &mut Session<'_>,
+    each_s: f64,
+    transfers: Vec<PairTransfer>,
+    memory: &mut ReaderMemory,
+    matrix: Option<&mut PairMatrix>,
+) -> Result {
     let Some(first) = transfers.first().map(|t| t.plan.reader) else { return Ok(()) };
     let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
     session.watch(first, &cpus)?;
@@ -146,14 +210,18 @@ fn measure_at_once(session: &mut Session<'_>, each_s: f64, transfers: Vec<PairTr
         return Err(CellError::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
-    record(session, transfers, memory);
+    record(session, transfers, memory, matrix);
     Ok(())
 }
 
-fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &ReaderMemory) {
+fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &mut ReaderMemory, mut matrix: Option<&mut PairMatrix>) {
     let mut all = SchedulerNoise::default();
     transfers.iter().for_each(|t| all.add(&t.samples.conditions().scheduler));
     let noise = session.unwatch(&all);
+    let readers = memory.len();
+    if let Some(matrix) = &mut matrix {
+        matrix.evidence.noise.add(&noise);
+    }
     for PairTransfer { at, plan, home, samples } in transfers {
         let mut estimate = samples.estimate_with_drift(0, session.budget.stop.relative_half_width);
         let mut noise = noise.clone();
@@ -162,16 +230,26 @@ fn record(session: &mut Session<'_>, transfers: Vec<PairTransfer>, memory: &Read
             let error = CellError::NeverTogether { cpus: [plan.reader, plan.holder].into_iter().collect() };
             estimate = Estimate { not_measured: Some((&error).into()), ..Estimate::default() };
         }
-        let buffer = memory.get(&(plan.reader, home)).map(|(buffer, _)| buffer);
+        let reader = memory.get_mut(&(plan.reader, home));
+        let placement = reader.map(|r| r.placement.get_or_insert_with(|| r.buffer.placement_among(readers)).clone()).unwrap_or_default();
+        let buffer = memory.get(&(plan.reader, home)).map(|reader| &reader.buffer);
         let evidence = Evidence {
             threads: 2,
             allocations: 1,
             pages: combined_pages(buffer.iter().map(|b| (b.pages(), plan.buffer.bytes))),
-            placement: buffer.map(|b| b.placement_now()).unwrap_or_default(),
+            placement,
             noise,
             ..transfer_evidence(&plan)
         };
-        session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence));
+        match &mut matrix {
+            Some(matrix) if !session.recorder.repeating => {
+                let mut disturbed = Noise::default();
+                samples.write_disturbances(&mut disturbed);
+                matrix.evidence.noise.add(&disturbed);
+                matrix.set(plan.reader, plan.holder, &estimate, &judge::quality(&estimate, &evidence));
+            }
+            _ => session.recorder.record(session.recorder.judge(at, Metric::Latency, estimate, evidence)),
+        }
     }
 }
 
@@ -185,7 +263,7 @@ fn allocate(session: &mut Session<'_>, transfers: &Transfers) -> Result<ReaderMe
             let probe = Probe { cpu: end.cpu, buffer: plan.clone(), stride: transfers.stride, window };
             let order = transfers.order.unwrap_or(ChaseOrder::WindowLocal);
             let ring = session.ring(&probe, order, &buffer, nth as u64)?;
-            memory.insert((end.cpu, home), (buffer, ring));
+            memory.insert((end.cpu, home), ReaderBuffer { buffer, ring, placement: None });
             if session.interrupted() {
                 return Err(CellError::Interrupted);
             }
@@ -247,13 +325,13 @@ fn note_at_once(verdict: Option<bool>, ratio: f64, pairs: usize, representatives
 fn run_pairs(session: &mut Session<'_>, transfers: &mut [PairTransfer], memory: &mut ReaderMemory, run: Duration) -> Result {
     let mut rings = Vec::with_capacity(transfers.len());
     for PairTransfer { plan, home, .. } in transfers.iter() {
-        let (_, ring) = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
-        rings.push((plan, ring.clone()));
+        let reader = memory.get(&(plan.reader, *home)).ok_or(CellError::NoBuffer { cpu: plan.reader })?;
+        rings.push((plan, reader.ring.clone()));
     }
     let (done, steal) = run_at_once(session, &rings, run, u64::MAX)?;
     for (transfer, TransferRun { samples, ring, scheduler, clean, left_out, .. }) in transfers.iter_mut().zip(done) {
-        if let Some(((_, goes_on_at), ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
-            *goes_on_at = ring;
+        if let Some((reader, ring)) = memory.get_mut(&(transfer.plan.reader, transfer.home)).zip(ring) {
+            reader.ring = ring;
         }
         let conditions = BurstConditions::judge(transfer.cpus().len(), Conditions { scheduler, coverage: None }, steal, None);
         let conditions = conditions.with_samples(clean, left_out);
@@ -301,8 +379,7 @@ mod tests {
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let context =
-            crate::context::RunContext { deadline: None, machine: &machine, clock: Clock::calibrate(root), root: root.into(), stop: &stop };
+        let context = crate::context::RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);
         let mut memory = allocate(&mut session, transfers).unwrap();

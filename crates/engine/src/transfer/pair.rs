@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
@@ -53,7 +53,7 @@ impl Sampler for PairSampler<'_> {
         let probe = Probe { cpu: plan.reader, buffer: plan.buffer.clone(), stride: plan.stride, window };
         let mut ring = Some(session.ring(&probe, plan.order, &buffer, u64::from(round))?);
         let mut left = plan.hops.map_or(u64::MAX, |hops| hop_count(hops, &probe).div_ceil(window_hops(plan) as u64));
-        let begin = Instant::now();
+        let begin = session.context.now();
         // A number of hops takes as many runs as it needs, so that an interruption waits for one of them only.
         while let Some(from) = ring.take().filter(|_| left > 0) {
             let (done, steal) = run_at_once(session, &[(plan, from)], self.run, left)?;
@@ -68,7 +68,7 @@ impl Sampler for PairSampler<'_> {
             }
         }
         self.placements.push(buffer.placement_now());
-        Ok(if plan.hops.is_some() { begin.elapsed() } else { self.run })
+        Ok(if plan.hops.is_some() { session.context.now() - begin } else { self.run })
     }
 
     fn samples(&self) -> impl Iterator<Item = &BurstSamples> {
@@ -144,6 +144,28 @@ pub(crate) fn run_at_once(
     run: Duration,
     windows: u64,
 ) -> Result<(Vec<TransferRun>, Option<f64>)> {
+    #[cfg(feature = "simulate")]
+    if let Some(model) = session.context.model() {
+        session.add_measuring(run);
+        let work = transfers.iter().map(|(plan, ring)| crate::TransferWork {
+            reader: plan.reader,
+            holder: plan.holder,
+            home: ring.buffer().node(),
+            state: plan.state,
+            lines: plan.window.0 / plan.stride.0,
+        });
+        let samples = model.transfers(&work.collect::<Vec<_>>(), run);
+        model.pass(run);
+        let rings = transfers.iter().map(|(_, ring)| Some(ring.clone()));
+        let done = samples.into_iter().zip(rings).map(|(samples, ring)| TransferRun {
+            windows: samples.len() as u64,
+            clean: true,
+            samples,
+            ring,
+            ..TransferRun::default()
+        });
+        return Ok((done.collect(), None));
+    }
     let mut prepared = Vec::with_capacity(transfers.len());
     for (plan, ring) in transfers {
         prepared.push((*plan, ring.clone(), pushed_buffers(session, plan)?));

@@ -60,13 +60,13 @@ impl Buffer {
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
         touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
         let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
-        let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS);
+        let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS, placement::SAMPLE);
         placement.method = Some(PlacementMethod::AsGiven);
         if !placement.pages_by_node.is_empty() {
             // No node was asked for, so none is wrong.
             (placement.status, placement.problems) = (PlacementStatus::Verified, Vec::new());
         }
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
     }
 
     pub(super) fn allocate_under(plan: &BufferPlan, root: &Path, policy: &Policy) -> Result<Self, MemoryError> {
@@ -104,7 +104,7 @@ impl Buffer {
         touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons)?;
         let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
-        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node })
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
     }
 }
 

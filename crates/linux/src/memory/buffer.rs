@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use memgauge_core::directory::{FileBacking, FileEvidence};
-use memgauge_core::result::{PageEvidence, PhysicalRange, Placement};
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMethod, PlacementStatus};
 
+use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping, base_page};
 use super::placement;
 
@@ -36,9 +38,33 @@ pub struct Buffer {
     pub(super) node: u32,
     /// The machine has no other node with memory.
     pub(super) only_node: bool,
+    /// It is address space without memory.
+    pub(super) reserved: bool,
 }
 
 impl Buffer {
+    /// Address space that no thread may touch, which says of itself what a model of a machine says: these pages, all of them on the plan's
+    /// node.
+    ///
+    /// # Errors
+    /// When there is not enough address space.
+    pub fn reserve(plan: &BufferPlan, pages: PageEvidence) -> Result<Self, MemoryError> {
+        let (len, backing) = (plan.bytes.0 as usize, Backing::Base(base_page()));
+        let mapping = Mapping::reserve(len).map_err(|e| error::mapping(plan, backing, &e))?;
+        let placement = Placement {
+            status: PlacementStatus::Verified,
+            method: Some(PlacementMethod::Mbind),
+            pages_by_node: [(plan.node, (len / base_page()) as u64)].into(),
+            ..Placement::default()
+        };
+        Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: false, reserved: true })
+    }
+
+    /// The node that it was meant for.
+    pub const fn node(&self) -> u32 {
+        self.node
+    }
+
     /// The first byte, aligned to the pages that back the buffer.
     pub fn as_ptr(&self) -> *mut u8 {
         self.mapping.data()
@@ -65,13 +91,23 @@ impl Buffer {
         self.file.as_ref()
     }
 
+    /// The same as [`placement_now`](Self::placement_now) for one of `buffers` that are read back together: fewer pages of each are looked up,
+    /// so that all of them take little longer than one.
+    pub fn placement_among(&self, buffers: usize) -> Placement {
+        self.read_placement(placement::SAMPLE / buffers.max(1))
+    }
+
     /// The node of its pages now. NUMA balancing, a tiering daemon or an administrator may have moved them since they were touched.
     pub fn placement_now(&self) -> Placement {
-        if self.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax) {
-            // A file stays where its file system put it.
+        self.read_placement(placement::SAMPLE)
+    }
+
+    fn read_placement(&self, pages: usize) -> Placement {
+        if self.reserved || self.file.as_ref().is_some_and(|f| f.backing == FileBacking::Dax) {
+            // A file stays where its file system put it, and what was only reserved is nowhere.
             return self.placement.clone();
         }
-        let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS);
+        let now = placement::read_back(&self.mapping, self.backing, self.node, self.only_node, &placement::PROCESS, pages);
         Placement { method: self.placement.method, ..now }
     }
 

@@ -58,7 +58,17 @@ pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &N
     } else {
         placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?
     };
-    Ok(Buffer { mapping, len, pages, placement, file: Some(evidence), backing, node: plan.node, only_node: state.only_node })
+    Ok(Buffer {
+        mapping,
+        len,
+        pages,
+        placement,
+        file: Some(evidence),
+        backing,
+        node: plan.node,
+        only_node: state.only_node,
+        reserved: false,
+    })
 }
 
 /// Sets the size of the file. No block is allocated yet.

@@ -50,6 +50,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
+    /// Reserves address space of `len` bytes, rounded up to base pages, that is not to be touched.
+    pub(super) fn reserve(len: usize) -> io::Result<Self> {
+        let guard = base_page();
+        let len = len.next_multiple_of(guard);
+        let data = NonNull::new(reserve(len, guard, guard)? as *mut u8).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self { data, len, guard })
+    }
+
     /// Maps `len` bytes, rounded up to whole pages of `backing` and aligned to them. Nothing is touched.
     pub(super) fn new(len: usize, backing: Backing) -> io::Result<Self> {
         let (guard, page) = (base_page(), backing.page());

@@ -16,7 +16,9 @@ use super::readback;
 /// `MPOL_BIND` of linux/mempolicy.h: these nodes only. NUMA balancing does not migrate pages that are bound so.
 const MPOL_BIND: libc::c_long = 2;
 /// The most pages looked up, which takes about 2 ms. A larger buffer is sampled evenly, with its first and last page.
-const SAMPLE: usize = 8192;
+pub(super) const SAMPLE: usize = 8192;
+/// And the fewest of one of many buffers: enough to show that a part of it is elsewhere.
+const LEAST_SAMPLE: usize = 64;
 /// The share of pages that must be found for a read-back to count. Compaction may be migrating a few of them at the moment.
 const MIN_FOUND: f64 = 0.99;
 
@@ -104,7 +106,7 @@ pub(super) fn read_back_bound(
     policy: &Policy,
     bound: Result<(), String>,
 ) -> Result<Placement, MemoryError> {
-    let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy);
+    let mut placement = read_back(mapping, backing, plan.node, state.only_node, policy, SAMPLE);
     placement.method = Some(if bound.is_ok() { PlacementMethod::Mbind } else { PlacementMethod::FirstTouch });
     if let Err(refusal) = bound
         && placement.status != PlacementStatus::Verified
@@ -117,12 +119,12 @@ pub(super) fn read_back_bound(
     Ok(placement)
 }
 
-/// Reads back on which nodes the mapping's pages are. The caller fills in the method.
-pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_node: bool, policy: &Policy) -> Placement {
+/// Reads back on which nodes the mapping's pages are, looking up `most` of them. The caller fills in the method.
+pub(super) fn read_back(mapping: &Mapping, backing: Backing, node: u32, only_node: bool, policy: &Policy, most: usize) -> Placement {
     // Both sources count a pool page as one page. Transparent huge pages may be mixed with base pages, so each base page is looked up.
     let page = if let Backing::Pool(page) = backing { page } else { base_page() };
     let mut failures = Vec::new();
-    match by_move_pages(mapping, page, policy) {
+    match by_move_pages(mapping, page, policy, most) {
         Ok(pages) => return conclude(node, PlacementSource::MovePages, pages),
         Err(why) => failures.push(format!("move_pages: {why}")),
     }
@@ -149,10 +151,10 @@ fn conclude(node: u32, source: PlacementSource, pages_by_node: BTreeMap<u32, u64
     Placement { status, method: None, source: Some(source), pages_by_node, problems }
 }
 
-fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy) -> Result<BTreeMap<u32, u64>, String> {
+fn by_move_pages(mapping: &Mapping, page: usize, policy: &Policy, most: usize) -> Result<BTreeMap<u32, u64>, String> {
     let count = mapping.len() / page;
     // SAFETY: every index is below the number of pages in the mapping.
-    let addresses: Vec<*mut u8> = sample(count).map(|i| unsafe { mapping.data().add(i * page) }).collect();
+    let addresses: Vec<*mut u8> = sample(count, most).map(|i| unsafe { mapping.data().add(i * page) }).collect();
     let nodes = policy.query_nodes(&addresses).map_err(|e| e.to_string())?;
     let mut pages = BTreeMap::new();
     for node in nodes.iter().filter_map(|&n| u32::try_from(n).ok()) {
@@ -173,9 +175,9 @@ fn by_numa_maps(mapping: &Mapping) -> Result<BTreeMap<u32, u64>, String> {
     pages.filter(|p| !p.is_empty()).ok_or_else(|| "does not show the buffer".to_owned())
 }
 
-/// All of `count` indices when they are few, otherwise [`SAMPLE`] of them, evenly spread, with the first and the last.
-fn sample(count: usize) -> impl Iterator<Item = usize> {
-    let taken = count.min(SAMPLE);
+/// All of `count` indices when they are few, otherwise `most` of them, evenly spread, with the first and the last.
+fn sample(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(most.max(LEAST_SAMPLE));
     (0..taken).map(move |i| if taken < 2 { 0 } else { (i as u128 * (count - 1) as u128 / (taken - 1) as u128) as usize })
 }
 
@@ -194,7 +196,7 @@ mod tests {
     #[test]
     fn a_sample_has_both_ends_and_no_index_twice() {
         for count in [0, 1, 2, 100, SAMPLE, SAMPLE + 1, 131_072, 1 << 40] {
-            let indices: Vec<usize> = sample(count).collect();
+            let indices: Vec<usize> = sample(count, SAMPLE).collect();
             assert_eq!(indices.len(), count.min(SAMPLE));
             assert!(indices.windows(2).all(|w| w[0] < w[1]));
             if count > 0 {

@@ -28,7 +28,8 @@ impl Figure {
                 sets.entry((section, directory)).or_default().push(ResultSet { name, report: result.report, directory, ms });
             }
         }
-        let panels = sets.into_iter().flat_map(|((section, _), sets)| panels(section, sets)).collect();
+        let mut panels: Vec<Box<dyn Panel>> = sets.into_iter().flat_map(|((section, _), sets)| panels(section, sets)).collect();
+        panels.extend(results.iter().flat_map(|r| r.report.matrices.iter().map(|m| transfer::matrix(m, r.report))));
         let named = results.len() > 1;
         let sources = results.iter().map(|r| source(r, named)).collect();
         let reports: Vec<&Report> = results.iter().map(|r| r.report).collect();

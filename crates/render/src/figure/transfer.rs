@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::LineState;
+use memgauge_core::result::{PairMatrix, Report};
 use memgauge_core::stats::median;
+use memgauge_core::topology::Topology;
 
 use super::bars::{Bar, Bars, Row};
 use super::frame::{Caption, Panel};
 use super::heat::{Cell, HeatMap, breaks};
 use super::palette::series;
-use super::source::{ResultSet, caption};
+use super::source::{ResultSet, about, caption};
 use crate::groups::transfers::{self, Pair, PairHome, PairMap, Relation, STATES, pair_maps};
 use crate::number::{bounds, number};
 
@@ -83,23 +85,36 @@ pub(crate) fn maps(set: ResultSet<'_>) -> Vec<Box<dyn Panel>> {
         };
         let part = ResultSet { ms: m.ms, ..set };
         let caption = caption(std::slice::from_ref(&part), &title, &["ns per line", state, &home], false);
-        Box::new(map(caption, &part)) as Box<dyn Panel>
+        let ids = part.ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
+        let cells = part.ms.iter().filter_map(|m| Some((m.at.cpu?, m.at.holder_cpu?, Cell::for_measurement(Some(m)))));
+        Box::new(map(caption, &set.report.machine.topology, &ids, cells)) as Box<dyn Panel>
     };
     pair_maps(&set.ms).into_iter().map(map).collect()
 }
 
-fn map(caption: Caption, set: &ResultSet<'_>) -> HeatMap {
-    let topology = &set.report.machine.topology;
-    let ids: BTreeSet<u32> = set.ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
-    let mut ids: Vec<u32> = ids.into_iter().collect();
+/// All pairs of many CPUs as a map.
+pub(crate) fn matrix(matrix: &PairMatrix, report: &Report) -> Box<dyn Panel> {
+    let home = matrix.home.map_or_else(|| "lines at home on the reader's node".to_owned(), |node| format!("lines at home on node {node}"));
+    let state = STATES.into_iter().find(|s| s.0 == Some(matrix.state)).map_or("", |s| s.1);
+    let about = about(&["ns per line", state_name(Some(matrix.state)), &home]);
+    let mut caption = Caption::new(format!("Core-to-core latency, {state}"), about);
+    let (_, degraded, missing) = matrix.counts();
+    if degraded + missing > 0 {
+        caption.notes.push(format!("Degraded, {degraded}; missing, {missing}."));
+    }
+    let cells = matrix.pairs().map(|pair| (pair.reader, pair.holder, Cell::Value(pair.value)));
+    Box::new(map(caption, &report.machine.topology, &matrix.cpus.iter().copied().collect(), cells))
+}
+
+fn map(caption: Caption, topology: &Topology, ids: &BTreeSet<u32>, pairs: impl Iterator<Item = (u32, u32, Cell)>) -> HeatMap {
+    let mut ids: Vec<u32> = ids.iter().copied().collect();
     // Sorted by package, node and core, so that blocks show what CPUs share.
     ids.sort_by_key(|id| topology.cpu(*id).map(|c| (c.package, c.node, c.siblings.first(), *id)));
     let place: BTreeMap<u32, usize> = ids.iter().enumerate().map(|(i, id)| (*id, i)).collect();
     let mut cells = vec![Cell::Void; ids.len() * ids.len()];
-    for m in &set.ms {
-        let at = m.at.cpu.and_then(|c| place.get(&c)).zip(m.at.holder_cpu.and_then(|c| place.get(&c)));
-        if let Some((row, column)) = at {
-            cells[row * ids.len() + column] = Cell::for_measurement(Some(m));
+    for (reader, holder, cell) in pairs {
+        if let Some((row, column)) = place.get(&reader).zip(place.get(&holder)) {
+            cells[row * ids.len() + column] = cell;
         }
     }
     let places = || ids.iter().map(|id| topology.cpu(*id).map(|c| (c.package, c.node)));

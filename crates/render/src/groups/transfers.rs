@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::LineState;
-use memgauge_core::result::Measurement;
+use memgauge_core::result::{Measurement, PairMatrix};
 use memgauge_core::topology::Topology;
 
 use crate::number::value_of;
@@ -66,11 +66,24 @@ pub(crate) fn pairs(ms: &[&Measurement], topology: &Topology) -> Vec<(Relation, 
 }
 
 /// The values of all pairs by relation and state of the line.
-pub(crate) fn by_relation(ms: &[&Measurement], topology: &Topology) -> BTreeMap<(Relation, Option<LineState>), Vec<f64>> {
-    let mut groups: BTreeMap<(Relation, Option<LineState>), Vec<f64>> = BTreeMap::new();
+pub(crate) fn by_relation(ms: &[&Measurement], topology: &Topology) -> ByRelation {
+    let mut groups = ByRelation::new();
     for m in ms {
         let relation = Relation::between(topology, m.at.cpu, m.at.holder_cpu);
         groups.entry((relation, m.at.state)).or_default().extend(value_of(&m.estimate));
+    }
+    groups
+}
+
+/// Values by relation and state of the line.
+pub(crate) type ByRelation = BTreeMap<(Relation, Option<LineState>), Vec<f64>>;
+
+/// The same of matrices.
+pub(crate) fn matrices_by_relation(matrices: &[PairMatrix], topology: &Topology) -> ByRelation {
+    let mut groups = ByRelation::new();
+    for (matrix, pair) in matrices.iter().flat_map(|m| m.pairs().map(move |pair| (m, pair))) {
+        let relation = Relation::between(topology, Some(pair.reader), Some(pair.holder));
+        groups.entry((relation, Some(matrix.state))).or_default().push(pair.value);
     }
     groups
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgauge_core::experiment::MemoryPlace;
-use memgauge_core::result::Measurement;
+use memgauge_core::result::{Measurement, PairMatrix, QualityReason, Report};
 use memgauge_core::topology::Topology;
 use memgauge_core::wording;
 
@@ -138,9 +138,27 @@ pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measureme
     finish(page, context, footnotes, ms);
 }
 
+/// All pairs of many CPUs: summed up, because nobody reads a matrix of thousands of numbers.
+pub(super) fn matrices(page: &mut Page, report: &Report) {
+    let Some(first) = report.matrices.first() else { return };
+    page.heading("Cache-to-cache transfers by pair of CPUs", ABOUT);
+    groups_by_relation(page, &transfers::matrices_by_relation(&report.matrices, &report.machine.topology));
+    let counts = report.matrices.iter().map(PairMatrix::counts).fold((0, 0, 0), |a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2));
+    let text = format!("the matrix of {0} × {0} CPUs is in the JSON result", first.cpus.len());
+    page.paragraph(Style::Plain, text);
+    if counts.1 + counts.2 > 0 {
+        let reasons: BTreeSet<&QualityReason> = report.matrices.iter().flat_map(|m| m.reasons.keys()).collect();
+        let reasons: Vec<String> = reasons.into_iter().map(wording::spelled).collect();
+        page.paragraph(Style::Plain, format!("{} of them degraded, {} missing: {}", counts.1, counts.2, reasons.join(", ")));
+    }
+}
+
 /// Fastest, median and slowest by what the CPUs share and the lines' state.
 fn by_relation(page: &mut Page, ms: &[&Measurement], topology: &Topology) {
-    let groups = transfers::by_relation(ms, topology);
+    groups_by_relation(page, &transfers::by_relation(ms, topology));
+}
+
+fn groups_by_relation(page: &mut Page, groups: &transfers::ByRelation) {
     let state = |state| STATES.into_iter().find(|(s, _)| *s == state).map_or("", |(_, name)| name);
     let mut columns = vec![
         Column::text("relation", groups.keys().map(|k| k.0.name())),

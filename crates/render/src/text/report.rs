@@ -10,7 +10,7 @@ use super::page::{Page, Style};
 use super::{bandwidth, c2c, counters, curve, latency, loops, machine, notes, plan, prefetch, scan, sweep};
 use crate::format::{Format, RenderError};
 use crate::groups::Section;
-use crate::number::{count, seconds, value_of};
+use crate::number::{count, seconds};
 
 /// Aligned tables for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Format for Text {
         let mut page = Page::new(self.width, self.colour);
         if let Some(program) = &report.program {
             counters::program_counters(&mut page, report, program);
-        } else if report.plan.is_none() && report.results.is_empty() && report.complete {
+        } else if report.plan.is_none() && report.is_empty() && report.complete {
             match &report.environment.prefetch {
                 Some(state) => prefetch::status(&mut page, report, state),
                 None => machine::info(&mut page, report),
@@ -82,7 +82,8 @@ fn results(page: &mut Page, report: &Report) {
             Section::Loop => loops::section(page, &ms),
         }
     }
-    if report.results.is_empty() {
+    c2c::matrices(page, report);
+    if report.is_empty() {
         page.gap();
         page.line(Style::Warning, "Nothing was measured.");
     }
@@ -149,7 +150,7 @@ fn incomplete(page: &mut Page, report: &Report) {
     if report.complete {
         return;
     }
-    let measured = report.results.iter().filter(|m| value_of(&m.estimate).is_some()).count();
+    let measured = report.measured();
     let reason = report.incomplete.as_ref().map_or_else(|| "the result does not say why".to_owned(), reasons::incomplete);
     page.gap();
     let only = if measured > 0 { format!("; {} measured until then", count(measured, "number", "numbers")) } else { String::new() };

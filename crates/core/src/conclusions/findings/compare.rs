@@ -72,19 +72,24 @@ struct Family<'a> {
     delay_cycles: Option<u32>,
     cpus: usize,
     core_kind: Option<&'a str>,
+    /// Distance of the memory, where it is another package's.
+    distance: Option<u32>,
 }
 
 /// The family of a measurement; `None` if it has no siblings.
 fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
     use Experiment as E;
     let at = &m.at;
-    // Remote pairs differ in distance; only local ones are alike.
     let local = at.cpu_node.is_some() && at.cpu_node == at.memory_node();
     let compared = matches!(m.experiment, E::IdleLatency | E::BandwidthMatrix | E::BandwidthPerCache | E::CacheToCache);
-    if !local || !compared || at.memory_dir.is_some() {
+    let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
+    // Remote memory is alike at the same distance; bandwidths between packages alone are sampled so that they can be compared.
+    let link = at.load_nodes.as_ref().filter(|_| m.experiment == E::Bandwidth);
+    let topology = &report.machine.topology;
+    let distance = link.and_then(|nodes| topology.node(topology.cpu(first)?.node)?.distances.get(&nodes.first()?).copied());
+    if !((local && compared) || distance.is_some()) || at.memory_dir.is_some() {
         return None;
     }
-    let first = at.cpu.or_else(|| at.cpus.as_ref()?.first())?;
     Some(Family {
         experiment: m.experiment,
         metric: m.metric,
@@ -92,7 +97,8 @@ fn family<'a>(report: &'a Report, m: &Measurement) -> Option<Family<'a>> {
         order: at.order,
         delay_cycles: at.delay_cycles,
         cpus: at.cpus.as_ref().map_or(1, IdSet::len),
-        core_kind: report.machine.topology.cpu(first).and_then(|c| c.kind.as_deref()),
+        core_kind: topology.cpu(first).and_then(|c| c.kind.as_deref()),
+        distance,
     })
 }
 

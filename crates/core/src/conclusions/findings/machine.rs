@@ -1,9 +1,14 @@
 //! Findings that are not about single numbers: errors, cells without a value, other programs, uneven memory.
 
+use std::collections::BTreeMap;
+
 use crate::conclusions::findings::suspicion::name;
 use crate::conclusions::scan;
 use crate::estimate::NotMeasured;
+use crate::experiment::{ChaseOrder, Method, PrefetchRequest};
 use crate::result::{Finding, HealthStatus, Measurement, QualityReason, Report};
+use crate::stats;
+use crate::units::IdSet;
 use crate::wording::reasons;
 
 /// The sizes of sibling nodes normally differ by less than this: firmware reserves a part of the first node.
@@ -42,9 +47,60 @@ pub(super) fn general(report: &Report, results: &[&Measurement]) -> Vec<Finding>
         found.push(Finding::new("not-measured", HealthStatus::CouldNotMeasure, "nothing was measured", ""));
     }
     found.extend(busy(results));
+    found.extend(slow_cores(report));
+    found.extend(prefetchers_off(results));
     found.extend(small_nodes(report));
     found.extend(uneven(report));
     found
+}
+
+/// Cores of one kind that are slower than most by this share while all work: power and heat are shared, and what remains of the differences
+/// between good cores is smaller.
+const SLOW_CORE: f64 = 0.08;
+
+/// Cores that run at a lower frequency than the others of their kind. On a virtual machine another guest on the other thread of a core looks
+/// the same.
+fn slow_cores(report: &Report) -> Vec<Finding> {
+    if report.machine.identity.hypervisor.is_some() {
+        return Vec::new();
+    }
+    let mut kinds: BTreeMap<Option<&str>, Vec<(u32, f64)>> = BTreeMap::new();
+    for (&cpu, &ghz) in &report.environment.all_cores_ghz {
+        kinds.entry(report.machine.topology.cpu(cpu).and_then(|c| c.kind.as_deref())).or_default().push((cpu, ghz));
+    }
+    let slow = |cores: Vec<(u32, f64)>| {
+        let usual = stats::median(&cores.iter().map(|c| c.1).collect::<Vec<_>>())?;
+        let slow: IdSet = cores.iter().filter(|c| c.1 < usual * (1.0 - SLOW_CORE)).map(|c| c.0).collect();
+        let lowest = cores.iter().map(|c| c.1).min_by(f64::total_cmp)?;
+        let message =
+            format!("cores of CPUs {slow} run at {lowest:.2} GHz or a little more while all cores work; most run at {usual:.2} GHz");
+        let advice = "look at the kernel's log for throttling, and at cooling, power limits and frequency settings of these cores";
+        (!slow.is_empty()).then(|| Finding::new("slow-cores", HealthStatus::Warning, message, advice))
+    };
+    kinds.into_values().filter_map(slow).collect()
+}
+
+/// With prefetchers a chase in ascending order is several times as fast as a random one; below this ratio nothing is fetched ahead.
+const PREFETCHED: f64 = 1.3;
+
+/// Chases in ascending order that were no faster than random ones.
+fn prefetchers_off(results: &[&Measurement]) -> Option<Finding> {
+    let chased = |m: &&&Measurement| m.method() == Method::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal);
+    let ratios: Vec<(u32, f64)> = results
+        .iter()
+        .filter(chased)
+        .filter(|m| m.at.prefetch != Some(PrefetchRequest::Off))
+        .filter_map(|m| Some((m.at.cpu?, m.evidence.prefetch?.random_over_sequential)))
+        .collect();
+    let off: IdSet = ratios.iter().filter(|r| r.1 < PREFETCHED).map(|r| r.0).collect();
+    let who = if off.len() == ratios.iter().map(|r| r.0).collect::<IdSet>().len() {
+        "all CPUs that were tried".into()
+    } else {
+        format!("CPUs {off}")
+    };
+    let message = format!("memory is not fetched ahead on {who}: a chase in ascending order is as slow as a random one");
+    let advice = "hardware prefetchers may be switched off in the firmware's settings or by a tool (memgauge prefetch, as root)";
+    (!off.is_empty()).then(|| Finding::new("prefetchers-off", HealthStatus::Warning, message, advice))
 }
 
 /// Devices that are not spread evenly over sockets and channels. The devices of a virtual machine are made up.

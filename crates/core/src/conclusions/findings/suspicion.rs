@@ -34,6 +34,7 @@ pub(super) fn name(m: &Measurement) -> String {
     if let Some(memory) = at.memory_node() {
         words.push(if at.cpu_node == Some(memory) { "own memory".into() } else { format!("memory of node {memory}") });
     }
+    words.extend(at.load_nodes.as_ref().map(|nodes| format!("memory of nodes {nodes}")));
     words.extend(at.mix.filter(|_| m.method() != Method::IdleLatency).map(|mix| mix.to_string()));
     words.push(
         match (m.method(), m.metric, at.order) {

@@ -4,6 +4,7 @@ use crate::conclusions::limit::tests::{bandwidth, machine};
 use crate::estimate::NotMeasured;
 use crate::experiment::{ChaseOrder, Experiment, Metric, PageRequest};
 use crate::plan::{BufferPlan, Cell, Loader, Plan, Step, StopRule, Traffic, Work};
+use crate::result::PrefetchEvidence;
 use crate::result::{Health, HealthStatus, Measurement, Quality, QualityLevel, QualityReason, Report};
 use crate::topology::Machine;
 use crate::traffic::Mix;
@@ -72,6 +73,7 @@ fn plan(results: &[Measurement]) -> Plan {
         stop: StopRule { relative_half_width: 0.015, budget_s: 0.5, fixed_time: false },
         seed: 1,
         keep_awake: IdSet::new(),
+        compared_cores: IdSet::new(),
         keep_awake_named: false,
         directories: vec![],
         estimated_s: 2.0,
@@ -91,6 +93,39 @@ fn equal_nodes_are_well() {
     let health = health(vec![node(0, 60.0), node(1, 61.0)]);
     assert_eq!((health.status, codes(&health)), (HealthStatus::Ok, vec![]));
     assert_eq!(health.compared_with, ["siblings"]);
+}
+
+#[test]
+fn a_core_that_is_slower_than_its_like_is_named() {
+    let with = |slow: f64, hypervisor: Option<&str>| {
+        let mut report = report(silent(), vec![node(0, 60.0), node(1, 61.0)]);
+        report.environment.all_cores_ghz = (0..8).map(|cpu| (cpu, if cpu == 5 { slow } else { 3.0 + f64::from(cpu) / 100.0 })).collect();
+        report.machine.identity.hypervisor = hypervisor.map(Into::into);
+        judge(&report, References::default())
+    };
+    let health = with(2.6, None);
+    assert_eq!((health.status, codes(&health)), (HealthStatus::Warning, vec!["slow-cores"]));
+    assert!(health.findings[0].message.contains("CPUs 5 run at 2.60 GHz"), "{health:?}");
+    assert!(codes(&with(2.9, None)).is_empty(), "good cores differ by as much");
+    assert!(!codes(&with(2.6, Some("kvm"))).contains(&"slow-cores"), "another guest may use the other thread");
+}
+
+#[test]
+fn a_chase_that_nothing_fetches_ahead_is_a_warning() {
+    let chase = |cpu, random_over_sequential| {
+        let mut m = node(0, 100.0);
+        (m.experiment, m.metric) = (Experiment::IdleLatency, Metric::Latency);
+        (m.at.cpu, m.at.order, m.at.mix) = (Some(cpu), Some(ChaseOrder::WindowLocal), None);
+        m.evidence.prefetch = Some(PrefetchEvidence { sequential_ns: 100.0 / random_over_sequential, random_over_sequential });
+        m
+    };
+    let found = |ratios: [f64; 2]| health(vec![node(0, 60.0), node(1, 61.0), chase(0, ratios[0]), chase(8, ratios[1])]);
+    assert!(!codes(&found([9.0, 5.0])).contains(&"prefetchers-off"));
+    let one = found([9.0, 1.02]);
+    let finding = one.findings.iter().find(|f| f.code == "prefetchers-off").unwrap();
+    assert!(finding.severity == HealthStatus::Warning && finding.message.contains("on CPUs 8"), "{finding:?}");
+    let all = found([1.0, 1.02]);
+    assert!(all.findings.iter().any(|f| f.message.contains("all CPUs that were tried")), "{all:?}");
 }
 
 #[test]

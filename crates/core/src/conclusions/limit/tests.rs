@@ -96,6 +96,7 @@ pub(crate) fn report(machine: Machine, results: Vec<Measurement>) -> Report {
         environment: Environment { root: true, ..Environment::default() },
         plan: None,
         results,
+        matrices: Vec::new(),
         repeats: Vec::new(),
         program: None,
         curves: vec![],

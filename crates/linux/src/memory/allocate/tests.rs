@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use memgauge_core::result::PlacementSource;
+use memgauge_core::result::{Placement, PlacementSource};
 use memgauge_core::units::IdSet;
 
 use super::*;
@@ -416,4 +416,21 @@ fn the_kernel_kills_this_process_first() {
     // SAFETY: waits for the child that was just forked, and writes its status to `status`.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+}
+
+#[test]
+fn many_buffers_are_read_back_in_the_time_of_one() {
+    let Ok(buffer) = Buffer::allocate(&plan(Bytes::mib(16), PageRequest::Base), root()) else {
+        eprintln!("skipped: no memory");
+        return;
+    };
+    let looked_up = |placement: Placement| placement.pages_by_node.values().sum::<u64>();
+    if buffer.placement_now().source != Some(PlacementSource::MovePages) {
+        eprintln!("skipped: pages cannot be looked up one by one");
+        return;
+    }
+    let pages = (16 << 20) / map::base_page() as u64;
+    assert_eq!(looked_up(buffer.placement_now()), pages);
+    assert_eq!(looked_up(buffer.placement_among(4)), pages.min(8192 / 4));
+    assert_eq!(looked_up(buffer.placement_among(1024)), 64, "and not all of each");
 }
