@@ -5,7 +5,6 @@ use crate::experiment::{Experiment, MemoryPlace};
 use crate::note::Note;
 use crate::plan::{Cell, Coarsened, KernelRow, Step, StopRule, shuffle};
 use crate::planner::check::{PlanError, check_chase, check_cpus, check_directory, check_nodes, unavailable};
-use crate::planner::quick;
 use crate::planner::sizes::Sizes;
 use crate::spec::{Spec, Task};
 use crate::topology::Machine;
