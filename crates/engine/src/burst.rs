@@ -4,6 +4,7 @@
 pub(crate) mod chase;
 pub(crate) mod counters;
 pub(crate) mod load;
+pub(crate) mod result;
 pub(crate) mod runner;
 pub(crate) mod slots;
 pub(crate) mod windows;

@@ -26,7 +26,7 @@ pub struct RunContext<'a> {
     pub deadline: Option<Instant>,
     /// What answers instead of the machine.
     #[cfg(feature = "simulate")]
-    pub(crate) simulated: Option<(&'a dyn crate::SimulatedMachine, Instant)>,
+    pub(crate) simulated: Option<(&'a dyn crate::model::SimulatedMachine, Instant)>,
 }
 
 impl<'a> RunContext<'a> {
@@ -45,13 +45,13 @@ impl<'a> RunContext<'a> {
 
     /// The same on a model of the machine.
     #[cfg(feature = "simulate")]
-    pub fn simulated(self, model: &'a dyn crate::SimulatedMachine) -> Self {
+    pub fn simulated(self, model: &'a dyn crate::model::SimulatedMachine) -> Self {
         Self { simulated: Some((model, Instant::now())), ..self }
     }
 
     /// The model of the machine, where there is one.
     #[cfg(feature = "simulate")]
-    pub(crate) fn model(&self) -> Option<&'a dyn crate::SimulatedMachine> {
+    pub(crate) fn model(&self) -> Option<&'a dyn crate::model::SimulatedMachine> {
         self.simulated.map(|(model, _)| model)
     }
 

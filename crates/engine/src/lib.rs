@@ -11,6 +11,8 @@ mod error;
 mod experiment;
 mod memory;
 mod microbench;
+#[cfg(feature = "simulate")]
+mod model;
 mod noise;
 mod recorder;
 mod run;
@@ -23,7 +25,7 @@ mod transfer;
 
 pub use context::{Observer, RunContext};
 pub use microbench::{LoopError, run_loop};
+#[cfg(feature = "simulate")]
+pub use model::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};
 pub use recorder::Outcome;
 pub use run::run;
-#[cfg(feature = "simulate")]
-pub use simulated::{BurstRates, ChaseWork, LoadWork, SimulatedMachine, TransferWork};

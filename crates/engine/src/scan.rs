@@ -19,7 +19,8 @@ use memgauge_core::units::Bytes;
 use memgauge_kernels::Kernel;
 use memgauge_os::memory::{Buffer, MemoryWatch};
 
-use crate::burst::runner::{Conditions, EndFlag, keep_awake_jobs};
+use crate::burst::result::Conditions;
+use crate::burst::runner::{EndFlag, keep_awake_jobs};
 use crate::burst::windows::coverage;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::context::WORKER_TIMEOUT;

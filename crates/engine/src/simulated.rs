@@ -3,90 +3,19 @@
 
 use std::time::Duration;
 
-use memgauge_core::experiment::{ChaseOrder, LineState};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::protocol::SETTLE_WINDOWS;
 use memgauge_core::result::{PageEvidence, PageKind};
 use memgauge_core::units::Bytes;
-use memgauge_kernels::{CHASE_UNROLL, Kernel};
+use memgauge_kernels::CHASE_UNROLL;
 use memgauge_os::clock::Clock;
 use memgauge_os::memory::{Buffer, MemoryError};
 
 use crate::burst::chase::Chase;
-use crate::burst::load::Load;
-use crate::burst::runner::{BurstResult, BurstShape, Conditions, Loaded};
+use crate::burst::load::{Load, lines_per_step};
+use crate::burst::result::{BurstResult, BurstShape, Conditions, Loaded};
 use crate::burst::windows::Trace;
-use crate::experiment::loaders::lines_per_step;
-
-/// The model of a machine.
-pub trait SimulatedMachine: Sync {
-    /// Time since the simulation began.
-    fn elapsed(&self) -> Duration;
-
-    /// Time passes.
-    fn pass(&self, time: Duration);
-
-    /// Frequency of a core in GHz, with its noise.
-    fn ghz(&self, cpu: u32) -> f64;
-
-    /// What a chase and loaders do together in so many windows of `window`.
-    fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates;
-
-    /// Nanoseconds per line in each of the reader's turns, for transfers that run at once.
-    fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>>;
-}
-
-/// A chase in a burst.
-#[derive(Debug, Clone, Copy)]
-pub struct ChaseWork {
-    /// The CPU that chases.
-    pub cpu: u32,
-    /// The node of its memory.
-    pub node: u32,
-    /// Bytes of the lines that it visits.
-    pub bytes: Bytes,
-    /// Its order.
-    pub order: ChaseOrder,
-}
-
-/// A loader in a burst.
-#[derive(Debug, Clone, Copy)]
-pub struct LoadWork {
-    /// Its CPU.
-    pub cpu: u32,
-    /// The node of its memory.
-    pub node: u32,
-    /// Bytes that it goes over.
-    pub bytes: Bytes,
-    /// Its loop.
-    pub kernel: &'static Kernel,
-    /// Core cycles between four lines.
-    pub delay: u32,
-}
-
-/// A transfer from cache to cache.
-#[derive(Debug, Clone, Copy)]
-pub struct TransferWork {
-    /// The CPU that reads.
-    pub reader: u32,
-    /// The CPU that had the lines.
-    pub holder: u32,
-    /// The node of the lines' memory.
-    pub home: u32,
-    /// The state of the lines.
-    pub state: LineState,
-    /// Lines in a turn.
-    pub lines: u64,
-}
-
-/// What threads do in a burst, window by window.
-#[derive(Debug, Clone, Default)]
-pub struct BurstRates {
-    /// Nanoseconds per hop of the chase.
-    pub hop_ns: Vec<f64>,
-    /// Lines loaded and stored per nanosecond, by loader.
-    pub lines_per_ns: Vec<Vec<f64>>,
-}
+use crate::model::{ChaseWork, LoadWork, SimulatedMachine};
 
 /// Time to map, touch and read back a buffer: 8 GB/s.
 const TOUCH_NS_PER_BYTE: f64 = 0.125;

@@ -301,6 +301,11 @@ impl PassChecksum {
     }
 }
 
+/// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
+pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
+    kernel.lines_read_per_step() + kernel.lines_written_per_step()
+}
+
 #[cfg(test)]
 mod tests {
     use memgauge_core::experiment::PageRequest;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::plan::Plan;
-use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
+use memgauge_core::protocol::SETTLE_WINDOWS;
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
 use memgauge_os::{clock, noise};
@@ -14,6 +14,7 @@ use memgauge_os::{clock, noise};
 use super::chase::{Chase, ExactHops};
 use super::counters::{CounterSwitches, CounterTotals, RunCounters};
 use super::load::Load;
+use super::result::{BurstResult, BurstShape, Conditions, Loaded};
 use super::windows::{BLOCK_NS, Schedule, Trace, coverage, run_until_end};
 use super::workers::{Finished, Job, SchedulerNoise, Workers};
 use crate::context::{RunContext, TimeBudget, WORKER_TIMEOUT};
@@ -31,69 +32,6 @@ const HOPS_AT_A_TIME: u64 = 1 << 21;
 const WARM_UP: Duration = Duration::from_millis(300);
 /// A core that worked so recently runs at the same clock still: governors look every few milliseconds, and lower it step by step.
 const STAYS_WARM: Duration = Duration::from_millis(20);
-
-/// The counted windows of a burst.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BurstShape {
-    pub(crate) windows: usize,
-    pub(crate) window: Duration,
-}
-
-impl BurstShape {
-    /// So many windows of the usual length.
-    pub(crate) const fn cell(windows: usize) -> Self {
-        Self { windows, window: WINDOW }
-    }
-
-    pub(crate) fn counted(&self) -> Duration {
-        self.window * self.windows as u32
-    }
-
-    pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
-        SETTLE_WINDOWS..SETTLE_WINDOWS + self.windows
-    }
-}
-
-/// What was seen of threads while they ran together, in one burst or in several.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Conditions {
-    pub(crate) scheduler: SchedulerNoise,
-    /// Time in which all threads ran over the longest one's; the least of several bursts.
-    pub(crate) coverage: Option<f64>,
-}
-
-impl Conditions {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.scheduler.add(&other.scheduler);
-        self.coverage = match (self.coverage, other.coverage) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
-}
-
-pub(crate) struct BurstResult {
-    /// The chase's trace, and the chase to go on with.
-    pub(crate) chase: Option<(Trace, Chase)>,
-    /// What the loaders did, in their order.
-    pub(crate) loads: Vec<Loaded>,
-    /// Without those of threads that only kept a package awake.
-    pub(crate) conditions: Conditions,
-    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
-    pub(crate) steal: Option<f64>,
-}
-
-pub(crate) struct Loaded {
-    pub(crate) cpu: u32,
-    pub(crate) trace: Trace,
-    pub(crate) load: Load,
-}
-
-impl BurstResult {
-    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
-        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
-    }
-}
 
 /// What a part of an exact chase took, and the chase to go on with; `None` from a CPU that was kept awake.
 type ChasedHops = Option<(ExactHops, Chase)>;

@@ -10,7 +10,7 @@ use memgauge_core::protocol::{GUARD_SLOTS, LONG_BLOCK, MAX_AWAY, MAX_UNSEEN, MIN
 use memgauge_core::stats;
 use memgauge_os::clock::Clock;
 
-use super::runner::{BurstResult, BurstShape};
+use super::result::{BurstResult, BurstShape};
 use super::windows::{Mark, Trace};
 
 /// What the threads of a burst did in the windows that count.

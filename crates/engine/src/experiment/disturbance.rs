@@ -11,7 +11,7 @@ use memgauge_core::protocol::{MAX_FREQUENCY_CHANGE, MAX_STEAL, MAX_WAITED, MIN_U
 use memgauge_core::result::{DisturbanceCause, Noise, Samples};
 use memgauge_core::stats;
 
-use crate::burst::runner::{BurstResult, Conditions};
+use crate::burst::result::{BurstResult, Conditions};
 use crate::burst::slots::BurstWindows;
 
 /// A burst's conditions, and what disturbed it.

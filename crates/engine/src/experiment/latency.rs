@@ -22,7 +22,7 @@ use super::disturbance::BurstSamples;
 use super::sampling::{Experiment, Sampler, Series, Vary, chase_window, hop_count, hop_ns, measure_until_sure};
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
-use crate::burst::runner::{BurstShape, Conditions};
+use crate::burst::result::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
 use crate::session::Session;

@@ -17,8 +17,8 @@ use memgauge_os::memory::Buffer;
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{LineBytes, Load};
-use crate::burst::runner::Loaded;
+use crate::burst::load::{LineBytes, Load, lines_per_step};
+use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
 use crate::memory::combined_pages;
@@ -202,11 +202,6 @@ pub(crate) fn window_gbs(loads: &[Loaded], windows: &BurstWindows, clock: &Clock
     windows.windows.iter().map(sum).collect()
 }
 
-/// Lines that a step loads and stores: lines are what memory moves, also where a part of each is touched.
-pub(crate) fn lines_per_step(kernel: &Kernel) -> u64 {
-    kernel.lines_read_per_step() + kernel.lines_written_per_step()
-}
-
 /// Bytes that a bandwidth counts.
 fn bytes_per_step(load: &Load) -> f64 {
     (lines_per_step(load.kernel()) * load.line_bytes().counted) as f64
@@ -315,7 +310,7 @@ mod tests {
 
     use super::super::stores;
     use super::*;
-    use crate::burst::runner::Loaded;
+    use crate::burst::result::Loaded;
     use crate::burst::windows::Trace;
 
     fn plan() -> BufferPlan {

@@ -16,11 +16,11 @@ use memgauge_os::clock::Clock;
 
 use super::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use super::kernels::ChosenKernels;
-use super::loaders::{LoadTotals, LoaderGroup, lines_per_step, window_gbs};
+use super::loaders::{LoadTotals, LoaderGroup, window_gbs};
 use crate::burst::chase::Chase;
 use crate::burst::counters::{CounterTotals, RunCounters};
-use crate::burst::load::Load;
-use crate::burst::runner::{BurstShape, Conditions, Loaded};
+use crate::burst::load::{Load, lines_per_step};
+use crate::burst::result::{BurstShape, Conditions, Loaded};
 use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
 use crate::session::Session;

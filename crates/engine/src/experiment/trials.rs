@@ -13,7 +13,7 @@ use super::kernels::{ChosenKernels, Contest, TrialResult, candidates};
 use super::loaders::{LoaderGroup, window_gbs};
 use super::stores::{self, Round, Stores, StoresRead};
 use crate::burst::load::Load;
-use crate::burst::runner::BurstShape;
+use crate::burst::result::BurstShape;
 use crate::error::{CellError, Result};
 use crate::session::Session;
 

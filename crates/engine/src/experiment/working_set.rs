@@ -23,7 +23,7 @@ use super::stores::StoresRead;
 use super::trials;
 use crate::burst::chase::{self, ChainSpec, Chase, Ring, WindowExits};
 use crate::burst::counters::certain;
-use crate::burst::runner::{BurstShape, Conditions};
+use crate::burst::result::{BurstShape, Conditions};
 use crate::error::{CellError, Result};
 use crate::session::Session;
 

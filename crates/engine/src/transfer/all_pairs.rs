@@ -23,7 +23,7 @@ use memgauge_os::memory::Buffer;
 
 use super::pair::{TransferRun, run_at_once, transfer_evidence};
 use crate::burst::chase::Ring;
-use crate::burst::runner::Conditions;
+use crate::burst::result::Conditions;
 use crate::burst::workers::SchedulerNoise;
 use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};

@@ -21,7 +21,7 @@ use memgauge_os::memory::Buffer;
 use memgauge_os::noise;
 
 use crate::burst::chase::Ring;
-use crate::burst::runner::Conditions;
+use crate::burst::result::Conditions;
 use crate::burst::windows::BLOCK_NS;
 use crate::burst::workers::{Finished, Job, SchedulerNoise};
 use crate::error::{CellError, Result};

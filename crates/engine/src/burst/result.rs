@@ -1,0 +1,73 @@
+//! What a burst is asked for, and what it leaves.
+
+use std::time::Duration;
+
+use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
+
+use super::chase::Chase;
+use super::load::Load;
+use super::windows::Trace;
+use super::workers::SchedulerNoise;
+
+/// The counted windows of a burst.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BurstShape {
+    pub(crate) windows: usize,
+    pub(crate) window: Duration,
+}
+
+impl BurstShape {
+    /// So many windows of the usual length.
+    pub(crate) const fn cell(windows: usize) -> Self {
+        Self { windows, window: WINDOW }
+    }
+
+    pub(crate) fn counted(&self) -> Duration {
+        self.window * self.windows as u32
+    }
+
+    pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
+        SETTLE_WINDOWS..SETTLE_WINDOWS + self.windows
+    }
+}
+
+/// What was seen of threads while they ran together, in one burst or in several.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Conditions {
+    pub(crate) scheduler: SchedulerNoise,
+    /// Time in which all threads ran over the longest one's; the least of several bursts.
+    pub(crate) coverage: Option<f64>,
+}
+
+impl Conditions {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.scheduler.add(&other.scheduler);
+        self.coverage = match (self.coverage, other.coverage) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+pub(crate) struct BurstResult {
+    /// The chase's trace, and the chase to go on with.
+    pub(crate) chase: Option<(Trace, Chase)>,
+    /// What the loaders did, in their order.
+    pub(crate) loads: Vec<Loaded>,
+    /// Without those of threads that only kept a package awake.
+    pub(crate) conditions: Conditions,
+    /// Share of the CPUs' time that the hypervisor gave to others; `None` outside of virtual machines.
+    pub(crate) steal: Option<f64>,
+}
+
+pub(crate) struct Loaded {
+    pub(crate) cpu: u32,
+    pub(crate) trace: Trace,
+    pub(crate) load: Load,
+}
+
+impl BurstResult {
+    pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
+        self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
+    }
+}
