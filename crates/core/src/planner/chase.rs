@@ -61,11 +61,14 @@ impl Planner<'_> {
         for (cpu, node) in pairs {
             let probe = self.probe(cpu, node, 0)?;
             let mut orders = orders.clone();
-            if orders.is_empty() && self.sizes.too_long(probe.buffer.bytes) {
-                self.notes.push(Note::info("no-full-random", format!("{}: the chase is window-local only", too_long(probe.buffer.bytes))));
+            let slow = probe.buffer.bytes >= SLOW_BUFFER;
+            if orders.is_empty() && slow {
+                let why = format!("shuffling the lines of {} would take minutes", probe.buffer.bytes);
+                self.notes.push(Note::info("no-full-random", format!("{why}: the chase is window-local only")));
                 orders.push(ChaseOrder::WindowLocal);
             }
-            let allocations = if probe.buffer.bytes >= SLOW_BUFFER { allocations.min(FEW_ALLOCATIONS) } else { allocations };
+            // Another allocation of so much of a node's memory is mostly the same memory.
+            let allocations = if slow { 1 } else { allocations };
             let allocations = self.spec.chase.hops.map_or(allocations, |hops| self.allocations_for(hops, &probe, allocations));
             cells.push(self.latency_cell(probe, allocations, orders));
         }

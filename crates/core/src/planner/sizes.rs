@@ -186,8 +186,23 @@ impl<'a> Sizes<'a> {
         ))
     }
 
-    /// The chase's buffer from `cpu` on `node`.
+    /// The buffer of a chase that is to reach `node`'s memory from `cpu`, behind a memory-side cache as well.
     pub(super) fn probe_buffer(&self, cpu: u32, node: u32, reserved: u64, notes: &mut Vec<Note>) -> Result<BufferPlan, PlanError> {
+        // The other half is for loaders, which run beside some chases.
+        let room = self.room(node, reserved, 1, 1).bytes / 2;
+        let behind = if self.spec.size.is_some() { 0 } else { self.behind_memory_side_cache(node, 0, 1, room, notes) };
+        self.transfer_buffer(cpu, node, reserved, behind, notes)
+    }
+
+    /// The buffer of a chase from `cpu` on `node` that need not leave the caches, of at least so many bytes.
+    pub(super) fn transfer_buffer(
+        &self,
+        cpu: u32,
+        node: u32,
+        reserved: u64,
+        at_least: u64,
+        notes: &mut Vec<Note>,
+    ) -> Result<BufferPlan, PlanError> {
         let room = self.room(node, reserved, 1, 1);
         if let Some(requested) = self.spec.size {
             let stride = self.stride()?;
@@ -200,8 +215,7 @@ impl<'a> Sizes<'a> {
             return Ok(self.chase_buffer(requested.0 / stride.0 * stride.0, node, false));
         }
         let wanted = (CACHES_TIMES * self.caches(cpu).reach).max(MIN_DERIVED);
-        let behind = self.behind_memory_side_cache(node, wanted, 1, room.bytes, notes);
-        let bytes = self.shrink(wanted.next_power_of_two().max(behind), &room, notes)?;
+        let bytes = self.shrink(wanted.next_power_of_two().max(at_least), &room, notes)?;
         Ok(self.chase_buffer(bytes, node, true))
     }
 

@@ -216,7 +216,7 @@ impl Planner<'_> {
         let (holder_pushes, reader_pushes, order) = (requested.holder_pushes, requested.reader_pushes, requested.order);
         let stride = self.sizes.stride()?;
         let reserved = holder_pushes.0.saturating_add(reader_pushes.0);
-        let buffer = self.sizes.probe_buffer(reader, home, reserved, &mut self.notes)?;
+        let buffer = self.sizes.transfer_buffer(reader, home, reserved, 0, &mut self.notes)?;
         let window = self.sizes.handoff_window(holder, stride, buffer.bytes)?;
         let chase_window = self.transfer_chase_window(stride, buffer.bytes)?;
         self.warn_of_own_cache(reader, buffer.bytes, stride, state == LineState::Hit);
@@ -264,7 +264,7 @@ impl Planner<'_> {
         let mut on_node: BTreeMap<u32, u64> = BTreeMap::new();
         let mut alone = Vec::new();
         for &(cpu, node) in homes {
-            let buffer = BufferPlan { derived: false, ..self.sizes.probe_buffer(cpu, node, reserved, &mut Vec::new())? };
+            let buffer = BufferPlan { derived: false, ..self.sizes.transfer_buffer(cpu, node, reserved, 0, &mut Vec::new())? };
             *on_node.entry(node).or_default() += buffer.bytes.0;
             alone.push(buffer);
         }
