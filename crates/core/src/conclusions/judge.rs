@@ -52,7 +52,7 @@ pub fn quality(estimate: &Estimate, evidence: &Evidence) -> Quality {
     let reasons: Vec<R> = found.into_iter().filter_map(|(reason, seen)| seen.then_some(reason)).collect();
     let level = match () {
         () if reasons.is_empty() => QualityLevel::Good,
-        () if unreliable(noise, &reasons) => QualityLevel::Unreliable,
+        () if unreliable(estimate, noise, &reasons) => QualityLevel::Unreliable,
         () => QualityLevel::Degraded,
     };
     Quality { level, reasons }
@@ -65,9 +65,11 @@ const UNRELIABLE: f64 = 0.02;
 /// Share of the time left out from which on a wide interval shows what others do to the caches and the memory between interruptions. It moves
 /// all samples one way: a compiler beside a chase makes page walks a fifth slower.
 const MOSTLY_BUSY: f64 = 0.2;
+/// Half of an interval's width over the value from which on the number is no use beside its interval.
+const WIDE: f64 = 0.1;
 
 /// Whether the number may be wrong by more than its interval says, by what disturbed it.
-fn unreliable(noise: &Noise, reasons: &[QualityReason]) -> bool {
+fn unreliable(estimate: &Estimate, noise: &Noise, reasons: &[QualityReason]) -> bool {
     use QualityReason as R;
     let has = |reason| reasons.contains(&reason);
     let few = few_bursts_count(noise);
@@ -75,7 +77,9 @@ fn unreliable(noise: &Noise, reasons: &[QualityReason]) -> bool {
         let away = |share: Option<f64>| share.is_none_or(|share| share > UNRELIABLE);
         return few || has(R::Migrated) || (has(R::InvoluntarySwitches) && away(noise.waited)) || (has(R::Steal) && away(noise.steal));
     };
-    few || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY)
+    let wide =
+        || estimate.ci95_high.zip(estimate.ci95_low).zip(estimate.value).is_none_or(|((high, low), value)| high - low > 2.0 * WIDE * value);
+    few || (has(R::SeveralModes) && left_out > OTHERS) || (has(R::NotConverged) && left_out > MOSTLY_BUSY && wide())
 }
 
 /// Whether so many bursts were disturbed that the rest has no spread of its own.
@@ -235,11 +239,13 @@ mod tests {
         assert_eq!(judged(Noise { waited: Some(0.01), steal: None, ..busy(None) }, 0).level, QualityLevel::Degraded, "off by a hundredth");
         assert_eq!(judged(busy(Some(0.7)), 2).level, QualityLevel::Unreliable, "two clusters of what is left");
         assert_eq!(judged(busy(Some(0.01)), 2).level, QualityLevel::Degraded);
-        let wide = |left_out| {
-            let estimate = Estimate { converged: false, ..estimate() };
+        let within = |half: f64, left_out| {
+            let ends = (Some(90.0 * (1.0 - half)), Some(90.0 * (1.0 + half)));
+            let estimate = Estimate { value: Some(90.0), ci95_low: ends.0, ci95_high: ends.1, converged: false, ..estimate() };
             quality(&estimate, &Evidence { noise: busy(Some(left_out)), ..evidence() }).level
         };
-        assert_eq!((wide(0.1), wide(0.4)), (QualityLevel::Degraded, QualityLevel::Unreliable));
+        assert_eq!((within(0.2, 0.1), within(0.2, 0.4)), (QualityLevel::Degraded, QualityLevel::Unreliable));
+        assert_eq!(within(0.05, 0.4), QualityLevel::Degraded, "its interval says enough");
         let bursts = |left_out| Noise {
             bursts: Some(12),
             bursts_disturbed: Some(left_out),
