@@ -1,6 +1,6 @@
 //! Horizontal bars with their values beside them.
 
-use memgauge_core::result::Measurement;
+use memgauge_core::result::{Measurement, QualityLevel};
 
 use super::font::{self, CAPITALS, Weight};
 use super::frame::{Caption, LABEL, Panel, WIDTH, shorten};
@@ -26,7 +26,8 @@ pub(crate) struct Bar {
     pub(crate) interval: Option<(f64, f64)>,
     /// After the value: `±0.4` or `(16.0–44.2)`.
     pub(crate) after: String,
-    pub(crate) degraded: bool,
+    /// How far not to trust it: degraded, unreliable; `None` where it is good.
+    pub(crate) doubt: Option<QualityLevel>,
     /// The machine's limit, in the bar's unit.
     pub(crate) limit: Option<f64>,
 }
@@ -43,7 +44,7 @@ impl Bar {
             value,
             interval: m.and_then(interval),
             after,
-            degraded: m.is_some_and(is_degraded),
+            doubt: m.filter(|m| is_degraded(m)).map(|m| m.quality.level),
             limit: m.and_then(limit_of_program),
         }
     }
@@ -79,8 +80,12 @@ impl Bars {
     fn label(&self, bar: &Bar) -> (String, String) {
         match bar.value {
             Some(v) => {
-                let degraded = if bar.degraded { "(degraded)" } else { "" };
-                let parts = [bar.after.as_str(), self.unit, degraded];
+                let doubt = match bar.doubt {
+                    Some(QualityLevel::Unreliable) => "(unreliable)",
+                    Some(_) => "(degraded)",
+                    None => "",
+                };
+                let parts = [bar.after.as_str(), self.unit, doubt];
                 (number(v), parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" "))
             }
             None => ("not measured".to_owned(), String::new()),

@@ -82,7 +82,7 @@ pub(crate) fn caption(sets: &[ResultSet<'_>], title: &str, parts: &[&str], hollo
     caption
 }
 
-/// Footnotes on what is missing and what is degraded.
+/// Footnotes on what is missing, and on what is unreliable or degraded.
 pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool) {
     let all = || sets.iter().flat_map(|s| &s.ms);
     let missing: Vec<&Measurement> = all().copied().filter(|m| value_of(&m.estimate).is_none()).collect();
@@ -93,12 +93,14 @@ pub(crate) fn notes(caption: &mut Caption, sets: &[ResultSet<'_>], hollow: bool)
         let shown = if shown.is_empty() { "the result does not say why".to_owned() } else { shown.join("; ") };
         caption.notes.push(format!("Not measured, {} of {}: {shown}{more}.", missing.len(), all().count()));
     }
-    let degraded: Vec<&Measurement> = all().copied().filter(|m| is_degraded(m)).collect();
-    if !degraded.is_empty() {
-        let reasons: BTreeSet<QualityReason> = degraded.iter().flat_map(|m| &m.quality.reasons).copied().collect();
-        let list: Vec<&str> = reasons.into_iter().map(brief).collect();
-        let hollow = if hollow { ", shown hollow" } else { "" };
-        caption.notes.push(format!("Degraded{hollow}, {} of {}: {}.", degraded.len(), all().count(), list.join(", ")));
+    for (level, name) in [(QualityLevel::Unreliable, "Unreliable"), (QualityLevel::Degraded, "Degraded")] {
+        let doubted: Vec<&Measurement> = all().copied().filter(|m| is_degraded(m) && m.quality.level == level).collect();
+        if !doubted.is_empty() {
+            let reasons: BTreeSet<QualityReason> = doubted.iter().flat_map(|m| &m.quality.reasons).copied().collect();
+            let list: Vec<&str> = reasons.into_iter().map(brief).collect();
+            let hollow = if hollow { ", shown hollow" } else { "" };
+            caption.notes.push(format!("{name}{hollow}, {} of {}: {}.", doubted.len(), all().count(), list.join(", ")));
+        }
     }
 }
 

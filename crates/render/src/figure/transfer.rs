@@ -60,7 +60,7 @@ fn by_relation(set: &ResultSet<'_>, states: &[Option<LineState>]) -> Vec<Row> {
         let bar = |(i, state): (usize, &Option<LineState>)| {
             let interval = bounds(values(*state).iter().copied());
             let after = interval.map(|(low, high)| format!("({}–{})", number(low), number(high))).unwrap_or_default();
-            Bar { colour: series(i), value: median(values(*state)), interval, after, degraded: false, limit: None }
+            Bar { colour: series(i), value: median(values(*state)), interval, after, doubt: None, limit: None }
         };
         Row {
             name: relation.name(),
