@@ -137,7 +137,8 @@ pub(crate) struct TransferRun {
     pub(crate) scheduler: SchedulerNoise,
 }
 
-/// Runs transfers at once, each over its ring and for at most so many windows. Returns what each left, and the share of the CPUs' time that the hypervisor gave to others.
+/// Runs transfers at once, each over its ring and for at most so many windows. Returns what each left, and the share of the CPUs' time that
+/// the hypervisor gave to others.
 pub(crate) fn run_at_once(
     session: &mut Session<'_>,
     transfers: &[(&Handoff, Ring)],
@@ -216,7 +217,7 @@ pub(crate) struct Turn {
 /// hypervisor's secret, a turn or the wait for it takes much longer than it usually does.
 fn uninterrupted(turns: &[Turn]) -> (Vec<f64>, f64) {
     let on_cpus = || turns.iter().filter(|turn| !turn.away);
-    let usual = |of: fn(&Turn) -> f64| stats::quantile(&stats::sorted(&on_cpus().map(of).collect::<Vec<_>>()), 0.25).unwrap_or(0.0);
+    let usual = |time: fn(&Turn) -> f64| stats::quantile(&stats::sorted(&on_cpus().map(time).collect::<Vec<_>>()), 0.25).unwrap_or(0.0);
     let (read, waited) = (usual(|turn| turn.ns_per_line), usual(|turn| turn.waited_ns));
     let short = |turn: &&Turn| turn.ns_per_line <= LONG_BLOCK * read && turn.waited_ns <= LONG_BLOCK * waited;
     let samples: Vec<f64> = on_cpus().filter(short).map(|turn| turn.ns_per_line).collect();

@@ -59,7 +59,8 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
     if bound || local.is_empty() { (plan.touch.clone(), false) } else { (local, true) }
 }
 
-/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each of `cpus` as long as there is work for it.
+/// Makes every page of `mapping` present and private, and fills it with words of which no two pages have the same, with one thread on each
+/// of `cpus` as long as there is work for it.
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
