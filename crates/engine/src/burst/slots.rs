@@ -120,7 +120,7 @@ fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Int
     let mut since_interruption = guard;
     let between = |pair: &[Option<Mark>]| {
         let uninterrupted = match *pair {
-            [Some(from), Some(to)] if to.ticks > from.ticks && from.longest as f64 <= LONG_BLOCK * usual => Some((from, to)),
+            [Some(from), Some(to)] if to.ticks > from.resumed && from.longest as f64 <= LONG_BLOCK * usual => Some((from, to)),
             _ => None,
         };
         let Some((from, to)) = uninterrupted else {
@@ -128,7 +128,7 @@ fn clean(trace: &Trace, usual: f64, each: usize, guard: usize) -> Vec<Option<Int
             return None;
         };
         since_interruption += 1;
-        (since_interruption > guard).then(|| Interval { ticks: to.ticks - from.ticks, from: from.work, work: to.work - from.work })
+        (since_interruption > guard).then(|| Interval { ticks: to.ticks - from.resumed, from: from.work, work: to.work - from.work })
     };
     parts.windows(2).map(between).collect()
 }
@@ -160,7 +160,7 @@ impl Thread<'_> {
 fn with_interruptions(traces: &[&Trace], counted: Range<usize>) -> Vec<Vec<(u64, u64)>> {
     let window = |trace: &Trace, index: usize| {
         let (from, to) = (trace.window_mark(index)?, trace.window_mark(index + 1)?);
-        Some((to.ticks - from.ticks, to.work - from.work)).filter(|(ticks, work)| *ticks > 0 && *work > 0)
+        Some((to.ticks.saturating_sub(from.resumed), to.work - from.work)).filter(|(ticks, work)| *ticks > 0 && *work > 0)
     };
     let common = |index: usize| traces.iter().map(|trace| window(trace, index)).collect::<Option<Vec<_>>>();
     let windows: Vec<_> = counted.filter_map(common).collect();
@@ -191,7 +191,7 @@ mod tests {
             let slot = ((now / SLOT) as usize).min(WINDOWS * SLOTS);
             if last.is_none_or(|last| slot > last) {
                 let first = last.is_none_or(|last| slot / SLOTS > last / SLOTS);
-                trace.marks[slot] = Some(Mark { ticks: now, work, longest: 0, cpu_ns: (tells && first).then_some(ran) });
+                trace.marks[slot] = Some(Mark { ticks: now, resumed: now, work, longest: 0, cpu_ns: (tells && first).then_some(ran) });
                 last = Some(slot);
             }
             if slot == WINDOWS * SLOTS {

@@ -43,6 +43,8 @@ impl Schedule<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     pub(crate) ticks: u64,
+    /// When the next block began: later than `ticks` where the thread's CPU time was read in between, which is in no sample.
+    pub(crate) resumed: u64,
     pub(crate) work: u64,
     /// Ticks of the longest block from here to the next mark. Time off the CPU is in it.
     pub(crate) longest: u64,
@@ -71,7 +73,7 @@ impl Trace {
     pub(crate) fn of_windows(marks: Vec<Option<(u64, u64)>>) -> Self {
         let ends = || marks.iter().flatten().map(|(ticks, _)| *ticks);
         let span = (ends().next().unwrap_or(0), ends().next_back().unwrap_or(0));
-        let mark = |(ticks, work)| Mark { ticks, work, longest: 0, cpu_ns: None };
+        let mark = |(ticks, work)| Mark { ticks, resumed: ticks, work, longest: 0, cpu_ns: None };
         Self { span, marks: marks.into_iter().map(|noted| noted.map(mark)).collect(), slots: 1, ..Self::default() }
     }
 
@@ -109,15 +111,17 @@ impl Marker {
         slot.min(self.trace.marks.len() as u64 - 1) as usize
     }
 
-    /// Notes the state at the first block boundary in `slot`.
-    fn mark(&mut self, slot: usize, ticks: u64, work: u64) {
+    /// Notes the state at the first block boundary in `slot`. Returns when the next block may begin.
+    fn mark(&mut self, slot: usize, clock: &Clock, ticks: u64, work: u64) -> u64 {
         let first_in_window = slot == 0 || slot / self.trace.slots > self.last / self.trace.slots;
         let cpu_ns = if first_in_window { noise::thread_cpu_ns() } else { None };
+        let resumed = if first_in_window { clock.now() } else { ticks };
         if let Some(last) = &mut self.trace.marks[self.last] {
             last.longest = self.longest;
         }
-        self.trace.marks[slot] = Some(Mark { ticks, work, longest: 0, cpu_ns });
+        self.trace.marks[slot] = Some(Mark { ticks, resumed, work, longest: 0, cpu_ns });
         (self.last, self.longest) = (slot, 0);
+        resumed
     }
 }
 
@@ -156,7 +160,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                 current = marker.slot_at(schedule, now);
                 counting = Some((now, work));
             }
-            marker.mark(current, now, work);
+            let resumed = marker.mark(current, clock, now, work);
             if now >= end {
                 let mut trace = marker.trace;
                 if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
@@ -168,6 +172,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                 return trace;
             }
             until = schedule.start + (schedule.window * (current as u64 + 1)).div_ceil(marker.trace.slots as u64);
+            now = resumed;
         }
         block(units);
         work += units as u64;
@@ -217,7 +222,7 @@ mod tests {
         let trace = run_until_end(&schedule, BLOCK_NS, |units| _ = memgauge_kernels::dependent_adds(100 * units as u64));
         assert_eq!((trace.slots, trace.marks.len()), (20, 61));
         let marks: Vec<&Mark> = trace.marks.iter().flatten().collect();
-        assert!(marks.is_sorted_by(|a, b| a.ticks < b.ticks && a.work <= b.work));
+        assert!(marks.is_sorted_by(|a, b| a.ticks <= a.resumed && a.resumed < b.ticks && a.work <= b.work));
         // Other processes may take the CPU for whole windows.
         let told = marks.iter().filter(|mark| mark.cpu_ns.is_some()).count();
         assert!((2..=4).contains(&told), "{told}");
