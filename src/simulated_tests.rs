@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use memgauge_core::conclusions::findings::References;
-use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Metric};
 use memgauge_core::plan::KernelRow;
 use memgauge_core::planner;
 use memgauge_core::result::{Finding, HealthStatus, QualityReason, Report};
@@ -85,6 +85,19 @@ fn the_suite_finds_what_its_model_says() {
     assert!(summary.trust.missing == 0 && !report.curves.is_empty());
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report, "the report survives its file");
+}
+
+#[test]
+fn a_cache_that_nobody_describes_is_not_taken_for_memory() {
+    // The hypervisor says 16 MiB; the processor has 320.
+    let described = Shape { packages: 1, cache: Bytes::mib(16), ..TWO_NODES };
+    let (machine, real) = (described.machine(), Shape { cache: Bytes::mib(320), ..described }.machine());
+    let model = Model::new(&real, None, 7);
+    let report = run(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &model, None);
+    let m = report.results.iter().find(|m| m.at.order == Some(ChaseOrder::WindowLocal)).unwrap();
+    let (found, memory, plateau) = (m.estimate.value.unwrap(), model.idle_ns(0, 0).unwrap(), m.evidence.plateau.unwrap());
+    assert!(plateau.reached && m.evidence.buffer >= Bytes::mib(640), "{plateau:?} over {}", m.evidence.buffer);
+    assert!(close(found, memory, 0.03), "{found}, not {memory}");
 }
 
 /// What a health check alarms about.
@@ -330,7 +343,7 @@ fn a_second_level_of_bursts_is_seen() {
     };
     let two = latency(Noise { slow_bursts: 0.4, ..Noise::QUIET });
     let [fast, slow] = &two.estimate.modes[..] else { panic!("{:?}", two.estimate) };
-    assert!(close(slow.value / fast.value, 1.2, 0.01) && slow.share > 0.2 && slow.share < 0.6, "{fast:?} {slow:?}");
+    assert!(close(slow.value / fast.value, 1.2, 0.01) && slow.share > 0.1 && slow.share < 0.7, "{fast:?} {slow:?}");
     assert!(two.quality.reasons.contains(&QualityReason::SeveralModes));
     assert!(latency(Noise::QUIET).estimate.modes.is_empty());
 }

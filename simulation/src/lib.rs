@@ -81,6 +81,8 @@ pub struct Model {
     /// How steady it is.
     pub noise: Noise,
     random: Mutex<Random>,
+    /// A CPU whose caches hold nothing of what its next burst visits.
+    driven_out: Mutex<Option<u32>>,
     elapsed_ns: AtomicU64,
     solved: Mutex<HashMap<Vec<u64>, Arc<Vec<Served>>>>,
 }
@@ -135,6 +137,7 @@ impl Model {
             translation_ns: random.between(5.0, 30.0),
             noise: Noise::QUIET,
             random: Mutex::new(random),
+            driven_out: Mutex::new(None),
             elapsed_ns: AtomicU64::new(0),
             solved: Mutex::default(),
             places,
@@ -321,7 +324,10 @@ impl SimulatedMachine for Model {
         let chased = chase.and_then(|chase| Some((chase, self.chase_thread(&chase)?)));
         let probed = chased.is_some();
         let order = chased.as_ref().map(|(chase, _)| chase.order);
-        let mut threads: Vec<Thread<'_>> = chased.into_iter().map(|(_, thread)| thread).collect();
+        let cold = self.driven_out.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let visited = |chase: &ChaseWork, bytes: f64| if cold == Some(chase.cpu) { f64::MAX } else { bytes };
+        let mut threads: Vec<Thread<'_>> =
+            chased.into_iter().map(|(chase, thread)| Thread { bytes: visited(&chase, thread.bytes), ..thread }).collect();
         threads.extend(loads.iter().filter_map(|load| self.load_thread(load)));
         let served = self.serve(&threads);
         let common = self.slowness(windows);
@@ -333,6 +339,10 @@ impl SimulatedMachine for Model {
         let loads = &served[usize::from(probed)..];
         let lines_per_ns = loads.iter().map(|served| common.iter().map(|slow| served.rate / slow).collect()).collect();
         BurstRates { hop_ns, lines_per_ns }
+    }
+
+    fn drive_out(&self, cpu: u32) {
+        *self.driven_out.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
     }
 
     fn transfers(&self, work: &[TransferWork], _: Duration) -> Vec<Vec<f64>> {

@@ -38,8 +38,9 @@ pub const MAX_REPEATS: usize = 2;
 pub const COMPARISON_WINDOWS: usize = 4;
 /// How often such a chase is tried: a thread whose time quota is used up misses a whole burst, and the next one begins with a new quota.
 pub const MAX_COMPARISON_BURSTS: u32 = 5;
-/// How often a derived buffer may be doubled in search of the plateau.
-pub const MAX_DOUBLINGS: u32 = 3;
+/// How often a derived buffer may be doubled in search of the plateau: from 64 MiB to 2 GiB, of which a chase visits every second line, twice
+/// what the largest last-level cache of today holds (504 MB).
+pub const MAX_DOUBLINGS: u32 = 5;
 /// Buffers of a chase that are kept for later cells: the fewest that show an effect of placement.
 pub const KEPT_ALLOCATIONS: u32 = 3;
 

@@ -20,6 +20,9 @@ pub trait SimulatedMachine: Sync {
     /// What a chase and loaders do together in so many windows of `window`.
     fn burst(&self, chase: Option<ChaseWork>, loads: &[LoadWork], windows: usize, window: Duration) -> BurstRates;
 
+    /// A CPU reads so much that its caches hold nothing that its next burst visits.
+    fn drive_out(&self, cpu: u32);
+
     /// Nanoseconds per line in each of the reader's turns, for transfers that run at once.
     fn transfers(&self, work: &[TransferWork], run: Duration) -> Vec<Vec<f64>>;
 }

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(reasons(|m, _| m.modes = vec![Mode { value: 90.0, share: 0.5 }; 2]), [R::SeveralModes]);
         assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Wrong), [R::PlacementWrong]);
         assert_eq!(reasons(|_, e| e.placement.status = PlacementStatus::Unverified), [R::PlacementUnverified]);
-        let plateau = |reached| Some(Plateau { half_ns: 60.0, whole_ns: 90.0, reached });
+        let plateau = |reached| Some(Plateau { half_ns: 60.0, whole_ns: 90.0, cold_ns: None, reached });
         assert_eq!(reasons(|_, e| e.plateau = plateau(false)), [R::PlateauNotReached]);
         assert_eq!(reasons(|_, e| e.noise.memory_errors = Some(1)), [R::MemoryErrors]);
         assert_eq!(reasons(|m, _| m.drift = Some(Drift { change: 0.03, tau: 1.0 })), [R::Drift]);
@@ -261,7 +261,7 @@ mod tests {
     fn what_is_normal_or_not_told_is_no_reason() {
         let calm = |_: &mut Estimate, e: &mut Evidence| {
             e.coverage = None;
-            e.plateau = Some(Plateau { half_ns: 90.0, whole_ns: 90.0, reached: true });
+            e.plateau = Some(Plateau { half_ns: 90.0, whole_ns: 90.0, cold_ns: None, reached: true });
             e.noise = Noise {
                 steal: Some(0.005),
                 others: Some(0.05),

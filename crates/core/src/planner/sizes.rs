@@ -1,6 +1,6 @@
 //! Sizes of buffers: large enough that no cache can hold them, and within the limits on memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::directory::MemoryDir;
 use crate::note::Note;
@@ -21,6 +21,11 @@ const MEMORY_SIDE_TIMES: u64 = 8;
 const MIN_DERIVED: u64 = 64 << 20;
 /// The smallest derived buffer of a loader: every stream is then much longer than what prefetchers and TLBs cover.
 const MIN_LOADER: u64 = 32 << 20;
+/// What the loaders behind one cache go over at least in a virtual machine, where its description may leave out the processor's last-level
+/// cache: twice the largest of today, 504 MB.
+const MIN_GUEST_LOADERS: u64 = 1 << 30;
+/// But no more than this part of the memory that may be taken.
+const GUEST_LOADERS_ONE_IN: u64 = 8;
 /// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
 const STEP: u64 = 4 << 20;
 /// The smallest buffer of a loader in which every stream of every kernel has whole steps.
@@ -38,6 +43,8 @@ pub(super) struct Sizes<'a> {
     line: u64,
     /// Computed once, because a plan for 1,024 CPUs uses it a million times.
     caches: BTreeMap<u32, CpuCaches>,
+    /// Last-level caches.
+    domains: u64,
     touch: BTreeMap<u32, IdSet>,
 }
 
@@ -65,7 +72,9 @@ impl<'a> Sizes<'a> {
     pub(super) fn new(spec: &'a Spec, machine: &'a Machine) -> Self {
         let line = machine.topology.line().0.max(16);
         let touch = machine.topology.nodes.iter().map(|n| (n.id, touchers(machine, n))).collect();
-        Self { spec, machine, line, caches: cpu_caches(&machine.topology), touch }
+        let caches = cpu_caches(&machine.topology);
+        let domains = caches.values().map(|c| c.domain).collect::<BTreeSet<u32>>().len().max(1) as u64;
+        Self { spec, machine, line, caches, domains, touch }
     }
 
     fn caches(&self, cpu: u32) -> CpuCaches {
@@ -291,7 +300,8 @@ impl<'a> Sizes<'a> {
                 }
                 let (wanted, here) = (self.wanted_by_loader(cpu, sharers), on_node.get(&node).copied().unwrap_or(1));
                 let behind = self.behind_memory_side_cache(node, wanted, here, room.bytes, notes);
-                let bytes = self.shrink(wanted.max(behind), &room, notes)?;
+                let hidden = self.behind_hidden_cache(sharers, room.bytes);
+                let bytes = self.shrink(wanted.max(behind).max(hidden), &room, notes)?;
                 Ok(Loader { cpu, buffer: self.buffer(Bytes(bytes), node, true), own: None })
             })
             .collect()
@@ -300,6 +310,15 @@ impl<'a> Sizes<'a> {
     /// Bytes of a loader's buffer, if `sharers` loaders share a cache.
     fn wanted_by_loader(&self, cpu: u32, sharers: u64) -> u64 {
         (CACHES_TIMES * self.caches(cpu).reach / sharers).max(MIN_LOADER).next_multiple_of(STEP)
+    }
+
+    /// The same in a virtual machine, whose description may leave out the processor's cache; at most `room`.
+    fn behind_hidden_cache(&self, sharers: u64, room: u64) -> u64 {
+        if self.machine.identity.hypervisor.is_none() {
+            return 0;
+        }
+        let share = self.machine.allowed.memory.0 / GUEST_LOADERS_ONE_IN / self.domains;
+        (MIN_GUEST_LOADERS.min(share) / sharers).min(room) / STEP * STEP
     }
 
     /// The first CPU behind the same last-level cache.

@@ -9,6 +9,7 @@ use memgauge_core::plan::Plan;
 use memgauge_core::protocol::SETTLE_WINDOWS;
 use memgauge_core::units::IdSet;
 use memgauge_kernels as kernels;
+use memgauge_os::memory::Buffer;
 use memgauge_os::{clock, noise};
 
 use super::chase::{Chase, ExactHops};
@@ -171,6 +172,19 @@ impl<'a> BurstRunner<'a> {
         let now = self.context.now();
         self.warm.extend(cpus.iter().map(|cpu| (cpu, now)));
         Ok((finished, steal))
+    }
+
+    /// Reads all of a buffer on a CPU, so that its caches hold that and little else.
+    pub(crate) fn read_all(&mut self, cpu: u32, buffer: &Arc<Buffer>, timeout: Duration) -> Result<(), WorkerError> {
+        #[cfg(feature = "simulate")]
+        if let Some(model) = self.context.model() {
+            model.drive_out(cpu);
+            return Ok(());
+        }
+        let buffer = buffer.clone();
+        // SAFETY: the buffer has as many bytes, is aligned to a page, was written when it was first touched, and nobody else uses it.
+        let read: Job<u64> = Box::new(move || std::hint::black_box(unsafe { kernels::checksum_xor(buffer.as_ptr(), buffer.len()) }));
+        self.workers.run_required(vec![(cpu, read)], 1, timeout).map(|_| ())
     }
 
     /// Time until so many threads that are woken now have arrived.

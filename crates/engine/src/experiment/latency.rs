@@ -10,8 +10,8 @@ use memgauge_core::counters::WorkUnit;
 use memgauge_core::directory::FileEvidence;
 use memgauge_core::distribution::Recorder;
 use memgauge_core::estimate::Estimate;
-use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric};
-use memgauge_core::plan::Probe;
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Hops, Metric, PageRequest};
+use memgauge_core::plan::{BufferPlan, Probe};
 use memgauge_core::protocol::{COMPARISON_WINDOWS, MAX_COMPARISON_BURSTS, MAX_DOUBLINGS, MAX_REPEATS, MIN_BURST_WINDOWS, WINDOW};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Plateau, PrefetchEvidence};
 use memgauge_core::stats;
@@ -272,6 +272,7 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
         else {
             return Ok(None);
         };
+        let plateau = if plateau.reached { drive_out(session, probe, &buffer, plateau)? } else { plateau };
         // Twice the size takes twice as long, and is to be measured afterwards.
         let time = !session.interrupted() && !session.budget.too_short_for(3 * (session.context.now() - started));
         let room = time && session.memory.fits(&probe.buffer, Bytes(bytes.0 * 2));
@@ -279,6 +280,53 @@ fn search(session: &mut Session<'_>, probe: &mut Probe) -> Result<Option<Plateau
     })?;
     probe.buffer.bytes = bytes;
     Ok(found)
+}
+
+/// What is read to drive a chase's buffer out of all caches: twice the largest last-level cache of today, 504 MB.
+const EVICTING: Bytes = Bytes::gib(1);
+/// No more than this part of the memory that may be taken is read for that.
+const EVICTING_ONE_IN: u64 = 8;
+/// How often that is tried where other processes interrupt the chase.
+const COLD_CHASES: u32 = 2;
+
+/// Looks for a cache of which the machine's description says nothing, and which holds the buffer, half of it and all of it: then a chase is
+/// slower right after the buffer was driven out of all caches. Done once for the CPUs of a node.
+fn drive_out(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>, plateau: Plateau) -> Result<Plateau> {
+    let Some(node) = session.context.machine.topology.cpu(probe.cpu).map(|cpu| cpu.node) else { return Ok(plateau) };
+    if session.calibration.uncached.iter().any(|known| known.0 == node && known.1 <= probe.buffer.bytes) {
+        return Ok(plateau);
+    }
+    let Some(cold_ns) = cold_chase_ns(session, probe, buffer)? else { return Ok(plateau) };
+    let reached = cold_ns <= plateau.whole_ns * (1.0 + TOLERANCE);
+    if reached {
+        session.calibration.uncached.push((node, probe.buffer.bytes));
+    }
+    Ok(Plateau { cold_ns: Some(cold_ns), reached, ..plateau })
+}
+
+/// Median nanoseconds per hop of a short chase whose buffer the caches no longer hold, because this CPU has read much else. It comes to no
+/// line twice. `None` where memory or time does not allow it, or only interrupted chases would tell.
+fn cold_chase_ns(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>) -> Result<Option<f64>> {
+    let evicting = EVICTING.0.min(session.context.machine.allowed.memory.0 / EVICTING_ONE_IN);
+    let plan = BufferPlan { bytes: Bytes(evicting), pages: PageRequest::Auto, directory: None, derived: false, ..probe.buffer.clone() };
+    let started = session.context.now();
+    let Some(evict) = (evicting > 0 && session.memory.fits(&plan, plan.bytes)).then(|| session.allocate(&plan)).and_then(Result::ok) else {
+        return Ok(None);
+    };
+    let shape = BurstShape::cell(COMPARISON_WINDOWS);
+    for _ in 0..COLD_CHASES {
+        if session.interrupted() || session.budget.too_short_for(3 * (session.context.now() - started)) {
+            return Ok(None);
+        }
+        let chase = Chase::new(session.ring(probe, ChaseOrder::WindowLocal, buffer, 0)?);
+        session.runner.read_all(probe.cpu, &evict, session.budget.worker_timeout())?;
+        let burst = session.run_burst(Some((probe.cpu, chase)), Vec::new(), shape)?;
+        let windows = burst.windows(&session.context.clock, shape);
+        if windows.clean {
+            return Ok(stats::median(&hop_ns(&windows, &session.context.clock)));
+        }
+    }
+    Ok(None)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -300,7 +348,7 @@ fn compare_halves<E>(mut latency: impl FnMut(Part) -> Result<(f64, bool), E>) ->
             return Ok(None);
         }
         let reached = whole_ns <= half_ns * (1.0 + TOLERANCE);
-        found = Some(Plateau { half_ns, whole_ns, reached });
+        found = Some(Plateau { half_ns, whole_ns, reached, cold_ns: None });
         if reached {
             break;
         }
@@ -338,7 +386,7 @@ mod tests {
                 return Ok(None);
             }
             measured.push(bytes.0);
-            Ok(Some((Plateau { half_ns: 1.0, whole_ns: 2.0, reached: bytes.0 >= reached }, bytes.0 < last)))
+            Ok(Some((Plateau { half_ns: 1.0, whole_ns: 2.0, cold_ns: None, reached: bytes.0 >= reached }, bytes.0 < last)))
         })
         .unwrap();
         (measured, bytes.0, found.map(|p| p.reached))
@@ -362,7 +410,7 @@ mod tests {
     fn the_size_that_is_left_was_measured() {
         assert_eq!(search(100, 9999, 0), (vec![100], 100, Some(true)));
         assert_eq!(search(400, 9999, 0), (vec![100, 200, 400], 400, Some(true)));
-        assert_eq!(search(9999, 9999, 0), (vec![100, 200, 400, 800], 800, Some(false)), "three doublings and no more");
+        assert_eq!(search(9999, 9999, 0), (vec![100, 200, 400, 800, 1600, 3200], 3200, Some(false)), "five doublings and no more");
         assert_eq!(search(9999, 200, 0), (vec![100, 200], 200, Some(false)));
         assert_eq!(search(9999, 9999, 400), (vec![100, 200], 200, Some(false)), "the one before");
     }

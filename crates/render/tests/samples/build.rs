@@ -178,7 +178,7 @@ impl Lab {
         m.evidence.window = (random == Some(ChaseOrder::WindowLocal)).then_some(Bytes::kib(512));
         m.evidence.stride = Some(Bytes(128));
         m.evidence.prefetch = Some(PrefetchEvidence { sequential_ns: 11.6, random_over_sequential: ns / 11.6 });
-        m.evidence.plateau = Some(Plateau { half_ns: ns * 0.996, whole_ns: ns, reached: true });
+        m.evidence.plateau = Some(Plateau { half_ns: ns * 0.996, whole_ns: ns, cold_ns: None, reached: true });
         m
     }
 
