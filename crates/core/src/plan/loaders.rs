@@ -34,15 +34,13 @@ pub struct Probe {
 }
 
 /// One CPU's traffic.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Loader {
     /// The CPU.
     pub cpu: u32,
     /// Its buffer, divided among the mix's streams.
     pub buffer: BufferPlan,
     /// Its own traffic, if that differs from the cell's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Box<OwnTraffic>>,
 }
 
@@ -50,6 +48,43 @@ impl Loader {
     /// Its buffers.
     pub fn buffers(&self) -> impl Iterator<Item = &BufferPlan> {
         [&self.buffer].into_iter().chain(self.own.iter().filter_map(|own| own.second.as_ref()))
+    }
+}
+
+/// Loaders that differ only in their CPU, each with a buffer of its own unless the buffer is shared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct AlikeLoaders {
+    /// The CPUs, one loader on each.
+    pub cpus: IdSet,
+    /// The buffer of each, divided among the mix's streams.
+    pub buffer: BufferPlan,
+    /// Their own traffic, if that differs from the cell's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<OwnTraffic>>,
+}
+
+/// The loaders of a cell as a plan writes them: those that follow each other by CPU and are alike together. A matrix of 64 nodes names 65,000.
+pub(crate) mod alike {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{AlikeLoaders, Loader};
+
+    pub(crate) fn serialize<S: Serializer>(loaders: &[Loader], serializer: S) -> Result<S::Ok, S::Error> {
+        let alike = |a: &Loader, b: &Loader| a.cpu < b.cpu && a.buffer == b.buffer && a.own == b.own;
+        let runs = loaders.chunk_by(alike).filter_map(|run| {
+            let Loader { buffer, own, .. } = run.first()?.clone();
+            Some(AlikeLoaders { cpus: run.iter().map(|l| l.cpu).collect(), buffer, own })
+        });
+        runs.collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Loader>, D::Error> {
+        let each = |AlikeLoaders { cpus, buffer, own }| {
+            let loader = |cpu| Loader { cpu, buffer: buffer.clone(), own: own.clone() };
+            cpus.iter().map(loader).collect::<Vec<_>>()
+        };
+        Ok(Vec::deserialize(deserializer)?.into_iter().flat_map(each).collect())
     }
 }
 
@@ -127,4 +162,32 @@ pub enum Delays {
     },
     /// These delays, in core cycles after every four lines.
     Cycles(Vec<u32>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loaders_that_are_alike_are_written_once_and_keep_their_order() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Cell(#[serde(with = "alike")] Vec<Loader>);
+        let loader = |cpu: u32, node: u32| {
+            let buffer = BufferPlan {
+                bytes: Bytes::mib(32),
+                node,
+                pages: PageRequest::Auto,
+                touch: IdSet::one(node),
+                derived: true,
+                directory: None,
+                shared: false,
+            };
+            Loader { cpu, buffer, own: None }
+        };
+        let cell = Cell([(0, 0), (1, 0), (2, 0), (9, 1), (3, 1), (4, 1)].map(|(cpu, node)| loader(cpu, node)).to_vec());
+        let json = serde_json::to_value(&cell).unwrap();
+        let cpus: Vec<_> = json.as_array().unwrap().iter().map(|run| run["cpus"].clone()).collect();
+        assert_eq!(cpus, ["0-2", "9", "3-4"]);
+        assert_eq!(serde_json::from_value::<Cell>(json).unwrap(), cell);
+    }
 }

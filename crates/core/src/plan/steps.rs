@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Coordinates, Experiment, Hops};
 use crate::note::Note;
-use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic};
+#[cfg(feature = "schema")]
+use crate::plan::loaders::AlikeLoaders;
+use crate::plan::loaders::{BufferPlan, Delays, Loader, Probe, Traffic, alike};
 use crate::plan::scan::Scan;
 use crate::plan::transfers::{Handoff, Transfers};
 use crate::traffic::LineContent;
@@ -176,6 +178,8 @@ pub enum Work {
     /// Loaders alone.
     Bandwidth {
         /// The loaders.
+        #[serde(with = "alike")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
         loaders: Vec<Loader>,
         /// Their traffic.
         traffic: Traffic,
@@ -188,6 +192,8 @@ pub enum Work {
         /// The probe.
         probe: Probe,
         /// The loaders.
+        #[serde(with = "alike")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
         loaders: Vec<Loader>,
         /// Their traffic.
         traffic: Traffic,
@@ -282,6 +288,8 @@ impl LatencySweep {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BandwidthSweep {
     /// The loaders; each one's buffer holds the largest working set.
+    #[serde(with = "alike")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<AlikeLoaders>"))]
     pub loaders: Vec<Loader>,
     /// Their traffic.
     pub traffic: Traffic,
