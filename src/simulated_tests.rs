@@ -233,7 +233,7 @@ fn a_run_in_a_process_of_its_own() {
     let machine = large(nodes.parse().unwrap()).machine();
     let report = run(&Spec::new(task(name)), &machine, &Model::new(&machine, None, 3), None);
     let json = Json.render(&report).unwrap();
-    let text = String::from_utf8(Text { width: 100, colour: false }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
     println!("{}", text.lines().take(60).collect::<Vec<_>>().join("\n"));
     let measured = report.measured();
     drop(report);

@@ -30,7 +30,7 @@ impl Sinks {
     pub(crate) fn open(output: &Output, stream: Stream) -> Result<Self, UsageError> {
         let standard = (!output.quiet).then(|| -> Box<dyn Format> {
             match output.format {
-                FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours() }),
+                FormatArg::Text => Box::new(Text { width: stream.width(), colour: stream.colours(), verbose: output.verbose }),
                 FormatArg::Json => Box::new(Json),
             }
         });
@@ -186,7 +186,8 @@ mod tests {
     use crate::report;
 
     fn sinks(files: &[&Path]) -> Sinks {
-        let output = Output { format: FormatArg::Text, output: files.iter().map(|f| f.to_path_buf()).collect(), quiet: true };
+        let output =
+            Output { format: FormatArg::Text, output: files.iter().map(|f| f.to_path_buf()).collect(), quiet: true, verbose: false };
         Sinks::open(&output, Stream::Output).unwrap()
     }
 

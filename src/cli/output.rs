@@ -27,6 +27,9 @@ pub(crate) struct Output {
     /// Show no progress bar, and print nothing to standard output
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Explain everything: legends, the evidence for each table and each mark; in JSON also which kernels were tried, and how fast each was
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// What every command takes that makes a new result.

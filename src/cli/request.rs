@@ -44,9 +44,6 @@ impl Request {
 pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) report: ReportOptions,
-    /// Also write to JSON which kernels were tried, and how fast each was
-    #[arg(short, long, help_heading = "Output")]
-    pub(crate) verbose: bool,
     /// Begin once the CPUs that will be used were idle for a second, or after this time with a warning: 60s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Precision")]
     pub(crate) wait_quiet: Option<Duration>,

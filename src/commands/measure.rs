@@ -75,7 +75,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
         quick::confirm(&mut report, references, &mut runner, deadlines);
     }
     quiet::name_disturbers(&mut report, &processes, root, &identity);
-    if !run.verbose {
+    if !output.verbose {
         report.remove_trials();
     }
     let not_restored = guard.and_then(|guard| guard.end(&mut report));

@@ -27,7 +27,7 @@ pub const FILE_WIDTH: usize = 100;
 pub fn for_path(path: &str) -> Option<Box<dyn Format>> {
     match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
         "json" => Some(Box::new(Json)),
-        "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false })),
+        "txt" => Some(Box::new(Text { width: FILE_WIDTH, colour: false, verbose: true })),
         "svg" => Some(Box::new(Picture::Svg)),
         "png" => Some(Box::new(Picture::Png)),
         "pdf" => Some(Box::new(Picture::Pdf)),

@@ -57,7 +57,12 @@ const NARROW: f64 = 0.05;
 /// The 95 % interval: `±0.4`, the larger half, rounded up to the digits that the value shows, so that it never claims more than was
 /// measured; or `(16.0–44.2)` where it is wide and asymmetric. Empty without an interval.
 pub(crate) fn half_width(estimate: &Estimate) -> String {
-    let (Some(value), Some(low), Some(high)) = (value_of(estimate), estimate.ci95_low, estimate.ci95_high) else {
+    value_of(estimate).map_or_else(String::new, |value| half_width_of(value, estimate.ci95_low, estimate.ci95_high))
+}
+
+/// The same of a value with the ends of its interval.
+pub(crate) fn half_width_of(value: f64, low: Option<f64>, high: Option<f64>) -> String {
+    let (Some(low), Some(high)) = (low, high) else {
         return String::new();
     };
     let (down, up) = ((value - low).max(0.0), (high - value).max(0.0));

@@ -1,4 +1,5 @@
-//! Text for people: a table for each section, with its evidence. What is wrong is marked and explained below its table.
+//! Text for people: the headline, and a table for each section. What is wrong is marked, and explained once at the end or, with all details,
+//! below each table.
 
 mod bandwidth;
 mod c2c;
@@ -9,6 +10,7 @@ mod distribution;
 mod evidence;
 mod footnotes;
 mod grid;
+mod headline;
 mod latency;
 mod loops;
 mod machine;

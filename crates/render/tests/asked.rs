@@ -22,7 +22,7 @@ fn check(name: &str, text: String) {
 }
 
 fn text(report: &Report, width: usize) -> String {
-    String::from_utf8(Text { width, colour: false }.render(report).unwrap()).unwrap()
+    String::from_utf8(Text { width, colour: false, verbose: true }.render(report).unwrap()).unwrap()
 }
 
 /// A thousand batches around a median, a few of them late.

@@ -44,7 +44,7 @@ fn counters() -> Counters {
 }
 
 fn text(report: &Report) -> String {
-    String::from_utf8(Text { width: 100, colour: false }.render(report).unwrap()).unwrap()
+    String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap()
 }
 
 fn line<'a>(text: &'a str, start: &str) -> &'a str {

@@ -5,9 +5,11 @@ mod samples;
 
 use std::path::PathBuf;
 
+use memgauge_core::conclusions::summary::summarise;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Experiment, MemoryPlace};
-use memgauge_core::result::{Finding, Health, HealthStatus, Report};
+use memgauge_core::note::Note;
+use memgauge_core::result::{Finding, Health, HealthStatus, Quality, QualityLevel, QualityReason, Report};
 use memgauge_render::{Format, Json, Picture, Text, mlc_scan, plan_text};
 use snapbox::Data;
 
@@ -25,7 +27,7 @@ fn saved(name: &str) -> PathBuf {
 }
 
 fn text(report: &Report, width: usize) -> String {
-    String::from_utf8(Text { width, colour: false }.render(report).unwrap()).unwrap()
+    String::from_utf8(Text { width, colour: false, verbose: true }.render(report).unwrap()).unwrap()
 }
 
 #[test]
@@ -41,6 +43,46 @@ fn saved_results_are_the_samples() {
 fn text_of_saved_results() {
     for (name, report) in samples::all() {
         check(golden(&format!("{name}.txt")), text(&report, 100));
+    }
+}
+
+fn short(report: &Report, width: usize) -> String {
+    let report = Report { summary: Some(summarise(report)), ..report.clone() };
+    String::from_utf8(Text { width, colour: false, verbose: false }.render(&report).unwrap()).unwrap()
+}
+
+/// A machine that others use: a third of the numbers is not reliable, and one in seven is missing.
+fn busy() -> Report {
+    let mut report = samples::vm();
+    for (i, m) in report.results.iter_mut().enumerate() {
+        if i % 7 == 6 {
+            m.estimate = Estimate { not_measured: Some(NotMeasured::OutOfTime), ..Estimate::default() };
+            m.quality = Quality { level: QualityLevel::None, reasons: vec![] };
+        } else {
+            let level = if i % 3 == 0 { QualityLevel::Unreliable } else { QualityLevel::Degraded };
+            m.quality = Quality { level, reasons: vec![QualityReason::NotConverged, QualityReason::BurstsDisturbed] };
+            (m.evidence.noise.bursts, m.evidence.noise.bursts_disturbed) = (Some(12), Some(9));
+        }
+    }
+    let message = "others used the CPUs during the run: rustc 93 %, chrome 41 % of a CPU";
+    let note = Note::warning("others-used-cpus", message).advise("run again when they are idle, or wait for that with --wait-quiet 60s");
+    report.notes.push(note);
+    report
+}
+
+#[test]
+fn a_short_page_answers_first() {
+    let pages = [
+        ("short-quiet-80", short(&samples::vm(), 80), 45),
+        ("short-busy-80", short(&busy(), 80), 60),
+        ("short-two-nodes-120", short(&samples::two_nodes(), 120), 85),
+        ("short-eight-nodes-80", short(&samples::eight_nodes(), 80), 45),
+    ];
+    for (name, page, most) in pages {
+        let lines = page.lines().count();
+        assert!(lines <= most, "{name}: {lines} lines\n{page}");
+        assert!(!name.ends_with("80") || page.lines().all(|line| line.chars().count() <= 80), "{page}");
+        check(golden(&format!("{name}.txt")), page);
     }
 }
 

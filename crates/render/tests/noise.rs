@@ -9,7 +9,7 @@ use memgauge_core::result::*;
 use memgauge_render::{Format, Text};
 
 fn text(report: &Report) -> String {
-    let shown = String::from_utf8(Text { width: 100, colour: false }.render(report).unwrap()).unwrap();
+    let shown = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap();
     // Lines are broken at the width; words are looked for.
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }

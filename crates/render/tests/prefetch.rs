@@ -16,7 +16,7 @@ use memgauge_render::{Format, Text};
 use snapbox::Data;
 
 fn check(name: &str, report: &Report) {
-    let text = String::from_utf8(Text { width: 100, colour: false }.render(report).unwrap()).unwrap();
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(report).unwrap()).unwrap();
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(Data::text(text).raw(), Data::read_from(&path, None).raw());
 }

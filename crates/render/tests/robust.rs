@@ -12,7 +12,7 @@ use serde_json::Value;
 
 fn show(report: &Report) {
     for (width, colour) in [(0, false), (80, true), (200, false), (usize::MAX, false)] {
-        let text = String::from_utf8(Text { width, colour }.render(report).unwrap()).unwrap();
+        let text = String::from_utf8(Text { width, colour, verbose: true }.render(report).unwrap()).unwrap();
         assert!(text.ends_with('\n') && text.starts_with(if colour { "\x1b[1m" } else { report.tool.name.get(..1).unwrap_or("") }));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n' && !(colour && c == '\x1b')), "control character in\n{text}");
         assert!(!text.contains("NaN") && !text.contains("inf "), "not a number in\n{text}");
@@ -134,7 +134,7 @@ fn empty_and_enormous_reports() {
         report.results.push(m);
     }
     show(&report);
-    let text = String::from_utf8(Text { width: 100, colour: false }.render(&report).unwrap()).unwrap();
+    let text = String::from_utf8(Text { width: 100, colour: false, verbose: true }.render(&report).unwrap()).unwrap();
     assert!(text.lines().count() < 520 && text.lines().all(|l| l.chars().count() <= 100));
     assert!(plan_text(report.plan.as_ref().unwrap(), &report.machine, 100).lines().count() < 20);
 }
@@ -159,7 +159,7 @@ fn working_sets_of_all_that_64_bits_hold() {
 fn samples_fit_every_usual_terminal() {
     for (name, report) in samples::all() {
         for width in [80, 100, 120] {
-            let mut texts = vec![String::from_utf8(Text { width, colour: false }.render(&report).unwrap()).unwrap()];
+            let mut texts = vec![String::from_utf8(Text { width, colour: false, verbose: true }.render(&report).unwrap()).unwrap()];
             texts.extend(report.plan.as_ref().map(|p| plan_text(p, &report.machine, width)));
             for line in texts.iter().flat_map(|t| t.lines()) {
                 assert!(line.chars().count() <= width, "{name} at {width}: {line}");
@@ -176,5 +176,5 @@ fn formats_by_ending() {
     assert_eq!(name("a.txt"), Some("text"));
     assert_eq!([name("a.csv"), name("json"), name("")], [None; 3]);
     let plain = for_path("a.txt").unwrap().render(&samples::vm()).unwrap();
-    assert_eq!(plain, Text { width: FILE_WIDTH, colour: false }.render(&samples::vm()).unwrap());
+    assert_eq!(plain, Text { width: FILE_WIDTH, colour: false, verbose: true }.render(&samples::vm()).unwrap());
 }

@@ -56,6 +56,7 @@ impl Loader {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct AlikeLoaders {
     /// The CPUs, one loader on each.
+    #[serde(alias = "cpu", deserialize_with = "alike::cpus")]
     pub cpus: IdSet,
     /// The buffer of each, divided among the mix's streams.
     pub buffer: BufferPlan,
@@ -69,6 +70,21 @@ pub(crate) mod alike {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{AlikeLoaders, Loader};
+    use crate::units::IdSet;
+
+    /// A set of CPUs. Plans of memgauge 0.1 before November 2026 name one CPU, as a number.
+    pub(crate) fn cpus<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IdSet, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Cpus {
+            One(u32),
+            Set(IdSet),
+        }
+        Ok(match Cpus::deserialize(deserializer)? {
+            Cpus::One(cpu) => IdSet::one(cpu),
+            Cpus::Set(cpus) => cpus,
+        })
+    }
 
     pub(crate) fn serialize<S: Serializer>(loaders: &[Loader], serializer: S) -> Result<S::Ok, S::Error> {
         let alike = |a: &Loader, b: &Loader| a.cpu < b.cpu && a.buffer == b.buffer && a.own == b.own;
@@ -188,6 +204,9 @@ mod tests {
         let json = serde_json::to_value(&cell).unwrap();
         let cpus: Vec<_> = json.as_array().unwrap().iter().map(|run| run["cpus"].clone()).collect();
         assert_eq!(cpus, ["0-2", "9", "3-4"]);
-        assert_eq!(serde_json::from_value::<Cell>(json).unwrap(), cell);
+        assert_eq!(serde_json::from_value::<Cell>(json.clone()).unwrap(), cell);
+        let mut one = json[1].clone();
+        one["cpu"] = one.as_object_mut().unwrap().remove("cpus").map(|_| 9).unwrap().into();
+        assert_eq!(serde_json::from_value::<Cell>(serde_json::json!([one])).unwrap().0, [cell.0[3].clone()], "as it was written before");
     }
 }

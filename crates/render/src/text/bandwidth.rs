@@ -9,9 +9,9 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
-use super::evidence::evidence;
+use super::evidence::{evidence, widest_interval};
 use super::footnotes::Footnotes;
-use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, without_half};
+use super::grid::{CLAIMED, Cell, Column, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::{highest_by_mix, thread_count};
 use crate::number::{bar, bounds, maybe, number, percent, value_of};
@@ -30,7 +30,9 @@ pub(super) fn by_mix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         (_, 1) if ms.iter().any(|m| m.at.delay_cycles.is_some()) => "Bandwidth by injection delay",
         _ => "Peak bandwidth by mix",
     };
-    context.heading(page, &ms, title, ABOUT);
+    let bus = !page.verbose && ms.iter().any(|m| m.evidence.traffic.is_some_and(|t| t.bus_estimate_gbs.is_some()));
+    let about = if bus { "GB/s; bus: with the reads that stores cause" } else { ABOUT };
+    context.heading(page, &ms, title, about);
     mixes_table(page, context, &ms);
 }
 
@@ -58,7 +60,7 @@ fn kernel(m: &Measurement) -> String {
 }
 
 fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     let description = |m: &Measurement| m.at.mix.map(Mix::description);
     page.table([
         Column::text("CPUs", ms.iter().map(|m| loaders(m))).only_if(differ(ms, loaders)),
@@ -67,10 +69,10 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         Column::numbers("delay", ms.iter().map(|m| m.at.delay_cycles.map(|d| d.to_string()))),
         Column::numbers("GB/s", ms.iter().map(|m| footnotes.cell(Some(m)))),
         Column::numbers("of limit", ms.iter().map(|m| of_limit(m))),
-        Column::numbers("read", ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))),
-        Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))),
+        Column::numbers("read", ms.iter().map(|m| rate(m, |t| Some(t.app_read_gbs)))).only_if(page.verbose),
+        Column::numbers("written", ms.iter().map(|m| rate(m, |t| Some(t.app_write_gbs)))).only_if(page.verbose),
         Column::numbers("bus", ms.iter().map(|m| rate(m, |t| t.bus_estimate_gbs))),
-        Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(differ(ms, kernel)),
+        Column::text("kernel", ms.iter().map(|m| kernel(m))).optional().only_if(page.verbose && differ(ms, kernel)),
         Column::text("what", ms.iter().map(|m| description(m))).optional(),
     ]);
     limits(page, ms);
@@ -85,7 +87,7 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
         items.extend(ms.first().and_then(|m| memory_place(m)));
     }
     items.extend(evidence(ms));
-    page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, &items);
 }
 
 /// What came of comparing checksums, where that was asked for.
@@ -110,10 +112,10 @@ fn bus_legend(page: &mut Page, ms: &[&Measurement]) {
         if rates.iter().any(|t| t.bus_estimate_gbs.is_none()) {
             text.push_str(" (— where it is not known whether stores read first, or where buffers may stay in caches)");
         }
-        page.paragraph(Style::Dim, &text);
+        page.paragraph(Style::Detail, &text);
     }
     for line in stores_read(ms) {
-        page.paragraph(Style::Dim, line);
+        page.paragraph(Style::Detail, line);
     }
 }
 
@@ -214,7 +216,7 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mut ms = ms.to_vec();
     ms.sort_by_key(|m| (m.at.mix, thread_count(m)));
     context.heading(page, &ms, "Bandwidth by number of CPUs", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, &ms);
+    let mut footnotes = Footnotes::new(context, &ms);
     let highest = bounds(ms.iter().filter_map(|m| value_of(&m.estimate))).map(|b| b.1);
     let mixes: BTreeSet<_> = ms.iter().map(|m| m.at.mix).collect();
     let per_cpu = |m: &Measurement| value_of(&m.estimate).map(|v| Cell::number(number(v / thread_count(m).max(1) as f64)));
@@ -234,16 +236,16 @@ pub(super) fn ramp(page: &mut Page, context: &mut Context<'_>, ms: &[&Measuremen
     let mut items: Vec<String> =
         mixes.iter().filter(|_| mixes.len() == 1).flatten().map(|m| format!("mix {m} ({})", m.description())).collect();
     items.extend(evidence(&ms));
-    page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, &items);
 }
 
 /// By node of the CPUs and node of the memory, a matrix a mix.
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Bandwidth by node", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     let mixes: BTreeSet<Option<Mix>> = ms.iter().map(|m| m.at.mix).collect();
     let places: BTreeSet<Option<MemoryPlace>> = ms.iter().map(|m| m.at.memory).collect();
-    let detailed = places.len() <= DETAILED_COLUMNS;
+    let detailed = context.has_room(places.len());
     let columns: Vec<_> = places.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
     for mix in mixes {
         let of_mix: Vec<&Measurement> = ms.iter().copied().filter(|m| m.at.mix == mix).collect();
@@ -266,9 +268,11 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
         });
     }
     footnotes.print(page, &mut context.advised);
-    let mut items = evidence(ms);
-    items.extend(memory_only(context.report, places.iter().copied()));
-    page.items(Style::Dim, INDENT, &items);
+    if !detailed {
+        page.paragraph(Style::Dim, widest_interval(ms.iter()).unwrap_or_default());
+    }
+    page.items(Style::Detail, INDENT, evidence(ms));
+    page.items(Style::Dim, INDENT, memory_only(context.report, places.iter().copied()));
 }
 
 /// A row of the matrix: the node of the CPUs, and the CPUs.

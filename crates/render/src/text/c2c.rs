@@ -10,7 +10,7 @@ use memgauge_core::wording;
 use super::context::Context;
 use super::evidence::evidence;
 use super::footnotes::Footnotes;
-use super::grid::{Column, DETAILED_COLUMNS, column_name, matrix, spread_columns, without_half};
+use super::grid::{Column, column_name, matrix, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::transfers::{self, HOMES, PairHome, STATES, holder_and_reader_nodes, is_near, pair_maps};
 use crate::number::human;
@@ -42,7 +42,7 @@ fn other_accesses(ms: &[&Measurement]) -> Vec<String> {
 /// Chosen pairs, one line each.
 pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Cache-to-cache transfers", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     list(page, context, &mut footnotes, ms);
     finish(page, context, footnotes, ms);
 }
@@ -50,13 +50,13 @@ pub(super) fn representatives(page: &mut Page, context: &mut Context<'_>, ms: &[
 /// By node of the holder and node of the reader.
 pub(super) fn by_node(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Cache-to-cache transfers by node", "ns per line");
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     let (near, far): (Vec<&Measurement>, Vec<&Measurement>) = ms.iter().copied().partition(|m| is_near(m));
     if !near.is_empty() {
         list(page, context, &mut footnotes, &near);
     }
     let (holders, readers) = holder_and_reader_nodes(&far);
-    let detailed = readers.len() <= DETAILED_COLUMNS;
+    let detailed = context.has_room(readers.len());
     let rows: Vec<_> = holders.into_iter().map(|node| (node, wording::node(node))).collect();
     let columns: Vec<_> = readers.into_iter().map(|node| (node, column_name(node.map(MemoryPlace::Node), detailed))).collect();
     for (home, is_home) in HOMES {
@@ -104,14 +104,14 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     footnotes.print(page, &mut context.advised);
     page.items(Style::Plain, INDENT, other_accesses(ms));
     let legend = ["HIT: the holder has loaded the lines", "HITM: it has modified them", "home: the node of the lines' memory"];
-    page.items(Style::Dim, INDENT, legend);
-    page.items(Style::Dim, INDENT, evidence(ms));
+    page.items(Style::Detail, INDENT, legend);
+    page.items(Style::Detail, INDENT, evidence(ms));
 }
 
 /// All pairs.
 pub(super) fn pairs(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     context.heading(page, ms, "Cache-to-cache transfers by pair of CPUs", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     let topology = &context.report.machine.topology;
     let cpus: BTreeSet<u32> = ms.iter().flat_map(|m| [m.at.cpu, m.at.holder_cpu]).flatten().collect();
     let readers: Vec<_> = cpus.iter().map(|&cpu| (cpu, format!("CPU {cpu}"))).collect();

@@ -9,6 +9,8 @@ use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
+use super::footnotes::common_reasons;
+use super::grid::DETAILED_COLUMNS;
 use super::page::Page;
 
 /// The report, the section's directory, and what was explained already.
@@ -18,21 +20,37 @@ pub(super) struct Context<'a> {
     pub(super) directory: Option<String>,
     /// Reasons whose advice was printed already.
     pub(super) advised: BTreeSet<QualityReason>,
+    /// Reasons that hold for every number of the report.
+    pub(super) everywhere: BTreeSet<QualityReason>,
+    /// Reasons are given below each table, and not once for the whole run.
+    pub(super) verbose: bool,
+    /// The headline is above: sections list little, and nothing that stands there.
+    pub(super) brief: bool,
     /// How intervals are written was explained already.
     intervals_explained: bool,
 }
 
+/// On a brief page a matrix of more columns shows values only: so many fit 80 columns of text.
+const BRIEF_COLUMNS: usize = 4;
+
 impl<'a> Context<'a> {
-    pub(super) fn new(report: &'a Report) -> Self {
-        Self { report, directory: None, advised: BTreeSet::new(), intervals_explained: false }
+    pub(super) fn new(report: &'a Report, verbose: bool) -> Self {
+        let all: Vec<&Measurement> = report.results.iter().collect();
+        let everywhere = common_reasons(&all);
+        Self { report, directory: None, advised: BTreeSet::new(), everywhere, verbose, brief: false, intervals_explained: false }
     }
 
     /// What the numbers of a section are; the first section also says what follows the ±.
     pub(super) fn about(&mut self, numbers: &str) -> String {
-        if std::mem::replace(&mut self.intervals_explained, true) {
+        if self.brief || std::mem::replace(&mut self.intervals_explained, true) {
             return numbers.to_owned();
         }
-        format!("{numbers}, median ± half of the 95 % interval")
+        format!("{numbers}, median and 95 % interval")
+    }
+
+    /// Whether a matrix of so many columns has room for intervals, and for the names of its columns.
+    pub(super) const fn has_room(&self, columns: usize) -> bool {
+        columns <= if self.verbose { DETAILED_COLUMNS } else { BRIEF_COLUMNS }
     }
 
     /// The heading of a section: the title that the plan gave it, or this one, and what its numbers are.

@@ -1,5 +1,7 @@
 //! Latency under load: the curve as a table with its knee, and what it says in one line.
 
+use std::collections::BTreeSet;
+
 use memgauge_core::estimate::Estimate;
 use memgauge_core::result::{CurveShare, CurveSummary, Measurement};
 use memgauge_core::wording::reasons::share_missed;
@@ -18,23 +20,26 @@ const BAR: usize = 24;
 
 /// Every curve, in the order of its coordinates.
 pub(super) fn curves(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
-    for curve in loaded_curves(ms) {
-        one_curve(page, context, &curve);
+    let all = loaded_curves(ms);
+    for curve in &all {
+        one_curve(page, context, curve, all.len() > 1);
     }
 }
 
-fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>) {
+/// `several`: the headline says it of one curve only.
+fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>, several: bool) {
     let ms = &curve.measurements[..];
     let mix = curve.at.mix.map(|m| format!(" with {m}")).unwrap_or_default();
     page.heading(&context.title(ms, "Latency under load"), &format!("{}{mix}", measured_by(&curve.at)));
-    let mut footnotes = Footnotes::new(context.report, ms);
-    let points = &curve.points;
+    let mut footnotes = Footnotes::new(context, ms);
+    let all = &curve.points;
     let summary = context.report.curves.iter().find(|c| c.at == curve.at);
     let knee = summary.and_then(|s| s.knee).map(|k| k.delay_cycles);
     let latency = |m: Option<&Measurement>| m.and_then(|m| value_of(&m.estimate));
-    let highest = bounds(points.iter().filter_map(|p| latency(p.latency))).map(|b| b.1);
+    let highest = bounds(all.iter().filter_map(|p| latency(p.latency))).map(|b| b.1);
+    let points: Vec<&LoadedPoint<'_>> = if context.brief { few_points(all, knee) } else { all.iter().collect() };
     let in_flight = points.iter().map(|p| p.bandwidth.and_then(|m| m.lines_in_flight));
-    let shape = |p: &LoadedPoint<'_>| {
+    let shape = |p: &&LoadedPoint<'_>| {
         let shape = latency(p.latency).zip(highest).map(|(v, highest)| bar(v / highest, BAR)).unwrap_or_default();
         if p.delay.is_some() && p.delay == knee { format!("{shape} ◂ knee") } else { shape }
     };
@@ -42,22 +47,43 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         Column::numbers("delay", points.iter().map(|p| p.delay.map(|d| d.to_string()))),
         Column::numbers("GB/s", points.iter().map(|p| footnotes.cell(p.bandwidth))),
         Column::numbers("ns", points.iter().map(|p| footnotes.cell(p.latency))),
-        Column::numbers("in flight", in_flight.map(|n| n.map(|n| Cell::number(number(n))))).optional(),
+        Column::numbers("in flight", in_flight.map(|n| n.map(|n| Cell::number(number(n))))).optional().only_if(page.verbose),
         Column::text("latency", points.iter().map(shape)),
     ]);
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
+    if let Some(summary) = summary.filter(|s| several || !context.brief) {
+        summary_lines(page, summary, all.len());
+    }
     if let Some(summary) = summary {
-        summary_lines(page, summary, points.len());
         shares(page, summary);
     }
     footnotes.print(page, &mut context.advised);
-    page.paragraph(Style::Dim, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
+    page.paragraph(Style::Detail, "delay: core cycles between bursts of four lines; bandwidth includes the chase");
     if ms.iter().any(|m| m.lines_in_flight.is_some()) {
         let law = "in flight: cache lines on their way to all CPUs together, by Little's law (bandwidth x latency / line size), assuming that loads wait as long as the chase";
-        page.paragraph(Style::Dim, law);
+        page.paragraph(Style::Detail, law);
     }
-    page.items(Style::Dim, INDENT, evidence(ms));
+    page.items(Style::Detail, INDENT, evidence(ms));
+}
+
+/// Points of a curve that are listed where there is much else to read.
+const FEW: usize = 6;
+
+/// The first and the last point, the knee, and others that divide the bandwidth between them evenly.
+fn few_points<'a, 'm>(all: &'a [LoadedPoint<'m>], knee: Option<u32>) -> Vec<&'a LoadedPoint<'m>> {
+    let gbs = |p: &LoadedPoint<'_>| p.bandwidth.and_then(|m| value_of(&m.estimate));
+    let Some((low, high)) = bounds(all.iter().filter_map(gbs)).filter(|_| all.len() > FEW) else { return all.iter().collect() };
+    let last = all.len() - 1;
+    let mut listed: BTreeSet<usize> = [0, last].into_iter().chain(all.iter().position(|p| p.delay.is_some() && p.delay == knee)).collect();
+    for step in 1..FEW {
+        let wanted = low + (high - low) * step as f64 / FEW as f64;
+        let distance = |i: &usize| gbs(&all[*i]).map_or(f64::INFINITY, |v| (v - wanted).abs());
+        if let Some(nearest) = (0..=last).min_by(|a, b| distance(a).total_cmp(&distance(b))).filter(|_| listed.len() < FEW) {
+            listed.insert(nearest);
+        }
+    }
+    listed.into_iter().map(|i| &all[i]).collect()
 }
 
 /// Latency at the shares of the peak that were asked for.
@@ -90,11 +116,11 @@ fn summary_lines(page: &mut Page, s: &CurveSummary, points: usize) {
         s.knee.map(|k| format!("knee at {} GB/s with {} ns (delay {})", number(k.bandwidth_gbs), number(k.latency_ns), k.delay_cycles)),
         s.saturated_ns.map(|v| format!("saturated {} ns", number(v))),
         s.peak_gbs.map(|v| format!("peak {} GB/s", number(v))),
+        (s.knee.is_none() && points > 2).then(|| "no knee up to this load".to_owned()),
     ];
     page.items(Style::Plain, INDENT, items.into_iter().flatten());
     if s.knee.is_none() && points > 2 {
-        let why = "no knee: up to this load, latency does not grow much faster than bandwidth, or by no more than the intervals";
-        page.paragraph(Style::Plain, why);
+        page.paragraph(Style::Detail, "no knee: latency does not grow much faster than bandwidth, or by no more than the intervals");
     }
     if s.over_saturated {
         page.paragraph(Style::Plain, "over-saturated: past the peak, more load brings less bandwidth and more latency");

@@ -8,7 +8,7 @@ use memgauge_core::result::{Measurement, PlacementStatus};
 use memgauge_core::stats::median;
 use memgauge_core::wording::spelled;
 
-use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes};
+use crate::number::{bounds, count, from_to, measured, number, percent, range, sizes, value_of};
 use crate::pages::pages;
 
 /// What the measurements have in common, each item a few words. Only measurements with a value count.
@@ -93,7 +93,7 @@ pub(super) fn file(file: &FileEvidence) -> String {
     format!("files in {} ({}{device}): {what}", file.path, file.filesystem)
 }
 
-fn placement(ms: &[&Measurement]) -> String {
+pub(super) fn placement(ms: &[&Measurement]) -> String {
     let verified = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Verified).count();
     let wrong = ms.iter().filter(|m| m.evidence.placement.status == PlacementStatus::Wrong).count();
     let sources: BTreeSet<String> = ms.iter().filter_map(|m| m.evidence.placement.source).map(|source| spelled(&source)).collect();
@@ -121,6 +121,13 @@ fn prefetch(ms: &[&Measurement]) -> Option<String> {
 
 /// Up to this factor, sequential order gains no more than open DRAM pages give without any prefetcher.
 const PREFETCHED: f64 = 1.5;
+
+/// The widest interval of a matrix that shows values only.
+pub(super) fn widest_interval<'a>(ms: impl Iterator<Item = &'a &'a Measurement>) -> Option<String> {
+    let relative_half_width = |m: &&Measurement| Some((m.estimate.ci95_high? - m.estimate.ci95_low?) / 2.0 / value_of(&m.estimate)?);
+    let (_, widest) = bounds(ms.filter_map(relative_half_width))?;
+    Some(format!("all within ±{:.1} %; each interval is in the JSON result", widest * 100.0))
+}
 
 /// Range and median of many values in one line.
 pub(super) fn spread(values: &[f64], unit: &str) -> Option<String> {

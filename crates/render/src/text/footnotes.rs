@@ -1,11 +1,12 @@
-//! Footnotes: why a number is degraded or missing, in words, with what to do about it.
+//! Why a number is degraded or missing, in words, with what to do about it: in footnotes below each table, or once for the whole run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
+use super::context::Context;
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};
 use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
@@ -13,25 +14,25 @@ use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, uni
 /// Nobody reads more footnotes than this; the rest is in the JSON result.
 const MAX_FOOTNOTES: usize = 12;
 
+/// A reason that holds for more than this share of a run's numbers comes with advice.
+const NOTABLE: f64 = 0.1;
+
 /// The footnotes of one table.
 pub(super) struct Footnotes<'a> {
     report: &'a Report,
     table: &'a [&'a Measurement],
     /// Reasons that hold for every number of the table: printed once, without marks.
     everywhere: BTreeSet<QualityReason>,
+    /// Values have the numbers of footnotes; otherwise one mark at most, which is explained at the end.
+    numbered: bool,
     notes: Vec<(String, Option<QualityReason>)>,
 }
 
 impl<'a> Footnotes<'a> {
     /// Footnotes for a table of these measurements.
-    pub(super) fn new(report: &'a Report, table: &'a [&'a Measurement]) -> Self {
-        let measured: Vec<_> = table.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
-        let mut everywhere = BTreeSet::new();
-        if let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) {
-            everywhere.extend(first.quality.reasons.iter().copied());
-            everywhere.retain(|r| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r)));
-        }
-        Self { report, table, everywhere, notes: Vec::new() }
+    pub(super) fn new(context: &Context<'a>, table: &'a [&'a Measurement]) -> Self {
+        let everywhere = if context.verbose { common_reasons(table) } else { context.everywhere.clone() };
+        Self { report: context.report, table, everywhere, numbered: context.verbose, notes: Vec::new() }
     }
 
     /// The measurement as a cell with its footnotes; blank where there is none.
@@ -54,6 +55,9 @@ impl<'a> Footnotes<'a> {
 
     /// The marks of a measurement, such as `¹·²`.
     fn marks(&mut self, m: &Measurement) -> String {
+        if !self.numbered {
+            return if is_marked(m, &self.everywhere) { MARK.to_owned() } else { String::new() };
+        }
         let mut numbers = Vec::new();
         if value_of(&m.estimate).is_none() {
             let why = m.estimate.not_measured.as_ref().map_or_else(|| "the result does not say why".to_owned(), not_measured);
@@ -84,6 +88,9 @@ impl<'a> Footnotes<'a> {
 
     /// Prints the footnotes. Advice is given the first time that a reason occurs in the whole report.
     pub(super) fn print(self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        if !self.numbered {
+            return;
+        }
         if self.table.iter().any(|m| m.quality.level == QualityLevel::Unreliable) {
             page.text(
                 Style::Warning,
@@ -103,6 +110,31 @@ impl<'a> Footnotes<'a> {
         }
         if self.notes.len() > MAX_FOOTNOTES {
             page.paragraph(Style::Warning, format!("and {} more, each in the JSON result", self.notes.len() - MAX_FOOTNOTES));
+        }
+    }
+
+    /// A sentence for each reason and the whole run, with how many numbers have it, the most first.
+    fn print_once(&self, page: &mut Page, advised: &mut BTreeSet<QualityReason>) {
+        let all = self.table.len();
+        let mut reasons: BTreeMap<QualityReason, usize> = BTreeMap::new();
+        self.table.iter().flat_map(|m| &m.quality.reasons).for_each(|reason| *reasons.entry(*reason).or_default() += 1);
+        let mut reasons: Vec<(QualityReason, usize)> = reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        for (reason, n) in reasons {
+            let advice = if n as f64 > NOTABLE * all as f64 { advice(reason, advised) } else { String::new() };
+            let text = format!("{n} of {all}: {}{advice}", self.sentence(reason, None));
+            page.text(Style::Warning, "  ! ", "    ", &text);
+        }
+        let mut missing: BTreeMap<String, usize> = BTreeMap::new();
+        for m in self.table.iter().filter(|m| value_of(&m.estimate).is_none()) {
+            let why = m.estimate.not_measured.as_ref().map_or_else(|| "the result does not say why".to_owned(), not_measured);
+            *missing.entry(why).or_default() += 1;
+        }
+        for (why, n) in missing.iter().take(MAX_FOOTNOTES) {
+            page.text(Style::Warning, &format!("  {DASH} "), "    ", &format!("{n} of {all} not measured: {why}"));
+        }
+        if missing.len() > MAX_FOOTNOTES {
+            page.paragraph(Style::Warning, format!("and {} more reasons, each in the JSON result", missing.len() - MAX_FOOTNOTES));
         }
     }
 
@@ -149,7 +181,7 @@ impl<'a> Footnotes<'a> {
             return "the interval is too wide to tell regions apart; more --passes narrow it".into();
         }
         let target = self.report.plan.as_ref().map(|plan| format!("the ±{} ", percent(plan.stop.relative_half_width)));
-        format!("the interval is still wider than {}asked for when time was up", target.unwrap_or_default())
+        format!("the interval is wider than {}asked for", target.unwrap_or_default())
     }
 
     fn drift(&self, m: &Measurement) -> String {
@@ -164,6 +196,38 @@ impl<'a> Footnotes<'a> {
         let again = again.map(|v| format!(" at the end: {} {}", number(v), unit(m.unit))).unwrap_or_default();
         format!("measured again{again}, and the two intervals do not overlap: the machine's state changed during the run")
     }
+}
+
+/// Stands beside a value that something disturbed, where its interval does not say so.
+const MARK: &str = "*";
+
+fn is_marked(m: &Measurement, everywhere: &BTreeSet<QualityReason>) -> bool {
+    let told = |reason: &QualityReason| *reason == QualityReason::NotConverged || everywhere.contains(reason);
+    m.quality.level == QualityLevel::Degraded && !m.quality.reasons.iter().all(told)
+}
+
+/// Reasons that all measured numbers have.
+pub(super) fn common_reasons(all: &[&Measurement]) -> BTreeSet<QualityReason> {
+    let measured: Vec<_> = all.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
+    let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) else { return BTreeSet::new() };
+    let common = |r: &QualityReason| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r));
+    first.quality.reasons.iter().copied().filter(common).collect()
+}
+
+/// What the marks of a whole run mean, and why numbers have them or are missing.
+pub(super) fn explain_marks(page: &mut Page, context: &mut Context<'_>) {
+    let all: Vec<&Measurement> = context.report.results.iter().collect();
+    if all.iter().all(|m| m.quality.level == QualityLevel::Good) {
+        return;
+    }
+    let used = |mark: bool, sign: &'static str| mark.then_some(sign);
+    let signs = [
+        used(all.iter().any(|m| m.quality.level == QualityLevel::Unreliable), "~ not reliable, do not use"),
+        used(all.iter().any(|m| is_marked(m, &context.everywhere)), "* degraded by more than a wide interval"),
+    ];
+    page.heading("Reliability", &signs.into_iter().flatten().collect::<Vec<_>>().join(" · "));
+    let mut advised = std::mem::take(&mut context.advised);
+    Footnotes::new(context, &all).print_once(page, &mut advised);
 }
 
 /// The measurements of a table that have a reason.

@@ -9,12 +9,12 @@ use memgauge_core::wording;
 
 use super::context::{Context, memory_only};
 use super::distribution::distributions;
-use super::evidence::{evidence, spread};
+use super::evidence::{evidence, spread, widest_interval};
 use super::footnotes::Footnotes;
 use super::grid::{CLAIMED, Cell, Column, DETAILED_COLUMNS, column_name, matrix as matrix_table, row_names, spread_columns, without_half};
 use super::page::{INDENT, Page, Style};
 use crate::groups::order_meaning;
-use crate::number::{bounds, human, number, percent, value_of};
+use crate::number::{human, number, percent, value_of};
 use crate::pages::pages;
 
 /// A row: node and CPU of the probe.
@@ -70,7 +70,7 @@ const ORDERS: [ChaseOrder; 3] = [ChaseOrder::WindowLocal, ChaseOrder::FullRandom
 pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
     context.heading(page, ms, "Idle latency", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     if cells.columns.len() == 1 || cells.pairs().len() <= 2 {
         list(page, &cells, context, &mut footnotes);
     } else {
@@ -83,7 +83,7 @@ pub(super) fn matrix(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurem
 pub(super) fn per_cpu(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let cells = Cells::new(ms);
     context.heading(page, ms, "Idle latency by CPU", ABOUT);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     if cells.pairs().len() <= LISTED_CPUS {
         list(page, &cells, context, &mut footnotes);
     } else {
@@ -113,7 +113,7 @@ fn list(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &m
 
 /// A matrix for each order; only of the primary order where there are many columns.
 fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes: &mut Footnotes<'_>) {
-    let detailed = cells.columns.len() <= DETAILED_COLUMNS;
+    let detailed = context.has_room(cells.columns.len());
     let rows = row_names(&cells.rows, |cpu| format!("CPU {cpu}"));
     let columns: Vec<_> = cells.columns.iter().map(|&memory| (memory, column_name(memory, detailed))).collect();
     for order in ORDERS {
@@ -130,14 +130,7 @@ fn matrices(page: &mut Page, cells: &Cells<'_>, context: &Context<'_>, footnotes
         });
     }
     if !detailed {
-        let relative_half_width = |m: &&Measurement| {
-            let e = &m.estimate;
-            Some((e.ci95_high? - e.ci95_low?) / 2.0 / value_of(e)?)
-        };
-        if let Some((_, widest)) = bounds(cells.by_place.values().filter_map(relative_half_width)) {
-            let text = format!("every interval is within ±{:.1} %; each is in the JSON result", widest * 100.0);
-            page.paragraph(Style::Dim, &text);
-        }
+        page.paragraph(Style::Dim, widest_interval(cells.by_place.values()).unwrap_or_default());
     }
 }
 
@@ -200,15 +193,15 @@ fn finish(page: &mut Page, context: &mut Context<'_>, footnotes: Footnotes<'_>, 
     }
     footnotes.print(page, &mut context.advised);
     if pairs.len() == 1 && (cells.has(ChaseOrder::FullRandom) || cells.has(ChaseOrder::Sequential)) {
-        page.items(Style::Dim, INDENT, legend(cells, ms));
+        page.items(Style::Detail, INDENT, legend(cells, ms));
     }
     let mut items = evidence(ms);
     let probes: IdSet = cells.rows.iter().filter_map(|r| r.1).collect();
     if pairs.len() > 1 && cells.rows.len() <= DETAILED_COLUMNS && cells.columns.len() > 1 && !probes.is_empty() {
         items.push(format!("from {}", wording::cpus(&probes)));
     }
-    items.extend(memory_only(context.report, cells.columns.iter().copied()));
-    page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, &items);
+    page.items(Style::Dim, INDENT, memory_only(context.report, cells.columns.iter().copied()));
 }
 
 /// What the columns of a single pair mean.

@@ -22,8 +22,10 @@ pub(super) fn header(page: &mut Page, report: &Report) {
     page.items(Style::Plain, "", identity(&report.machine));
     let mut items = memory(&report.machine);
     items.extend(page_kinds(report));
-    items.extend(frequency(report));
-    items.extend(report.environment.clock.as_ref().map(clock));
+    if page.verbose {
+        items.extend(frequency(report));
+        items.extend(report.environment.clock.as_ref().map(clock));
+    }
     page.items(Style::Plain, "", &items);
 }
 

@@ -14,6 +14,23 @@ pub(super) fn notes(page: &mut Page, report: &Report) {
     list(page, "Notes", report.notes.iter().chain(planned).chain(limits));
 }
 
+/// Which notes a short page shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Those from warnings on.
+    Warnings,
+    /// The same without those of the run, which the headline has.
+    Planned,
+}
+
+/// The notes that a short page shows, and how many others there are.
+pub(super) fn brief(page: &mut Page, report: &Report, shown: Shown) {
+    let of_run = report.notes.iter().filter(|_| shown == Shown::Warnings);
+    let planned = report.plan.iter().flat_map(|p| &p.notes);
+    let all = of_run.chain(planned).chain(&report.environment.limits);
+    list(page, "Notes", all.filter(|note| note.severity > Severity::Info));
+}
+
 /// Notes below a heading; nothing when there are none.
 pub(super) fn list<'n>(page: &mut Page, title: &str, notes: impl Iterator<Item = &'n Note>) {
     let mut seen = BTreeSet::new();

@@ -8,6 +8,8 @@ pub(super) enum Style {
     Plain,
     Bold,
     Dim,
+    /// What a table means and how it was measured: dimmed, and only on pages that explain everything.
+    Detail,
     Warning,
     Error,
 }
@@ -18,7 +20,7 @@ impl Style {
         match self {
             Self::Plain => None,
             Self::Bold => Some("1"),
-            Self::Dim => Some("2"),
+            Self::Dim | Self::Detail => Some("2"),
             Self::Warning => Some("33"),
             Self::Error => Some("1;31"),
         }
@@ -31,6 +33,8 @@ const MIN_WIDTH: usize = 60;
 pub(super) struct Page {
     pub(super) width: usize,
     colour: bool,
+    /// Details are shown.
+    pub(super) verbose: bool,
     out: String,
     /// The last thing written was a table: an empty line separates it from what follows.
     after_table: bool,
@@ -38,7 +42,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(width: usize, colour: bool) -> Self {
-        Self { width: width.max(MIN_WIDTH), colour, out: String::new(), after_table: false }
+        Self { width: width.max(MIN_WIDTH), colour, verbose: true, out: String::new(), after_table: false }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -99,6 +103,9 @@ impl Page {
 
     /// Words wrapped at the page's width; `first` and `rest` are the indentations.
     pub(super) fn text(&mut self, style: Style, first: &str, rest: &str, text: &str) {
+        if style == Style::Detail && !self.verbose {
+            return;
+        }
         let text = clean(text);
         self.gap_after_table();
         let mut line = String::new();

@@ -72,7 +72,7 @@ pub(super) fn line(page: &mut Page, report: &Report) {
 pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) {
     let about = context.about("GB/s: 10⁹ bytes a second, ns per dependent load");
     page.heading("Prefetchers on and off", &about);
-    let mut footnotes = Footnotes::new(context.report, ms);
+    let mut footnotes = Footnotes::new(context, ms);
     let rows: BTreeSet<(Option<u32>, Option<PrefetchRequest>)> = ms.iter().map(|m| (m.at.memory_node(), m.at.prefetch)).collect();
     let mut cells = |metric, order| -> Vec<Cell> {
         rows.iter().map(|&(node, state)| footnotes.cell(find_prefetch(ms, PrefetchCell { node, state, metric, order }))).collect()
@@ -93,8 +93,8 @@ pub(super) fn compare(page: &mut Page, context: &mut Context<'_>, ms: &[&Measure
     let cpus = ms.iter().find_map(|m| m.at.cpus.as_ref().filter(|_| m.metric == Metric::Bandwidth));
     items.extend(cpus.map(|c| format!("{} read", wording::cpus(c))));
     items.extend(ms.iter().find_map(|m| m.at.cpu).map(|c| format!("{} chases", context.cpu_name(c))));
-    items.extend(evidence_without_prefetch(ms));
     page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, evidence_without_prefetch(ms));
 }
 
 const SEQUENTIAL: Option<ChaseOrder> = Some(ChaseOrder::Sequential);

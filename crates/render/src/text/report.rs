@@ -6,11 +6,13 @@ use memgauge_core::result::{Finding, Health, HealthStatus, Measurement, Report};
 use memgauge_core::wording::reasons;
 
 use super::context::Context;
+use super::notes::Shown;
 use super::page::{Page, Style};
-use super::{bandwidth, c2c, counters, curve, latency, loops, machine, notes, plan, prefetch, scan, sweep};
+use super::{bandwidth, c2c, counters, curve, evidence, footnotes, headline, latency, loops, machine, notes, plan, prefetch, scan, sweep};
 use crate::format::{Format, RenderError};
 use crate::groups::Section;
-use crate::number::{count, seconds};
+use crate::number::{count, measured, seconds};
+use crate::pages::pages;
 
 /// Aligned tables for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Text {
     pub width: usize,
     /// Whether to emit ANSI colours.
     pub colour: bool,
+    /// Whether to explain everything: legends, evidence and reasons below each table.
+    pub verbose: bool,
 }
 
 impl Format for Text {
@@ -30,6 +34,7 @@ impl Format for Text {
     /// for every other report.
     fn render(&self, report: &Report) -> Result<Vec<u8>, RenderError> {
         let mut page = Page::new(self.width, self.colour);
+        page.verbose = self.verbose;
         if let Some(program) = &report.program {
             counters::program_counters(&mut page, report, program);
         } else if report.plan.is_none() && report.is_empty() && report.complete {
@@ -52,7 +57,7 @@ impl Format for Text {
 }
 
 fn results(page: &mut Page, report: &Report) {
-    let mut context = Context::new(report);
+    let mut context = Context::new(report, page.verbose);
     machine::header(page, report);
     prefetch::line(page, report);
     incomplete(page, report);
@@ -61,10 +66,19 @@ fn results(page: &mut Page, report: &Report) {
     }
     let sections: BTreeSet<(Section, Option<String>)> =
         report.results.iter().map(|m| (Section::for_measurement(m), m.at.memory_dir.clone())).collect();
+    let has_headline = sections.len() > 1 || report.health.is_some();
+    if let Some(summary) = report.summary.as_ref().filter(|_| has_headline) {
+        headline::headline(page, report, summary);
+        context.brief = !page.verbose;
+    }
     for (section, directory) in sections {
         let in_section = |m: &&Measurement| Section::for_measurement(m) == section && m.at.memory_dir == directory;
         let ms: Vec<&Measurement> = report.results.iter().filter(in_section).collect();
         context.directory.clone_from(&directory);
+        // A health check says what it found; its tables are evidence.
+        if context.brief && (report.health.is_some() || headline::says_all(section, &ms)) {
+            continue;
+        }
         match section {
             Section::IdleLatency => latency::matrix(page, &mut context, &ms),
             Section::IdleLatencyPerCpu => latency::per_cpu(page, &mut context, &ms),
@@ -83,13 +97,22 @@ fn results(page: &mut Page, report: &Report) {
         }
     }
     c2c::matrices(page, report);
+    if !page.verbose {
+        footnotes::explain_marks(page, &mut context);
+    }
     if report.is_empty() {
         page.gap();
         page.line(Style::Warning, "Nothing was measured.");
     }
     counters::measurement_counters(page, report);
-    notes::notes(page, report);
-    timing(page, report);
+    if page.verbose {
+        notes::notes(page, report);
+        timing(page, report);
+    } else {
+        let shown = if context.brief { Shown::Planned } else { Shown::Warnings };
+        notes::brief(page, report, shown);
+        closing(page, report);
+    }
     incomplete(page, report);
 }
 
@@ -140,6 +163,17 @@ fn timing(page: &mut Page, report: &Report) {
         let parts: Vec<String> = parts.iter().map(|(what, s)| format!("{what} {}", seconds(*s))).collect();
         page.line(Style::Dim, &format!("set-up: {}", parts.join(" · ")));
     }
+}
+
+/// What proves the numbers, in a line, and where the rest is.
+fn closing(page: &mut Page, report: &Report) {
+    let all: Vec<&Measurement> = report.results.iter().collect();
+    let ms = measured(&all);
+    page.gap();
+    let mut items = if ms.is_empty() { Vec::new() } else { vec![evidence::placement(&ms), pages(&ms)] };
+    items.push(format!("took {}", seconds(report.timing.total_s)));
+    items.push("more: -v".to_owned());
+    page.items(Style::Dim, "", items);
 }
 
 /// The parts of the set-up are listed when it takes more than this share of the time.

@@ -54,7 +54,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
         listed.sort_by(|a, b| value_of(&a.estimate).unwrap_or(f64::MIN).total_cmp(&value_of(&b.estimate).unwrap_or(f64::MIN)));
         listed.truncate(LISTED);
     }
-    let mut footnotes = Footnotes::new(context.report, &listed);
+    let mut footnotes = Footnotes::new(context, &listed);
     let address = |m: &Measurement| m.evidence.physical.as_ref().and_then(scan::addresses);
     let against = |m: &Measurement| Some(format!("{:+.1} %", (value_of(&m.estimate)? / median? - 1.0) * 100.0));
     page.table([
@@ -85,8 +85,8 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
         items.push(format!("the {} {which} are listed; all are in the JSON result (-o FILE.json)", listed.len()));
         items.extend((degraded > 0).then(|| format!("{degraded} of {} are degraded; the JSON result has the reasons", regions.len())));
     }
-    items.extend(evidence(regions));
     page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, evidence(regions));
 }
 
 fn histogram(page: &mut Page, values: &[f64], bucket: f64) {

@@ -45,7 +45,7 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
         page.paragraph(Style::Plain, format!("{} {sketch} {}", size(from), size(to)));
     }
     let listed = listed(all, levels);
-    let mut footnotes = Footnotes::new(context.report, &listed);
+    let mut footnotes = Footnotes::new(context, &listed);
     let shape = |m: &&Measurement| {
         let bar = value_of(&m.estimate).map(|v| bar(scale.share(v), BAR)).unwrap_or_default();
         let level = m.at.working_set.zip(levels).and_then(|(bytes, levels)| level_ending_at(levels, bytes));
@@ -61,10 +61,11 @@ fn one_sweep(page: &mut Page, context: &mut Context<'_>, sweep: &Sweep<'_>) {
     let mut items = vec![drawn.to_owned(), "all working sets are parts of one allocation".to_owned()];
     items.extend(working_set_of_chase(first));
     if listed.len() < all.len() {
-        items.push(format!("{} of {} sizes are listed; all are in the JSON result (-o FILE.json)", listed.len(), all.len()));
+        let text = format!("{} of {} sizes are listed; all are in the JSON result (-o FILE.json)", listed.len(), all.len());
+        page.paragraph(Style::Dim, text);
     }
     items.extend(evidence(all));
-    page.items(Style::Dim, INDENT, &items);
+    page.items(Style::Detail, INDENT, &items);
 }
 
 /// The points of a curve that get a line.
