@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, PrefetchStatus};
+use memgauge_core::wording::number_of;
 use memgauge_os::prefetch::run_guardian;
 use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
 use memgauge_os::topology;
@@ -96,7 +97,10 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
             Leftover::Nothing => {}
             Leftover::EarlierBoot => notes.extend(found_note(found)),
             Leftover::Restored(n) => {
-                notes.push(Note::info("prefetch-restored", format!("what {what} had changed was put back: the registers of {n} CPUs")));
+                notes.push(Note::info(
+                    "prefetch-restored",
+                    format!("what {what} had changed was put back: the registers of {}", number_of(*n as u64, "CPU", "CPUs")),
+                ));
             }
         }
     }
