@@ -6,6 +6,7 @@ mod console;
 mod contents;
 mod exit;
 mod host;
+mod input;
 mod mlc;
 mod prefetch;
 mod quiet;
