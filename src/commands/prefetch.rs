@@ -64,8 +64,12 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
         });
     }
     report::end(&mut report);
-    target.sinks.write(&report)?;
-    Ok(if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
+    let written = target.sinks.write(&report);
+    if unknown && target.sinks.is_quiet() {
+        let why = report.environment.prefetch.and_then(|state| state.reason).unwrap_or_else(|| "no register could be read".into());
+        Program::MEMGAUGE.message(format_args!("the state of the prefetchers is not known: {why}"));
+    }
+    written.map(|()| if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
 }
 
 /// Switches prefetchers until `restore` or the next boot.
