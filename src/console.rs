@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::{Note, Severity};
+use memgauge_core::units::escape_controls;
 
 use crate::report::NOT_RESTORED;
 
@@ -21,7 +23,7 @@ impl Program {
     /// Writes one line to standard error.
     pub(crate) fn message(self, message: impl Display) {
         // When standard error is closed, nobody can be told.
-        let _ = writeln!(io::stderr().lock(), "{}: {message}", self.0);
+        let _ = writeln!(io::stderr().lock(), "{}: {}", self.0, printable(&message.to_string()));
     }
 
     /// Reports an error with its causes. clap prints its own: help and version go to standard output.
@@ -56,6 +58,16 @@ pub(crate) fn with_advice(note: &Note) -> String {
     }
 }
 
+/// Characters of a message. What is longer repeats a file that was not made for memgauge.
+const MAX_MESSAGE: usize = 2_000;
+
+/// A message without what files and names of files may bring into it: control characters, which a terminal would obey, and great length.
+fn printable(message: &str) -> String {
+    let cut: String = message.chars().take(MAX_MESSAGE).collect();
+    let more = if cut.len() < message.len() { "…" } else { "" };
+    cut.split('\n').map(escape_controls).collect::<Vec<_>>().join("\n") + more
+}
+
 /// Columns of text where there is no terminal.
 const NO_TERMINAL: usize = 100;
 
@@ -73,11 +85,11 @@ impl Stream {
     ///
     /// # Errors
     /// When the stream cannot be written.
-    pub(crate) fn print(self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn print(self, bytes: &[u8]) -> anyhow::Result<()> {
         let write = |stream: &mut dyn Write| stream.write_all(bytes).and_then(|()| stream.flush());
         match self {
-            Self::Output => write(&mut io::stdout().lock()),
-            Self::Error => write(&mut io::stderr().lock()),
+            Self::Output => write(&mut io::stdout().lock()).context("cannot write to standard output"),
+            Self::Error => write(&mut io::stderr().lock()).context("cannot write to standard error"),
         }
     }
 

@@ -81,7 +81,17 @@ pub(crate) struct UsageError(pub(crate) String);
 impl UsageError {
     /// A file that cannot be used, and why.
     pub(crate) fn file(path: &Path, why: impl std::fmt::Display) -> Self {
-        Self(format!("{}: {why}", path.display()))
+        Self(format!("{}: {}", path.display(), shortened(&why.to_string())))
+    }
+}
+
+/// Characters of a reason. The messages of parsers quote what they found, and a file may hold anything.
+const MAX_REASON: usize = 300;
+
+fn shortened(why: &str) -> String {
+    match why.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &why[..end]),
+        None => why.to_owned(),
     }
 }
 

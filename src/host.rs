@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -15,6 +16,8 @@ use crate::exit::UsageError;
 /// memgauge's own ID, random once and for all. The machine ID itself must not be published; see machine-id(5).
 const APPLICATION_ID: [u8; 16] = [0x6f, 0x1b, 0x3d, 0x52, 0x0c, 0x7e, 0x4a, 0x91, 0xb6, 0x28, 0xe5, 0x94, 0xd7, 0x03, 0x5a, 0xcf];
 
+/// The most that is read of a file with a name or an ID. Hostnames have 64 characters at most.
+const MAX_BYTES: u64 = 4096;
 /// More labels than this are a mistake of a script.
 const MAX_LABELS: usize = 64;
 
@@ -82,7 +85,12 @@ pub(crate) fn describe_run(root: &Path, identity: &HostIdentity) -> Run {
 }
 
 fn read_host(root: &Path) -> Host {
-    let read = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let read = |path: &str| {
+        let (path, mut text) = (root.join(path), String::new());
+        // A recorded machine may have anything there: a pipe would never end.
+        let file = path.metadata().is_ok_and(|found| found.is_file()).then(|| fs::File::open(path))?.ok()?;
+        file.take(MAX_BYTES).read_to_string(&mut text).ok().map(|_| text)
+    };
     Host {
         hostname: read("proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()),
         machine_id_hash: read("etc/machine-id").and_then(|id| hash_machine_id(id.trim())),

@@ -6,7 +6,9 @@ mod console;
 mod contents;
 mod exit;
 mod host;
+mod input;
 mod mlc;
+mod output_file;
 mod prefetch;
 mod quiet;
 mod report;
@@ -33,6 +35,7 @@ pub fn main() -> ExitCode {
     if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc")) {
         return mlc_main();
     }
+    survive_limits();
     match Cli::try_parse().map_err(Into::into).and_then(|cli| Ok(cli.invocation()?)) {
         Ok(Invocation::Mlc(arguments)) => exit(Program::MLC, mlc::run::run(&arguments)),
         Ok(Invocation::Measure(request)) => exit(Program::MEMGAUGE, measure::measure(*request)),
@@ -47,8 +50,14 @@ pub fn main() -> ExitCode {
 
 /// The drop-in under its own name.
 pub fn mlc_main() -> ExitCode {
+    survive_limits();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     exit(Program::MLC, mlc::run::run(&arguments))
+}
+
+/// A write beyond the limit on file sizes shall fail with a reason. Where the kernel refuses the handler, it ends the program, as usual.
+fn survive_limits() {
+    let _ = signals::survive_file_size_limit();
 }
 
 /// Reports an error and chooses the exit status. A reader that went away is not an error.

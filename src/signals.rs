@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memgauge_core::result::Incomplete;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::exit::ExitStatus;
@@ -40,6 +40,14 @@ impl Stop {
         };
         Some(Incomplete::Signal { name })
     }
+}
+
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) fail with a reason. Without a handler, the signal ends the program.
+///
+/// # Errors
+/// When the kernel refuses a handler.
+pub(crate) fn survive_file_size_limit() -> io::Result<()> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
 /// Watches for these signals from now on. A second one ends the program at once.

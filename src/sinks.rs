@@ -1,8 +1,6 @@
 //! Where results go: standard output and files. Saved results are read here, too.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -12,14 +10,16 @@ use memgauge_core::topology::Machine;
 use memgauge_render::{Format, Json, Named, Text};
 
 use crate::cli::output::{FormatArg, Output};
-use crate::console::{Stream, is_broken_pipe};
+use crate::console::{Program, Stream, is_broken_pipe};
 use crate::exit::UsageError;
+use crate::input;
+use crate::output_file::{OutputFile, save_elsewhere};
 
 /// Where a report goes. Files are checked before anything is measured.
 pub(crate) struct Sinks {
     stream: Stream,
     standard: Option<Box<dyn Format>>,
-    files: Vec<(PathBuf, Box<dyn Format>)>,
+    files: Vec<(OutputFile, Box<dyn Format>)>,
 }
 
 impl Sinks {
@@ -40,92 +40,94 @@ impl Sinks {
         Ok(Self { stream, standard, files })
     }
 
-    /// Writes the report everywhere; see [`Self::write_all`].
-    pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
-        self.write_all(&[Named { name: "", report }])
+    /// Whether nothing goes to standard output.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.standard.is_none()
     }
 
-    /// Writes all reports to standard output and to every file. A file is written whole or not at all, and a file that fails does not keep
+    /// Writes a new report everywhere, as [`Self::write_all`] does. An earlier result is kept where this one measured nothing. If a file
+    /// cannot be written, the report is put in another place.
+    ///
+    /// # Errors
+    /// Everything that could not be written, and where the report is instead.
+    pub(crate) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        let nothing = report.plan.is_some() && report.measured() == 0;
+        let (kept, files): (Vec<_>, Vec<_>) = self.files.iter().partition(|(file, _)| nothing && file.replaces_content());
+        for (file, _) in kept {
+            Program::MEMGAUGE.message(format_args!("{}: the earlier file is kept, because nothing was measured", file.path().display()));
+        }
+        let written = write_everywhere(self.stream, self.standard.as_ref(), files.iter().copied(), |format| Ok(format.render(report)?));
+        // One place that has the whole report as JSON is enough: all other formats can be rendered from it.
+        let whole = |(format, written): (&dyn Format, &anyhow::Result<()>)| format.name() == Json.name() && written.is_ok();
+        let formats = self.standard.iter().chain(files.iter().map(|(_, format)| format)).map(AsRef::as_ref);
+        let lost = written.iter().any(Result::is_err) && !formats.zip(&written).any(whole);
+        join_errors(written).map_err(|error| if lost { anyhow!("{error:#}; {}", self.rescue(report)) } else { error })
+    }
+
+    /// Puts a report that could not be written in another place, and says where it is.
+    fn rescue(&self, report: &Report) -> String {
+        let Ok(bytes) = Json.render(report) else { return "the result is lost: it cannot be written as JSON".into() };
+        // The user asked for silence, but not at the cost of the result.
+        if self.standard.is_none() && self.stream == Stream::Output && self.stream.print(&bytes).is_ok() {
+            return "the result was printed as JSON instead".into();
+        }
+        match save_elsewhere(&bytes) {
+            Some(path) => format!("the result is in {} instead", path.display()),
+            None => "the result is lost: no other directory takes it either".into(),
+        }
+    }
+
+    /// Writes saved reports to standard output and to every file. A file is written whole or not at all, and a file that fails does not keep
     /// the others from being written. A reader that went away is not an error.
     ///
     /// # Errors
     /// Everything that could not be written, after the rest was.
     pub(crate) fn write_all(&self, reports: &[Named<'_>]) -> anyhow::Result<()> {
-        write_everywhere(self.stream, self.standard.as_ref(), &self.files, |format| Ok(format.render_all(reports)?))
+        join_errors(write_everywhere(self.stream, self.standard.as_ref(), &self.files, |format| Ok(format.render_all(reports)?)))
     }
 }
 
 /// Chooses the format of every file by its ending, and checks that the file can be written.
-fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> Result<Vec<(PathBuf, F)>, UsageError> {
+fn open_files<F>(paths: &[PathBuf], unknown: &str, format: impl Fn(&Path) -> Option<F>) -> Result<Vec<(OutputFile, F)>, UsageError> {
     let open = |path: &PathBuf| {
         let format = format(path).ok_or_else(|| UsageError::file(path, unknown))?;
-        check_writable(path)?;
-        Ok((path.clone(), format))
+        Ok((OutputFile::open(path)?, format))
     };
     paths.iter().map(open).collect()
 }
 
-/// Writes to every file, then to standard output.
-fn write_everywhere<F>(
+/// Writes to every file, then to standard output. Returns what became of standard output, if anything goes there, and of each file.
+fn write_everywhere<'a, F: 'a>(
     stream: Stream,
     standard: Option<&F>,
-    files: &[(PathBuf, F)],
+    files: impl IntoIterator<Item = &'a (OutputFile, F)>,
     render: impl Fn(&F) -> anyhow::Result<Vec<u8>>,
-) -> anyhow::Result<()> {
-    let mut failed: Vec<_> = files.iter().filter_map(|(path, format)| write_file(path, || render(format)).err()).collect();
-    failed.extend(standard.and_then(|format| print(stream, render(format)).err()));
-    join_errors(failed)
+) -> Vec<anyhow::Result<()>> {
+    let write = |file: &OutputFile, format| -> anyhow::Result<()> { Ok(file.write(&render(format)?)?) };
+    let mut written: Vec<_> = files
+        .into_iter()
+        .map(|(file, format)| write(file, format).with_context(|| format!("cannot write {}", file.path().display())))
+        .collect();
+    written.splice(0..0, standard.map(|format| print(stream, render(format))));
+    written
 }
 
 /// Prints what could be rendered. A reader that went away is not an error.
 fn print(stream: Stream, rendered: anyhow::Result<Vec<u8>>) -> anyhow::Result<()> {
-    match rendered.and_then(|bytes| Ok(stream.print(&bytes)?)) {
+    match rendered.and_then(|bytes| stream.print(&bytes)) {
         Err(error) if is_broken_pipe(&error) => Ok(()),
         printed => printed,
     }
 }
 
 /// One error that names all of them, in their order.
-fn join_errors(mut errors: Vec<anyhow::Error>) -> anyhow::Result<()> {
+fn join_errors(written: Vec<anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
     match errors.len() {
         0 => Ok(()),
         1 => Err(errors.swap_remove(0)),
         _ => Err(anyhow!("{}", errors.iter().map(|e| format!("{e:#}")).collect::<Vec<_>>().join("; "))),
     }
-}
-
-/// Checks that a file can be created at this path by creating one beside it.
-fn check_writable(path: &Path) -> Result<(), UsageError> {
-    if path.is_dir() {
-        return Err(UsageError::file(path, "is a directory; name a file in it"));
-    }
-    let beside = beside(path);
-    fs::File::create(&beside).map_err(|e| UsageError::file(path, format_args!("cannot be written: {e}")))?;
-    // It was created just now; if it cannot be removed, the final rename replaces it.
-    let _ = fs::remove_file(&beside);
-    Ok(())
-}
-
-/// Writes a file under another name and renames it, so that readers never see a part of it.
-fn write_file(path: &Path, content: impl FnOnce() -> anyhow::Result<Vec<u8>>) -> anyhow::Result<()> {
-    let beside = beside(path);
-    let write = || -> anyhow::Result<()> {
-        fs::write(&beside, content()?)?;
-        Ok(fs::rename(&beside, path)?)
-    };
-    let written = write().with_context(|| format!("cannot write {}", path.display()));
-    if written.is_err() {
-        // A partial file is of no use. If none was created, there is nothing to remove.
-        let _ = fs::remove_file(&beside);
-    }
-    written
-}
-
-/// The temporary name of a file until it is renamed.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
 }
 
 /// Prints a plan and writes it to files.
@@ -152,7 +154,7 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
         Some((format, memgauge_render::FILE_WIDTH))
     })?;
     let standard = (!output.quiet).then(|| (output.format, Stream::Output.width()));
-    write_everywhere(Stream::Output, standard.as_ref(), &files, render)
+    join_errors(write_everywhere(Stream::Output, standard.as_ref(), &files, render))
 }
 
 /// Reads a report that was saved as JSON; `-` is standard input.
@@ -160,13 +162,7 @@ pub(crate) fn show_plan(plan: &Plan, machine: &Machine, output: &Output) -> anyh
 /// # Errors
 /// When it cannot be read, is not a report, or has another schema version.
 pub(crate) fn read_report(path: &Path) -> Result<Report, UsageError> {
-    let mut bytes = Vec::new();
-    let read = match path.to_str() {
-        Some("-") => io::stdin().lock().read_to_end(&mut bytes),
-        _ => fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)),
-    };
-    read.map_err(|e| UsageError::file(path, e))?;
-    memgauge_render::read(&bytes).map_err(|why| UsageError::file(path, why))
+    memgauge_render::read(&input::read_result(path)?).map_err(|why| UsageError::file(path, why))
 }
 
 /// Names that tell reports apart: file names without their endings, or whole paths where those are not unique.
@@ -179,6 +175,8 @@ pub(crate) fn unique_names(paths: &[PathBuf]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use memgauge_os::topology;
 
     use super::*;
@@ -223,8 +221,9 @@ mod tests {
 
     #[test]
     fn errors_are_joined_in_order() {
-        assert!(join_errors(Vec::new()).is_ok());
-        assert_eq!(join_errors(vec![anyhow!("one")]).unwrap_err().to_string(), "one");
-        assert_eq!(join_errors(vec![anyhow!("one"), anyhow!("two").context("three")]).unwrap_err().to_string(), "one; three: two");
+        assert!(join_errors(vec![Ok(())]).is_ok());
+        let joined = |errors: Vec<anyhow::Error>| join_errors(errors.into_iter().map(Err).collect()).unwrap_err().to_string();
+        assert_eq!(joined(vec![anyhow!("one")]), "one");
+        assert_eq!(joined(vec![anyhow!("one"), anyhow!("two").context("three")]), "one; three: two");
     }
 }

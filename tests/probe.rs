@@ -147,7 +147,7 @@ fn what_cannot_be_is_wrong_usage() {
     refused("latency --hops 5 --time 1s", "cannot be used with");
     refused("latency --order sideways", "window-local");
     refused("latency --touch-cpu 99999", "there is no CPU 99999");
-    refused("latency --keep-awake 99999", "--keep-awake: there is no CPU 99999");
+    refused("latency --keep-awake 9999", "--keep-awake: there is no CPU 9999");
     refused("latency --matrix --touch-cpu 0", "one buffer");
     refused("loaded --probe-node 4444", "there is no node 4444");
     refused("loaded --start-signal a/b", "cannot name shared memory");

@@ -196,7 +196,8 @@ fn a_saved_result_renders_again() {
 
 #[test]
 fn what_does_not_exist_is_named() {
-    assert!(refused("latency --cpu 99999", 64).contains("there is no CPU 99999; online are"));
+    assert!(refused("latency --cpu 9999", 64).contains("there is no CPU 9999; online are"));
+    assert!(refused("latency --cpu 99999", 64).contains("of numbers below 65536"));
     assert!(refused("latency --node 77", 64).contains("there is no node 77"));
     assert!(refused("render /nonexistent.json", 64).contains("/nonexistent.json"));
     assert!(refused("latency -o /nonexistent/a.json", 64).contains("/nonexistent/a.json"));

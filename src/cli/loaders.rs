@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use memgauge_core::spec::{BandwidthShape, Spec, Task, TrafficSpec};
 use memgauge_core::traffic::{Access, LineContent, LineUse};
@@ -12,6 +12,7 @@ use super::options::{ChaseBuffer, ChaseTiming, Load, Order};
 use super::request::{Measuring, Request};
 use super::values::{ACCESSES, LINE_USES, MAX_DELAY_CYCLES, one_of};
 use crate::contents;
+use crate::input;
 
 /// What loaders do.
 #[derive(Debug, Args)]
@@ -69,8 +70,7 @@ impl Loaders {
 }
 
 fn read_contents(path: &Path) -> anyhow::Result<Vec<LineContent>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    contents::parse(&text).map_err(|why| anyhow!("{}: {why}", path.display()))
+    contents::parse(&input::read_text(path)?).map_err(|why| anyhow!("{}: {why}", path.display()))
 }
 
 #[derive(Debug, Args)]

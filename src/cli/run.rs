@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::options::{Pages, Precision, Prefetch};
 use super::request::{Request, RunOptions};
 use super::values::MAX_DELAY_CYCLES;
+use crate::input;
 
 const AFTER_HELP: &str = "\
 The file is TOML:
@@ -131,12 +132,11 @@ impl Text {
 /// # Errors
 /// When the file cannot be read or parsed, or names a directory that cannot hold buffers.
 fn read(path: &Path) -> anyhow::Result<Spec> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    parse(&text).with_context(|| format!("{} does not say what threads do", path.display()))
+    parse(&input::read_text(path)?).with_context(|| format!("{} does not say what threads do", path.display()))
 }
 
 fn parse(text: &str) -> anyhow::Result<Spec> {
-    let file: File = toml::from_str(text)?;
+    let file: File = input::parse_toml(text).map_err(anyhow::Error::msg)?;
     let mut spec = Spec::new(if file.chase.is_some() { Task::Loaded } else { Task::Bandwidth(BandwidthShape::One) });
     if let Some(chase) = file.chase {
         spec.chase.cpu = chase.cpu;

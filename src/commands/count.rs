@@ -69,7 +69,6 @@ impl CountArgs {
             }
             names.push(name);
         }
-        names.retain(|n| !n.is_empty());
         names
     }
 }
@@ -162,6 +161,11 @@ impl CountedRuns {
 
 fn choose_events(args: &CountArgs, catalogue: &Catalogue) -> Result<Events, UsageError> {
     let names = args.event_names();
+    if names.iter().any(String::is_empty) {
+        return Err(UsageError(
+            "-e: the name of an event is missing; give names with commas between them, such as page-faults,cycles".into(),
+        ));
+    }
     if !names.is_empty() {
         let mut set = EventSet::default();
         for name in names {

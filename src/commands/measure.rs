@@ -81,7 +81,7 @@ pub(crate) fn measure(request: Request) -> anyhow::Result<ExitStatus> {
     let not_restored = guard.and_then(|guard| guard.end(&mut report));
     let not_written = sinks.write(&report).err();
     let failures: Vec<anyhow::Error> = not_restored.into_iter().chain(not_written).collect();
-    Ok(finish(&report, &stop, &failures))
+    Ok(finish(&report, &stop, &failures, sinks.is_quiet()))
 }
 
 /// Refuses a histogram that would show the steps of the clock, which are `step_ns` long.
@@ -95,8 +95,8 @@ fn check_histogram(batch: Option<u32>, step_ns: f64) -> Result<(), UsageError> {
     )))
 }
 
-/// Reports what went wrong, and chooses the exit status. A failure to restore registers or to write files hides nothing else.
-fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatus {
+/// Reports what went wrong, and chooses the exit status; a `quiet` run says why a check has no verdict, because nobody sees the report. A failure to restore registers or to write files hides nothing else.
+fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error], quiet: bool) -> ExitStatus {
     failures.iter().for_each(|error| Program::MEMGAUGE.error(error));
     let interrupted = stop.interruption().is_some();
     if !interrupted && !report.complete {
@@ -107,6 +107,10 @@ fn finish(report: &Report, stop: &Stop, failures: &[anyhow::Error]) -> ExitStatu
         return ExitStatus::INCIDENT;
     }
     let health = report.health.as_ref().map(|health| health.status);
+    if quiet && health == Some(HealthStatus::CouldNotMeasure) {
+        let why = report.health.iter().flat_map(|health| &health.findings).filter(|found| found.severity == HealthStatus::CouldNotMeasure);
+        why.for_each(|found| Program::MEMGAUGE.message(format_args!("no verdict: {}", found.message)));
+    }
     match health {
         Some(HealthStatus::Incident) if !failures.is_empty() => ExitStatus::INCIDENT,
         _ if !failures.is_empty() => ExitStatus::COULD_NOT_MEASURE,

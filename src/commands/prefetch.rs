@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use memgauge_core::experiment::PrefetchRequest;
 use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, PrefetchStatus};
+use memgauge_core::wording::number_of;
 use memgauge_os::prefetch::run_guardian;
 use memgauge_os::prefetch::{ChangeKind, Leftover, PrefetchChange, PrefetchRegisters};
 use memgauge_os::topology;
@@ -63,8 +64,12 @@ fn status(place: &PrefetchRegisters, target: &Target, notes: Vec<Note>, requeste
         });
     }
     report::end(&mut report);
-    target.sinks.write(&report)?;
-    Ok(if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
+    let written = target.sinks.write(&report);
+    if unknown && target.sinks.is_quiet() {
+        let why = report.environment.prefetch.and_then(|state| state.reason).unwrap_or_else(|| "no register could be read".into());
+        Program::MEMGAUGE.message(format_args!("the state of the prefetchers is not known: {why}"));
+    }
+    written.map(|()| if unknown { ExitStatus::COULD_NOT_MEASURE } else { ExitStatus::SUCCESS })
 }
 
 /// Switches prefetchers until `restore` or the next boot.
@@ -96,7 +101,10 @@ fn restore(place: &PrefetchRegisters, target: &Target) -> anyhow::Result<ExitSta
             Leftover::Nothing => {}
             Leftover::EarlierBoot => notes.extend(found_note(found)),
             Leftover::Restored(n) => {
-                notes.push(Note::info("prefetch-restored", format!("what {what} had changed was put back: the registers of {n} CPUs")));
+                notes.push(Note::info(
+                    "prefetch-restored",
+                    format!("what {what} had changed was put back: the registers of {}", number_of(*n as u64, "CPU", "CPUs")),
+                ));
             }
         }
     }

@@ -9,6 +9,7 @@ use memgauge_core::result::Report;
 
 use crate::cli::request::ReferenceFiles;
 use crate::exit::UsageError;
+use crate::input;
 use crate::runner::Runner;
 use crate::sinks::read_report;
 
@@ -47,8 +48,7 @@ pub(crate) fn read_references(files: ReferenceFiles) -> Result<(Option<Report>, 
 }
 
 fn read_rules(path: &Path) -> Result<Rules, UsageError> {
-    let text = std::fs::read_to_string(path).map_err(|e| UsageError::file(path, e))?;
-    toml::from_str(&text).map_err(|e| UsageError::file(path, format_args!("is not a file of rules: {}", e.to_string().trim())))
+    input::parse_toml(&input::read_text(path)?).map_err(|why| UsageError::file(path, format_args!("is not a file of rules: {why}")))
 }
 
 /// Measures what looks wrong in `report` twice more, and sets its verdict.

@@ -25,6 +25,7 @@ use super::text::{PREFETCHERS_ON, banner, body, evidence, header};
 use crate::console::{Program, Stream, with_advice};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
+use crate::input;
 use crate::report;
 use crate::runner::Runner;
 use crate::signals::{self, Stop};
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let machine = topology::read_machine(root)?;
     let kernels = memgauge_kernels::rows();
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: cannot be read: {e}", path.display()));
+    let read = |path: &Path| input::read_text(path).map_err(|e| e.to_string());
     let directory = |path: &Path| directory::read(path, root).map_err(|e| e.to_string());
     let inputs = Inputs { machine: &machine, kernels: &kernels, read: &read, directory: &directory };
     let translation = sections::translate(mode, &letters, &inputs).map_err(UsageError)?;
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
 
 /// Writes to standard output at once, for a reader that follows.
 fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    Ok(Stream::Output.print(text.as_ref())?)
+    Stream::Output.print(text.as_ref())
 }
 
 fn message(text: impl Display) {

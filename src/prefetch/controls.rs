@@ -9,6 +9,7 @@ use memgauge_core::note::Note;
 use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus, Processor, Read};
 use memgauge_core::topology::Machine;
 use memgauge_core::units::IdSet;
+use memgauge_core::wording::number_of;
 use memgauge_os::prefetch::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};
 use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
 
@@ -140,7 +141,10 @@ pub(crate) fn found_note(found: &Leftover) -> Option<Note> {
         }
         Leftover::Restored(n) => Some(Note::info(
             "prefetch-restored-earlier",
-            format!("a run that was killed had left prefetchers changed; the registers of {n} CPUs were put back before this run"),
+            format!(
+                "a run that was killed had left prefetchers changed; the registers of {} were put back before this run",
+                number_of(*n as u64, "CPU", "CPUs")
+            ),
         )),
     }
 }

@@ -1,6 +1,6 @@
 //! Units as types: bytes, id sets and durations, with the spellings that people type.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text that cannot be parsed, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{input}' is not {expected}")]
+#[error("'{}' is not {expected}", excerpt(input))]
 pub struct ParseError {
     /// What was typed.
     pub input: String,
@@ -21,6 +21,30 @@ impl ParseError {
     pub(crate) fn new(input: &str, expected: &'static str) -> Self {
         Self { input: input.to_owned(), expected }
     }
+}
+
+/// Characters of a text that a message quotes: enough to find the place.
+const QUOTED: usize = 80;
+
+/// The beginning of a text, for a message that quotes it. Control characters are escaped: a terminal would obey them.
+pub fn excerpt(text: &str) -> String {
+    let mut quoted = escape_controls(&text.chars().take(QUOTED).collect::<String>());
+    if text.chars().nth(QUOTED).is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+/// A text with its control characters escaped, as in Rust.
+pub fn escape_controls(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut all, c| {
+        if c.is_control() {
+            all.extend(c.escape_default())
+        } else {
+            all.push(c)
+        }
+        all
+    })
 }
 
 /// An amount of memory.
@@ -84,46 +108,66 @@ impl fmt::Display for Bytes {
 }
 
 /// A set of CPU or node numbers in the kernel's list form: `0-3,8,16-31:4` (the last: every fourth).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+///
+/// It holds ranges, so what a list costs depends on its length and not on the numbers in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct IdSet(BTreeSet<u32>);
+pub struct IdSet(
+    /// The first and the last number of each range, ascending. Between two ranges a number is missing.
+    Vec<(u32, u32)>,
+);
 
-/// No machine has more CPUs or nodes than this; a larger number is a typing error and must not cost memory.
-const MAX_ID: u32 = 1 << 20;
+/// Numbers of CPUs and nodes are below this. Kernels are built for 8,192 CPUs and 1,024 nodes at most; a larger number is a typing error.
+pub const MAX_ID: u32 = 1 << 16;
 const ID_LIST: &str = "a list such as 0-3,8";
+const SMALL_IDS: &str = "a list such as 0-3,8 of numbers below 65536";
 
 impl IdSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self(BTreeSet::new())
+        Self(Vec::new())
     }
     /// The set of one number.
     pub fn one(id: u32) -> Self {
-        Self(BTreeSet::from([id]))
+        Self(vec![(id, id)])
+    }
+    /// The set of all numbers in these ranges, which may overlap.
+    fn of(mut ranges: Vec<(u32, u32)>) -> Self {
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, last| {
+            let joined = next.0 <= last.1.saturating_add(1);
+            last.1 = if joined { last.1.max(next.1) } else { last.1 };
+            joined
+        });
+        Self(ranges)
     }
     /// Whether `id` is in the set.
     pub fn contains(&self, id: u32) -> bool {
-        self.0.contains(&id)
+        self.0.get(self.0.partition_point(|range| range.1 < id)).is_some_and(|range| range.0 <= id)
     }
-    /// Adds `id`.
+    /// Adds `id`. Where many numbers are added, collecting them is faster.
     pub fn insert(&mut self, id: u32) {
-        self.0.insert(id);
+        if !self.contains(id) {
+            let mut ranges = std::mem::take(&mut self.0);
+            ranges.push((id, id));
+            *self = Self::of(ranges);
+        }
     }
     /// The numbers, ascending.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        self.0.iter().copied()
+        self.0.iter().flat_map(|&(low, high)| low..=high)
     }
     /// The lowest number.
     pub fn first(&self) -> Option<u32> {
-        self.0.first().copied()
+        self.0.first().map(|range| range.0)
     }
     /// The highest number.
     pub fn last(&self) -> Option<u32> {
-        self.0.last().copied()
+        self.0.last().map(|range| range.1)
     }
     /// How many numbers.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.iter().map(|(low, high)| (high - low) as usize + 1).sum()
     }
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
@@ -131,25 +175,52 @@ impl IdSet {
     }
     /// Those in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        Self(self.0.intersection(&other.0).copied().collect())
+        let (mut both, mut mine, mut theirs) = (Vec::new(), 0, 0);
+        while let (Some(a), Some(b)) = (self.0.get(mine), other.0.get(theirs)) {
+            let (low, high) = (a.0.max(b.0), a.1.min(b.1));
+            if low <= high {
+                both.push((low, high));
+            }
+            if a.1 <= b.1 { mine += 1 } else { theirs += 1 }
+        }
+        Self(both)
     }
     /// Those in this set and not in the other.
     pub fn difference(&self, other: &Self) -> Self {
-        Self(self.0.difference(&other.0).copied().collect())
+        let (mut gaps, mut next) = (Vec::new(), Some(0));
+        for &(low, high) in &other.0 {
+            gaps.extend(next.filter(|&next| next < low).map(|next| (next, low - 1)));
+            next = high.checked_add(1);
+        }
+        gaps.extend(next.map(|next| (next, u32::MAX)));
+        self.intersection(&Self(gaps))
     }
     /// Those in either set.
     pub fn union(&self, other: &Self) -> Self {
-        Self(self.0.union(&other.0).copied().collect())
+        Self::of([self.0.as_slice(), &other.0].concat())
     }
     /// Whether every number of this set is in the other.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.0.is_subset(&other.0)
+        self.intersection(other) == *self
+    }
+}
+
+/// By their numbers, as in a dictionary.
+impl Ord for IdSet {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for IdSet {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
 impl FromIterator<u32> for IdSet {
     fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Self {
-        Self(ids.into_iter().collect())
+        Self::of(ids.into_iter().map(|id| (id, id)).collect())
     }
 }
 
@@ -160,11 +231,12 @@ impl FromStr for IdSet {
         let fail = || ParseError::new(text, ID_LIST);
         let number = |t: &str| match t.parse::<u32>() {
             Ok(n) if n < MAX_ID && t.starts_with(|c: char| c.is_ascii_digit()) => Ok(n),
+            Ok(_) if t.starts_with(|c: char| c.is_ascii_digit()) => Err(ParseError::new(text, SMALL_IDS)),
             _ => Err(fail()),
         };
-        let mut ids = BTreeSet::new();
+        let mut ranges = Vec::new();
         if text.trim().is_empty() {
-            return Ok(Self(ids));
+            return Ok(Self(ranges));
         }
         for part in text.trim().split(',') {
             let (range, step) = match part.split_once(':') {
@@ -178,35 +250,31 @@ impl FromStr for IdSet {
             if step == 0 || low > high {
                 return Err(fail());
             }
-            ids.extend((low..=high).step_by(step as usize));
+            match step {
+                1 => ranges.push((low, high)),
+                _ => ranges.extend((low..=high).step_by(step as usize).map(|id| (id, id))),
+            }
+            // A list that needs so many ranges names numbers again and again.
+            if ranges.len() > MAX_ID as usize {
+                return Err(fail());
+            }
         }
-        Ok(Self(ids))
+        Ok(Self::of(ranges))
     }
 }
 
 impl fmt::Display for IdSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        let mut ids = self.iter().peekable();
-        while let Some(low) = ids.next() {
-            let mut high = low;
-            while high.checked_add(1).is_some_and(|next| ids.peek() == Some(&next)) {
-                high += 1;
-                ids.next();
-            }
-            if !text.is_empty() {
-                text.push(',');
-            }
-            text.push_str(&if low == high { low.to_string() } else { format!("{low}-{high}") });
-        }
-        f.pad(&text)
+        let range = |&(low, high): &(u32, u32)| if low == high { low.to_string() } else { format!("{low}-{high}") };
+        f.pad(&self.0.iter().map(range).collect::<Vec<_>>().join(","))
     }
 }
 
 impl TryFrom<String> for IdSet {
     type Error = ParseError;
+    /// Files of results have no steps, by which a few characters would stand for thousands of ranges.
     fn try_from(text: String) -> Result<Self, ParseError> {
-        text.parse()
+        if text.contains(':') { Err(ParseError::new(&text, ID_LIST)) } else { text.parse() }
     }
 }
 

@@ -42,6 +42,11 @@ pub fn cpus(list: &IdSet) -> String {
     format!("{} {}", if list.len() == 1 { "CPU" } else { "CPUs" }, ids(list))
 }
 
+/// `1 word` or `3 words`.
+pub fn number_of(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 /// `node 2` or `nodes 1,3`.
 pub fn nodes(list: &IdSet) -> String {
     format!("{} {}", if list.len() == 1 { "node" } else { "nodes" }, ids(list))
@@ -123,6 +128,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_abbreviated() {
+        assert_eq!([1, 2].map(|n| number_of(n, "word", "words")), ["1 word", "2 words"]);
         let even: IdSet = (0..40).map(|n| n * 2).collect();
         assert_eq!((cpus(&even), cpus(&IdSet::one(3))), ("CPUs 0…78 (40 of them)".to_owned(), "CPU 3".to_owned()));
         assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use memgauge_core::traffic::{Mix, Width};
-use memgauge_core::units::{Bytes, IdSet, parse_duration};
+use memgauge_core::units::{Bytes, IdSet, MAX_ID, excerpt, parse_duration};
 use proptest::prelude::*;
 
 /// Text made of the characters that these parsers know, so that much of it nearly parses.
@@ -52,7 +52,7 @@ proptest! {
     }
 
     #[test]
-    fn id_sets_round_trip(ids in prop::collection::btree_set(0u32..300, 0..40), far in prop::option::of(0u32..1 << 20)) {
+    fn id_sets_round_trip(ids in prop::collection::btree_set(0u32..300, 0..40), far in prop::option::of(0..MAX_ID)) {
         let ids: BTreeSet<u32> = ids.into_iter().chain(far).collect();
         let set: IdSet = ids.iter().copied().collect();
         let text = set.to_string();
@@ -83,7 +83,18 @@ proptest! {
         prop_assert_eq!(x.intersection(&y).iter().collect::<BTreeSet<_>>(), &a & &b);
         prop_assert_eq!(x.difference(&y).iter().collect::<BTreeSet<_>>(), &a - &b);
         prop_assert_eq!(x.is_subset(&y), a.is_subset(&b));
+        prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+        prop_assert!((0..42).all(|id| x.contains(id) == a.contains(&id)));
+        let mut inserted = x.clone();
+        b.iter().for_each(|&id| inserted.insert(id));
+        prop_assert_eq!(inserted, x.union(&y));
         prop_assert_eq!((x.first(), x.last(), x.len()), (a.first().copied(), a.last().copied(), a.len()));
+    }
+
+    #[test]
+    fn excerpts_are_short_and_print_nothing_odd(text: String) {
+        let quoted = excerpt(&text);
+        prop_assert!(!quoted.chars().any(char::is_control) && quoted.chars().count() <= 81 * 8, "{:?}", quoted);
     }
 
     #[test]
@@ -107,7 +118,7 @@ fn what_is_no_size_says_what_is() {
 
 #[test]
 fn what_is_no_list_says_what_is() {
-    for text in ["a", "1-", "-1", "3-1", "1,,2", ",", "1-2:0", "1-2-3", "1:2:3", "+1", "1048576", "4294967296", "0-4294967295", "1 ,2"] {
+    for text in ["a", "1-", "-1", "3-1", "1,,2", ",", "1-2:0", "1-2-3", "1:2:3", "+1", "65536", "4294967296", "0-4294967295", "1 ,2"] {
         let message = text.parse::<IdSet>().unwrap_err().to_string();
         assert!(message.contains(&format!("'{text}'")) && message.contains("0-3,8"), "{message}");
     }
@@ -173,4 +184,15 @@ fn a_survey_has_each_mix_once() {
     assert!(Mix::PEAK.into_iter().all(|mix| seen.insert(mix)));
     assert!(Mix::ALL.into_iter().all(|mix| seen.insert(mix) || Mix::PEAK.contains(&mix)));
     assert_eq!(seen.len(), Mix::ALL.len());
+}
+
+#[test]
+fn long_lists_take_little_time() {
+    // With a set of single numbers, either took minutes.
+    let begin = std::time::Instant::now();
+    assert_eq!(vec!["0-65535"; 12_000].join(",").parse::<IdSet>().unwrap().len(), 65_536);
+    assert!(vec!["0-65535:2"; 12_000].join(",").parse::<IdSet>().is_err(), "393 million numbers");
+    assert_eq!("0-65535:2".parse::<IdSet>().unwrap().len(), 32_768);
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(serde_json::from_str::<IdSet>("\"0-65535:2\"").is_err(), "results have no steps");
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use memgauge_core::topology::Topology;
-use memgauge_core::units::{Bytes, IdSet};
+use memgauge_core::units::{Bytes, IdSet, MAX_ID};
 
 use crate::cgroup;
 use crate::system_call;
@@ -14,8 +14,8 @@ use crate::tree::{CPU_DIR, Tree, field, parse_mask};
 const WORD: u32 = u64::BITS;
 /// The size of the first mask that is tried: 1,024 CPUs, as in glibc's `cpu_set_t`.
 const FIRST_WORDS: usize = 16;
-/// The size of the largest mask that is tried: as many CPUs as an [`IdSet`] can hold. Today's kernels are built for 8,192 at most.
-const MAX_WORDS: usize = (1 << 20) / WORD as usize;
+/// The size of the largest mask that is tried.
+const MAX_WORDS: usize = (MAX_ID / WORD) as usize;
 
 /// CPUs and nodes that a process may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -3,10 +3,15 @@
 //! The word is the first 32 bits, in the machine's byte order, of the POSIX shared memory of a name (`shm_open(3)`; on Linux the file
 //! `/dev/shm/NAME`). The other program writes [`START`]; memgauge answers with [`MEASURING`] and, once it has measured, [`DONE`]. The next
 //! [`START`] begins the next measurement.
+//!
+//! Behind the word, memgauge notes which process has created the memory. What a killed process has left is removed by the next one.
 
 use std::ffi::CString;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -23,6 +28,12 @@ pub const DONE: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Bytes of the word.
 const WORD: usize = size_of::<AtomicU32>();
+/// Where the C library keeps POSIX shared memory.
+const FOLDER: &str = "/dev/shm";
+/// How the note behind the word begins.
+const NOTE: &str = "memgauge start signal of process ";
+/// Bytes of the note: the longest number of a process, the time of its start and its namespace fit.
+const NOTE_LENGTH: usize = 92;
 
 /// Why the shared memory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,14 +74,22 @@ impl StartSignal {
             // SAFETY: a number that is not negative is a descriptor that was just opened, and nothing else owns it.
             (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
         };
+        remove_abandoned(bare);
         // Only memory that this call creates is removed later, so O_EXCL makes it fail when the name exists.
         let (created, fd) = match open(libc::O_CREAT | libc::O_EXCL) {
             Some(fd) => (true, fd),
             None if io::Error::last_os_error().kind() == io::ErrorKind::AlreadyExists => (false, open(0).ok_or_else(|| failed("opened"))?),
             None => return Err(failed("created")),
         };
-        let mut signal = Self { name: path, word: std::ptr::null_mut(), created };
-        let size = std::fs::File::from(fd.try_clone().map_err(|_| failed("opened"))?).metadata().map_err(|_| failed("read"))?.len();
+        let file = File::from(fd.try_clone().map_err(|_| failed("opened"))?);
+        // Another program may still have the memory of a run that was killed, so it is not replaced.
+        let taken_over = !created && is_abandoned(&file);
+        let mut signal = Self { name: path, word: std::ptr::null_mut(), created: created || taken_over };
+        if signal.created {
+            // Without the note, which a full file system refuses, only this process can remove the memory.
+            let _ = note(std::process::id()).map(|note| file.write_all_at(note.as_bytes(), WORD as u64));
+        }
+        let size = file.metadata().map_err(|_| failed("read"))?.len();
         // SAFETY: the call takes an open descriptor of ours and a number. The new bytes are zero, so the word is `IDLE`.
         if size < WORD as u64 && unsafe { libc::ftruncate(fd.as_raw_fd(), WORD as libc::off_t) } != 0 {
             return Err(failed("grown"));
@@ -82,6 +101,12 @@ impl StartSignal {
             return Err(failed("mapped"));
         }
         signal.word = map.cast();
+        if taken_over {
+            // What the killed process answered is no answer of this one. A start is still asked for.
+            for state in [MEASURING, DONE] {
+                let _ = signal.word().compare_exchange(state, IDLE, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
         Ok(signal)
     }
 
@@ -122,6 +147,39 @@ impl Drop for StartSignal {
     }
 }
 
+/// The note of a process of this namespace: its number and when it started, because numbers are used again. `None` if there is none.
+fn note(process: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Field 22 of proc_pid_stat(5); the state, field 3, is the first after the name.
+    let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(22 - 3)?;
+    let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
+    let note = format!("{NOTE}{process} started {start} in {namespace}");
+    Some(format!("{note:<width$}\n", width = NOTE_LENGTH - 1))
+}
+
+/// Whether a process of this namespace has created the memory, and has ended without removing it.
+fn is_abandoned(file: &File) -> bool {
+    let (mut bytes, ours) = ([0; NOTE_LENGTH], note(std::process::id()));
+    let read = file.read_exact_at(&mut bytes, WORD as u64).is_ok();
+    let (Some(found), Some(ours)) = (std::str::from_utf8(&bytes).ok().filter(|_| read), ours) else { return false };
+    let namespace = |note: &str| note.rsplit_once(' ').map(|(_, inode)| inode.to_owned());
+    let process = found.strip_prefix(NOTE).and_then(|rest| rest.split_once(' ')?.0.parse().ok());
+    namespace(found.trim_end()) == namespace(ours.trim_end()) && process.is_some_and(|process| note(process).as_deref() != Some(found))
+}
+
+/// Removes what killed processes of this user have left under other names than `name`. What cannot be removed stays.
+fn remove_abandoned(name: &str) {
+    let user = Path::new("/proc/self").metadata().map(|own| own.uid());
+    for entry in fs::read_dir(FOLDER).into_iter().flatten().flatten() {
+        let ours = |found: fs::Metadata| {
+            found.is_file() && found.len() == (WORD + NOTE_LENGTH) as u64 && user.as_ref().is_ok_and(|user| *user == found.uid())
+        };
+        if entry.file_name() != name && entry.metadata().is_ok_and(ours) && File::open(entry.path()).is_ok_and(|file| is_abandoned(&file)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +198,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let name = name("start");
         let signal = StartSignal::open(&name).unwrap();
-        assert_eq!(std::fs::read(file(&name)).unwrap(), IDLE.to_ne_bytes());
+        assert_eq!(std::fs::read(file(&name)).unwrap()[..WORD], IDLE.to_ne_bytes());
         assert_eq!(std::fs::metadata(file(&name)).unwrap().permissions().mode() & 0o777, 0o600);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
@@ -168,6 +226,26 @@ mod tests {
         assert!(!signal.wait(third), "asked again and again");
         assert_eq!(looks.get(), 3);
         assert_eq!(signal.word().load(Ordering::Acquire), IDLE);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_taken_over_or_removed() {
+        let [same, other, alive] = ["same", "other", "alive"].map(name);
+        // The number of this process with another start is that of a process that has ended.
+        let own = note(std::process::id()).unwrap();
+        let ended = own.replace(" started ", " started 9");
+        let ended = format!("{:<width$}\n", ended.trim_end(), width = NOTE_LENGTH - 1);
+        for (name, note) in [(&same, &ended), (&other, &ended), (&alive, &own)] {
+            std::fs::write(file(name), [DONE.to_ne_bytes().as_slice(), note.as_bytes()].concat()).unwrap();
+        }
+        let signal = StartSignal::open(&same).unwrap();
+        assert_eq!(signal.word().load(Ordering::Acquire), IDLE, "the answer of the killed process");
+        assert_eq!((file(&other).exists(), file(&alive).exists()), (false, true));
+        drop(signal);
+        assert!(!file(&same).exists());
+        drop(StartSignal::open(&alive).unwrap());
+        assert!(file(&alive).exists(), "its process may still use it");
+        std::fs::remove_file(file(&alive)).unwrap();
     }
 
     #[test]

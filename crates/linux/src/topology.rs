@@ -26,6 +26,12 @@ pub enum TopologyError {
     /// The root is not a folder that can be read.
     #[error("cannot read the machine below {root}: {1}; name a folder that holds the machine's sys/ and proc/", root = .0.display())]
     Root(PathBuf, #[source] std::io::Error),
+    /// This machine's CPUs are not in sysfs.
+    #[error(
+        "/{CPU_DIR} shows no CPU: /sys is not mounted here, or hidden; mount it (mount -t sysfs sysfs /sys), or pass it into the sandbox or \
+         chroot that this runs in"
+    )]
+    NoSysfs,
     /// There is no CPU below the root.
     #[error(
         "{} holds no CPU: a recorded machine is a folder with sys/devices/system/cpu/cpu0 and so on in it (and, better, proc/); \
@@ -48,7 +54,7 @@ pub fn read_machine(root: &Path) -> Result<Machine, TopologyError> {
     let info = identity::CpuInfo::read(tree);
     let (online, offline) = online_and_offline(tree);
     if online.is_empty() {
-        return Err(TopologyError::NoCpus(root.to_owned()));
+        return Err(if tree.is_live() { TopologyError::NoSysfs } else { TopologyError::NoCpus(root.to_owned()) });
     }
     let nodes = nodes::read(tree, &online);
     let mut cpus = read_cpus(tree, &online);

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use memgauge_core::units::IdSet;
+use memgauge_core::units::{IdSet, MAX_ID};
 
 /// Where CPUs are, below the root.
 pub(crate) const CPU_DIR: &str = "sys/devices/system/cpu";
@@ -96,6 +96,7 @@ impl<'a> Tree<'a> {
             .filter_map(|name| name.strip_prefix(prefix))
             .filter(|rest| rest.len() <= 7 && rest.bytes().all(|b| b.is_ascii_digit()))
             .filter_map(|rest| rest.parse().ok())
+            .filter(|&number| number < MAX_ID)
             .collect()
     }
 
@@ -110,18 +111,15 @@ impl<'a> Tree<'a> {
 
 /// Reads a mask such as `0000ffff,00000001`: groups of 32 bits in hexadecimal, the highest first.
 pub(crate) fn parse_mask(text: &str) -> Option<IdSet> {
-    let mut ids = IdSet::new();
+    let mut ids = Vec::new();
     for (group, hex) in text.trim().rsplit(',').enumerate() {
-        // As many groups as there is room for in an `IdSet`.
-        if group >= (1 << 20) / 32 || hex.is_empty() || hex.len() > 8 || hex.starts_with('+') {
+        if group >= (MAX_ID / 32) as usize || hex.is_empty() || hex.len() > 8 || hex.starts_with('+') {
             return None;
         }
         let bits = u32::from_str_radix(hex, 16).ok()?;
-        for bit in (0..32).filter(|bit| bits >> bit & 1 == 1) {
-            ids.insert(group as u32 * 32 + bit);
-        }
+        ids.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| group as u32 * 32 + bit));
     }
-    Some(ids)
+    Some(ids.into_iter().collect())
 }
 
 /// The value of `name` in a text of lines `name: value`, as in `/proc/self/status`.

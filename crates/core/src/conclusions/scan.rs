@@ -7,6 +7,7 @@ use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
+use crate::wording::number_of;
 
 /// A region is not weak if its interval comes this close to the median of all regions, as a share of the median. Refresh, the placement of
 /// pages over banks and other processes cost this much now and then.
@@ -124,7 +125,9 @@ fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
             format!("{place}: bits {:#018x} differ, {again}, CPU {}", w.written ^ w.read, w.cpu)
         })
         .collect();
-    let message = format!("{all} words in {} regions{of_node} were not what had been written there: {}", bad.len(), words.join("; "));
+    let (of_words, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
+    let were = if all == 1 { "was" } else { "were" };
+    let message = format!("{of_words} in {regions}{of_node} {were} not what had been written there: {}", words.join("; "));
     let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
     (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
 }

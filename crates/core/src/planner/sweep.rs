@@ -131,11 +131,11 @@ impl Planner<'_> {
         let mut max = requested.max.unwrap_or(MAX.max(min));
         if max.0 > most {
             if requested.max.is_some() || most < MIN.0.max(min.0) {
-                return unavailable(format!(
-                    "{} of {max} are more than the {} that each may take ({limited_by}); give a smaller --max",
-                    if homes.len() == 1 { "a working set" } else { "working sets" },
-                    approximately(most),
-                ));
+                let (what, may) =
+                    if homes.len() == 1 { ("a working set", "is more than the") } else { ("working sets", "are more than the") };
+                let each = if homes.len() == 1 { "it" } else { "each" };
+                let most = approximately(most);
+                return unavailable(format!("{what} of {max} {may} {most} that {each} may take ({limited_by}); give a smaller --max"));
             }
             let cut = Bytes(floor_power_of_two(most).max(min.0));
             let most = approximately(most);

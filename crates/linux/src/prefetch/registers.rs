@@ -127,6 +127,10 @@ impl PrefetchRegisters {
     /// # Errors
     /// [`PrefetchError::Busy`] while another process changes registers, and otherwise when a register does not take its value.
     pub fn restore(&self) -> Result<[Leftover; 2], PrefetchError> {
+        // Without a journal there is nothing to lock, and no folder to make.
+        if [ChangeKind::Run, ChangeKind::Kept].iter().all(|kind| matches!(Journal::read(&self.folder, *kind), Ok(None))) {
+            return Ok([Leftover::Nothing, Leftover::Nothing]);
+        }
         let _lock = Lock::acquire(&self.folder, false)?;
         Ok([self.undo(ChangeKind::Run, None)?, self.undo(ChangeKind::Kept, None)?])
     }
@@ -196,5 +200,18 @@ impl Lock {
         // The process is written for the message of others only.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "process {}", std::process::id()));
         Ok(Self(file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restoring_nothing_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("memgauge-no-journal-{}", std::process::id()));
+        let restored = PrefetchRegisters::new("/nonexistent", &folder, "/").restore().unwrap();
+        assert_eq!(restored, [Leftover::Nothing, Leftover::Nothing]);
+        assert!(!folder.exists(), "neither the folder nor a lock");
     }
 }

@@ -1,0 +1,79 @@
+//! Files that are read: results, TOML, and the files of mlc's options. Each has a limit, so that a device or a wrong file ends in a message
+//! and not in all of the memory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use memgauge_core::units::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::exit::UsageError;
+
+/// The largest result. A scan of 64 TiB in regions of 1 GiB takes a third of it, and all pairs of 1,024 CPUs a tenth.
+const MAX_RESULT: Bytes = Bytes::mib(256);
+/// The largest file that somebody writes by hand. A line for each of 8,192 CPUs takes half of it.
+const MAX_TEXT: Bytes = Bytes::mib(1);
+
+/// Reads a saved result; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read, or is too large.
+pub(crate) fn read_result(path: &Path) -> Result<Vec<u8>, UsageError> {
+    if path == Path::new("-") {
+        return read(path, io::stdin().lock(), MAX_RESULT);
+    }
+    read(path, open(path)?, MAX_RESULT)
+}
+
+/// Reads a text that somebody wrote by hand.
+///
+/// # Errors
+/// When it cannot be read, is too large, or is not UTF-8.
+pub(crate) fn read_text(path: &Path) -> Result<String, UsageError> {
+    String::from_utf8(read(path, open(path)?, MAX_TEXT)?).map_err(|_| UsageError::file(path, "is not text in UTF-8"))
+}
+
+fn open(path: &Path) -> Result<File, UsageError> {
+    File::open(path).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))
+}
+
+fn read(path: &Path, from: impl Read, limit: Bytes) -> Result<Vec<u8>, UsageError> {
+    let mut bytes = Vec::new();
+    let read = from.take(limit.0 + 1).read_to_end(&mut bytes).map_err(|e| UsageError::file(path, format_args!("cannot be read: {e}")))?;
+    if read as u64 > limit.0 {
+        return Err(UsageError::file(path, format_args!("is larger than {limit}, the most that is read of such a file")));
+    }
+    Ok(bytes)
+}
+
+/// Parses TOML. The message names the line and does not repeat it: it may have any length.
+///
+/// # Errors
+/// Where the text is wrong, and why.
+pub(crate) fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_refused() {
+        let read = |length: usize| read(Path::new("a.toml"), io::repeat(b'x').take(length as u64), Bytes(100));
+        assert_eq!(read(100).unwrap().len(), 100);
+        assert!(read(101).unwrap_err().0.starts_with("a.toml: is larger than 100 B"));
+    }
+
+    #[test]
+    fn mistakes_in_toml_are_named_by_line() {
+        let wrong = parse_toml::<toml::Table>("a = 1\n\nb = = 2\n").unwrap_err();
+        assert!(wrong.starts_with("line 3: ") && !wrong.contains("= 2"), "{wrong}");
+        let long = parse_toml::<toml::Table>(&format!("a = {}", "x".repeat(100_000))).unwrap_err();
+        assert!(long.len() < 200, "{long}");
+    }
+}

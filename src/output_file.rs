@@ -1,0 +1,174 @@
+//! Files that results are written to: whole or not at all, and never through a link that another user has planted.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use crate::exit::UsageError;
+
+/// Links that are followed before a path counts as a circle, as in the kernel.
+const MAX_LINKS: usize = 40;
+/// What umask leaves of this are the permissions of a new file.
+const NEW_MODE: u32 = 0o666;
+/// The permissions of a temporary file until it gets those of the file that it replaces.
+const PRIVATE_MODE: u32 = 0o600;
+/// Of a target's name, as many characters are in that of its temporary file: a file system allows 255 bytes.
+const NAME_CHARS: usize = 40;
+/// How temporary files end.
+const SUFFIX: &str = ".tmp";
+
+/// A file that will be written. What can be checked without touching it was checked.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    /// As the user named it.
+    path: PathBuf,
+    target: Target,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// A file, or none yet: a new one takes this name, which is not that of a link.
+    Replaced(PathBuf),
+    /// A pipe or a device, which takes what is written.
+    Stream,
+}
+
+impl OutputFile {
+    /// Checks that the file can be written, by creating another one beside it; removes what a killed run has left there.
+    ///
+    /// # Errors
+    /// When it is a directory, a link that another user made, or in a directory that takes no new file.
+    pub(crate) fn open(path: &Path) -> Result<Self, UsageError> {
+        let refused = |why: &str| Err(UsageError::file(path, why));
+        let unwritable = |e| UsageError::file(path, format_args!("cannot be written: {e}"));
+        let target = match resolve(path)? {
+            resolved if resolved.is_dir() => return refused("is a directory; name a file in it"),
+            resolved => match fs::metadata(path) {
+                Ok(found) if found.file_type().is_fifo() || found.file_type().is_char_device() => Target::Stream,
+                // The file of a descriptor, such as /dev/fd/3: whoever opened it waits for content in this very file.
+                Ok(_) if resolved.starts_with("/proc") => Target::Stream,
+                Ok(found) if !found.is_file() => return refused("is neither a file nor a pipe; name a file"),
+                _ => {
+                    temporary(&resolved, None).map_err(unwritable)?;
+                    remove_stale(&resolved);
+                    Target::Replaced(resolved)
+                }
+            },
+        };
+        Ok(Self { path: path.to_owned(), target })
+    }
+
+    /// The path as the user named it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether writing would replace a file that holds something.
+    pub(crate) fn replaces_content(&self) -> bool {
+        matches!(&self.target, Target::Replaced(path) if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() > 0))
+    }
+
+    /// Writes a file under a temporary name and renames it, so that neither readers nor a crash see a part of it. A file that it replaces
+    /// passes on its permissions, and its owner where this is allowed; other hard links to it keep the old content.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the earlier file is as it was, and nothing is left beside it.
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let target = match &self.target {
+            Target::Stream => return OpenOptions::new().write(true).open(&self.path)?.write_all(bytes),
+            Target::Replaced(target) => target,
+        };
+        // A link that was planted after the check is replaced, not followed.
+        let old = target.symlink_metadata().ok().filter(Metadata::is_file);
+        let mut file = temporary(target, old.as_ref())?;
+        file.write_all(bytes)?;
+        if let Some(old) = old {
+            hand_on(&old, file.as_file())?;
+        }
+        // Only then may it take the name: after a power cut, some file systems would have the name without the content.
+        file.as_file().sync_all()?;
+        file.persist(target).map(drop).map_err(|e| e.error)
+    }
+}
+
+/// The path after all links. Links of this user and of root are followed; those of others could lead to any file that this user may write.
+fn resolve(path: &Path) -> Result<PathBuf, UsageError> {
+    let mut at = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(found) = at.symlink_metadata() else { return Ok(at) };
+        // The kernel's links to open files have no path to follow.
+        if !found.is_symlink() || at.starts_with("/proc") {
+            return Ok(at);
+        }
+        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
+            let why =
+                format!("{} is a link that another user made (user ID {}); name the file that it leads to", at.display(), found.uid());
+            return Err(UsageError::file(path, why));
+        }
+        let next = fs::read_link(&at).map_err(|e| UsageError::file(path, format_args!("cannot be followed: {e}")))?;
+        at = directory_of(&at).join(next);
+    }
+    Err(UsageError::file(path, "is a circle of links; name a file"))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A new file beside the target, which goes away with the value. Nobody else can know its name, and an existing file is never opened.
+fn temporary(target: &Path, old: Option<&Metadata>) -> io::Result<NamedTempFile> {
+    let mode = if old.is_some() { PRIVATE_MODE } else { NEW_MODE };
+    let prefix = format!("{}{}-", prefix(target), std::process::id());
+    let mut builder = Builder::new();
+    let file = builder.prefix(&prefix).suffix(SUFFIX).permissions(Permissions::from_mode(mode)).tempfile_in(directory_of(target));
+    // The library's errors name the temporary file, which says nothing to the user.
+    file.map_err(|e| e.raw_os_error().map_or(e, io::Error::from_raw_os_error))
+}
+
+/// How the names of a target's temporary files begin; the number of the writing process follows.
+fn prefix(target: &Path) -> String {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    format!(".{}.memgauge-", name.chars().take(NAME_CHARS).collect::<String>())
+}
+
+/// Gives a new file the permissions and the owner of the one that it will replace.
+fn hand_on(old: &Metadata, file: &File) -> io::Result<()> {
+    let (new, mode) = (file.metadata()?, old.mode() & 0o777);
+    let group_kept = new.gid() == old.gid() || fchown(file, None, Some(old.gid())).is_ok();
+    if new.uid() != old.uid() {
+        // Only root may give files away.
+        let _ = fchown(file, Some(old.uid()), None);
+    }
+    // What the old group was allowed is not for another one.
+    file.set_permissions(Permissions::from_mode(if group_kept { mode } else { mode & !0o070 }))
+}
+
+/// Removes temporary files for this target whose process has ended: it was killed. What cannot be removed stays.
+fn remove_stale(target: &Path) {
+    let (prefix, user) = (prefix(target), rustix::process::geteuid().as_raw());
+    let Ok(entries) = fs::read_dir(directory_of(target)) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|n| n.strip_prefix(&prefix)?.strip_suffix(SUFFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        // Without /proc, nobody knows which processes have ended.
+        let ended = process.is_some_and(|id| Path::new("/proc/self").exists() && !Path::new("/proc").join(id.to_string()).exists());
+        if ended && entry.metadata().is_ok_and(|found| found.is_file() && found.uid() == user) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Writes to a new file, private to this user, in the first directory that takes it, for a result that its own file did not take.
+pub(crate) fn save_elsewhere(bytes: &[u8]) -> Option<PathBuf> {
+    let save = |directory: &Path| -> io::Result<PathBuf> {
+        let mut file = Builder::new().prefix("memgauge-result-").suffix(".json").tempfile_in(directory)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        Ok(file.keep().map_err(|e| e.error)?.1)
+    };
+    // The working directory, and memory where the disks are full.
+    [std::env::temp_dir().as_path(), Path::new("."), Path::new("/dev/shm")].into_iter().find_map(|directory| save(directory).ok())
+}

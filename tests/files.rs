@@ -1,0 +1,293 @@
+//! What is written and what is read: links, pipes, limits, full disks, hostile input, what killed runs leave.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use memgauge_core::result::Report;
+
+use support::{program, temporary, text};
+
+/// A user that is neither root nor the one that runs the tests.
+const NOBODY: u32 = 65_534;
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn info(more: &[&str], file: &Path) -> Output {
+    program().args(["info"]).args(more).arg("-o").arg(file).output().unwrap()
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn stderr(output: &Output) -> &str {
+    text(&output.stderr)
+}
+
+#[test]
+fn a_link_that_another_user_planted_is_not_followed() {
+    if !is_root() {
+        eprintln!("skipped: only root can make a link of another user's");
+        return;
+    }
+    let folder = temporary("planted");
+    let (victim, link) = (folder.join("victim.json"), folder.join("a.json"));
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, &link).unwrap();
+    lchown(&link, Some(NOBODY), Some(NOBODY)).unwrap();
+    let output = info(&["-q"], &link);
+    assert_eq!(output.status.code(), Some(64), "{}", stderr(&output));
+    assert!(stderr(&output).contains("another user"), "{}", stderr(&output));
+    assert_eq!((fs::read_to_string(&victim).unwrap().as_str(), names(&folder)), ("precious", vec!["a.json".into(), "victim.json".into()]));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_links_mode_and_owner() {
+    let folder = temporary("replaced");
+    let (file, link, hard) = (folder.join("real.json"), folder.join("a.json"), folder.join("hard.json"));
+    fs::write(&file, "old").unwrap();
+    fs::hard_link(&file, &hard).unwrap();
+    symlink("real.json", &link).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    if is_root() {
+        chown(&file, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let before = fs::metadata(&file).unwrap();
+    let output = info(&["-q"], &link);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", stderr(&output));
+    assert!(link.symlink_metadata().unwrap().is_symlink(), "the link is still one");
+    serde_json::from_slice::<Report>(&fs::read(&file).unwrap()).unwrap();
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
+    assert_eq!(fs::read_to_string(&hard).unwrap(), "old", "as documented");
+    assert_eq!(names(&folder), ["a.json", "hard.json", "real.json"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_pipe_gets_the_result_and_stays_a_pipe() {
+    let folder = temporary("pipe");
+    let pipe = folder.join("a.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    let output = info(&["-q"], &pipe);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
+    serde_json::from_slice::<Report>(&reader.join().unwrap()).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_run_that_measured_nothing_keeps_the_earlier_file() {
+    let folder = temporary("kept");
+    let (old, new) = (folder.join("old.json"), folder.join("new.json"));
+    fs::write(&old, "old").unwrap();
+    let mut latency = program();
+    let output =
+        latency.args(["latency", "--size", "16K", "--time", "60ms", "--within", "1ms", "-o"]).arg(&old).arg("-o").arg(&new).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("old.json: the earlier file is kept"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(&old).unwrap(), "old");
+    let report: Report = serde_json::from_slice(&fs::read(&new).unwrap()).unwrap();
+    assert!(!report.complete && report.measured() == 0, "a new file has the reasons");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_result_that_its_file_does_not_take_is_not_lost() {
+    let folder = temporary("full");
+    let full = folder.join("a.json");
+    symlink("/dev/full", &full).unwrap();
+    // Nothing else is on standard output.
+    let output = info(&["-q"], &full);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("a.json: No space left") && stderr(&output).contains("was printed as JSON"), "{}", stderr(&output));
+    serde_json::from_slice::<Report>(&output.stdout).unwrap();
+    // It is on standard output anyway.
+    let output = info(&["--format", "json"], &full);
+    assert!(output.status.code() == Some(4) && !stderr(&output).contains("instead"), "{}", stderr(&output));
+    serde_json::from_slice::<Report>(&output.stdout).unwrap();
+    // Standard output has text.
+    let output = program().env("TMPDIR", &folder).args(["info", "-o"]).arg(&full).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    let [_, saved] = &names(&folder)[..] else { panic!("{:?}: {}", names(&folder), stderr(&output)) };
+    assert!(stderr(&output).contains(&format!("the result is in {}", folder.join(saved).display())), "{}", stderr(&output));
+    serde_json::from_slice::<Report>(&fs::read(folder.join(saved)).unwrap()).unwrap();
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn standard_output_is_named_where_it_fails() {
+    let folder = temporary("stdout");
+    let full = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let output = program().env("TMPDIR", &folder).arg("info").stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("cannot write to standard output: No space left"), "{}", stderr(&output));
+    let output = program().args(["latency", "--plan"]).stdout(full()).output().unwrap();
+    assert!(output.status.code() == Some(4) && stderr(&output).contains("standard output"), "{}", stderr(&output));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn the_limit_on_file_sizes_is_an_error_and_no_signal() {
+    let folder = temporary("limit");
+    let file = folder.join("a.json");
+    fs::write(&file, "old").unwrap();
+    let line = format!("ulimit -f 1; exec {} info -q -o {}", env!("CARGO_BIN_EXE_memgauge"), file.display());
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{:?}: {}", output.status, stderr(&output));
+    assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
+    serde_json::from_slice::<Report>(&output.stdout).unwrap();
+    assert_eq!((names(&folder), fs::read_to_string(&file).unwrap().as_str()), (vec!["a.json".to_owned()], "old"));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_a_killed_run_has_left_is_removed() {
+    let folder = temporary("stale");
+    // The kernel's numbers of processes end below 2^22.
+    let stale = folder.join(".a.json.memgauge-4194304-Xy12ab.tmp");
+    let kept =
+        [format!(".a.json.memgauge-{}-Xy12ab.tmp", std::process::id()), ".b.json.memgauge-4194304-Xy12ab.tmp".into(), "a.json.tmp".into()];
+    kept.iter().chain([&stale.display().to_string()]).for_each(|name| fs::write(folder.join(name), "").unwrap());
+    assert!(info(&["-q"], &folder.join("a.json")).status.success());
+    let mut expected = kept.to_vec();
+    expected.push("a.json".into());
+    expected.sort_unstable();
+    assert_eq!(names(&folder), expected);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Runs a command that must refuse its input soon, with a message of a few lines without control characters.
+fn refused(arguments: &[&str]) -> String {
+    let begin = Instant::now();
+    let output = program().args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(64), "{arguments:?}: {}", stderr(&output));
+    assert!(begin.elapsed() < Duration::from_secs(30), "{arguments:?}: {:?}", begin.elapsed());
+    let message = stderr(&output);
+    assert!(message.len() < 3_000 && !message.contains(|c: char| c.is_control() && c != '\n'), "{arguments:?}: {message:?}");
+    message.to_owned()
+}
+
+#[test]
+fn endless_input_is_cut() {
+    for arguments in [
+        &["render", "/dev/zero"][..],
+        &["run", "/dev/zero"],
+        &["quick", "--rules", "/dev/zero"],
+        &["quick", "--against", "/dev/zero"],
+        &["bandwidth", "--contents", "/dev/zero"],
+    ] {
+        assert!(refused(arguments).contains("/dev/zero: is larger than"), "{arguments:?}");
+    }
+    let output = program().args(["mlc", "--loaded_latency", "-g/dev/zero"]).output().unwrap();
+    assert!(stderr(&output).contains("/dev/zero: is larger than"), "{}", stderr(&output));
+}
+
+#[test]
+fn hostile_content_is_not_repeated() {
+    let folder = temporary("hostile");
+    let write = |name: &str, content: String| {
+        let path = folder.join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let long = "x".repeat(900_000);
+    let toml = write("long.toml", format!("{long} = 1"));
+    assert!(refused(&["run", &toml]).contains("line 1"));
+    assert!(refused(&["quick", "--rules", &toml]).contains("line 1"));
+    assert!(refused(&["run", &write("list.toml", format!("[[threads]]\ncpus = '{long}'"))]).contains("xxx…"));
+    let escape = "\u{1b}]0;owned\u{7}\u{9b}2J";
+    assert!(refused(&["run", &write("escape.toml", format!("'{}' = 1", escape.replace('\u{1b}', "")))]).contains("line 1"));
+    let json = escape.chars().map(|c| format!("\\u{:04x}", c as u32)).collect::<String>();
+    refused(&["quick", "--rules", &write("rules.toml", format!("[[rule]]\nexperiment = \"{json}\"\n"))]);
+    let info = program().args(["info", "--format", "json"]).output().unwrap();
+    let damaged = text(&info.stdout).replacen("\"package\": ", &format!("\"package\": \"{json}{long}\", \"x\": "), 1);
+    assert!(refused(&["render", &write("damaged.json", damaged)]).contains("is damaged"));
+    refused(&["render", &write(&format!("{escape}.json"), "no".into())]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn small_files_take_little_time_and_memory() {
+    let folder = temporary("wide");
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results");
+    for name in ["info-cxl.json", "eight-nodes.json", "scan.json"] {
+        // Every set of CPUs or nodes is as large as can be. As single numbers, the sets of the first alone took a gigabyte.
+        let mut value: serde_json::Value = serde_json::from_slice(&fs::read(results.join(name)).unwrap()).unwrap();
+        widen(&mut value);
+        let file = folder.join(name);
+        fs::write(&file, value.to_string()).unwrap();
+        for ending in ["txt", "svg", "json"] {
+            let begin = Instant::now();
+            let drawn = folder.join(format!("drawn.{ending}"));
+            let line =
+                format!("ulimit -v 1000000; exec {} render -q {} -o {}", env!("CARGO_BIN_EXE_memgauge"), file.display(), drawn.display());
+            let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+            assert!(output.status.success(), "{name} as {ending}: {:?}: {}", output.status, stderr(&output));
+            assert!(begin.elapsed() < Duration::from_secs(30), "{name} as {ending}: {:?}", begin.elapsed());
+        }
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Replaces lists of numbers by the longest range that can be read.
+fn widen(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Array(list) => list.iter_mut().for_each(widen),
+        serde_json::Value::Object(map) => map.values_mut().for_each(widen),
+        serde_json::Value::String(text) if text.contains(['-', ',']) && text.bytes().all(|b| b.is_ascii_digit() || b"-,".contains(&b)) => {
+            *text = "0-65535".into();
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn silence_ends_where_nothing_was_measured() {
+    let output = program().args(["quick", "-q", "--within", "1ms", "--size", "16M"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "a status of 4 has its reason");
+    let output = program().args(["prefetch", "status", "-q"]).output().unwrap();
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    assert_eq!(output.status.code() == Some(4), stderr(&output).contains("not known"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_event_has_a_name() {
+    for events in ["", "page-faults,", ",page-faults"] {
+        assert!(refused(&["count", "-e", events, "--", "true"]).contains("name of an event is missing"), "{events:?}");
+    }
+}
+
+#[test]
+fn a_machine_without_sysfs_is_told_from_a_recorded_one() {
+    let folder = temporary("no-cpus");
+    let output = program().args(["info", "--machine"]).arg(&folder).output().unwrap();
+    assert!(stderr(&output).contains("a recorded machine is a folder"), "{}", stderr(&output));
+    let unshared = "mount -t tmpfs none /sys/devices && exec \"$0\" info";
+    let output = Command::new("unshare").args(["-m", "sh", "-c", unshared, env!("CARGO_BIN_EXE_memgauge")]).output();
+    match output {
+        Ok(output) if !stderr(&output).contains("unshare") && !stderr(&output).contains("mount:") => {
+            assert!(stderr(&output).contains("/sys is not mounted here"), "{}", stderr(&output));
+        }
+        refused => eprintln!("skipped: {refused:?}"),
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
