@@ -4,7 +4,7 @@ use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::memory::MemoryError;
+use memgauge_os::memory::{MemoryError, MemoryErrorKind};
 
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -62,7 +62,7 @@ pub(crate) enum CellError {
     #[error("the time for the whole run was over before it was measured")]
     OutOfTime,
     #[error(transparent)]
-    Memory(#[from] MemoryError),
+    Memory(MemoryError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run")]
@@ -87,6 +87,12 @@ pub(crate) enum CellError {
     NoBuffer { cpu: u32 },
     #[error("no region of {bytes} could be taken on node {node}: {why}")]
     NoRegion { bytes: Bytes, node: u32, why: String },
+}
+
+impl From<MemoryError> for CellError {
+    fn from(error: MemoryError) -> Self {
+        if error.kind == MemoryErrorKind::Interrupted { Self::Interrupted } else { Self::Memory(error) }
+    }
 }
 
 impl From<ChainError> for CellError {

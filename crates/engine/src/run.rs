@@ -231,7 +231,7 @@ mod tests {
         };
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
-        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
+        let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(!outcome.complete && !outcome.results.is_empty());
@@ -258,7 +258,7 @@ mod tests {
         // Twelve bursts of three seconds in each of two orders: the run ends within the first of them.
         spec.time = Some(Duration::from_secs(36));
         let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
-        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_secs(2)));
+        let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(2)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
+use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS, WINDOW};
 
 use super::chase::Chase;
 use super::load::Load;
@@ -24,6 +24,12 @@ impl BurstShape {
 
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
+    }
+
+    /// The same time in bursts of nearly the same length, none longer than [`MAX_BURST`].
+    pub(crate) fn bursts(self) -> impl Iterator<Item = Self> {
+        let count = self.counted().as_nanos().div_ceil(MAX_BURST.as_nanos()).max(1) as usize;
+        (0..count).map(move |nth| Self { windows: self.windows * (nth + 1) / count - self.windows * nth / count, ..self })
     }
 
     pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {

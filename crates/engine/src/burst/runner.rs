@@ -194,6 +194,7 @@ impl<'a> BurstRunner<'a> {
             return Ok((Some(ExactHops::undisturbed(clock.to_ticks(Duration::from_nanos(ns as u64)), hops)), chase));
         }
         let awake = self.kept_awake(&IdSet::one(cpu));
+        let cutoff = self.context.cutoff(None);
         let (mut left, mut all) = (hops, ExactHops::default());
         while left > 0 {
             if budget.interrupted() {
@@ -202,10 +203,11 @@ impl<'a> BurstRunner<'a> {
             let part = left.min(HOPS_AT_A_TIME);
             let start = clock.now() + clock.to_ticks(LEAD);
             let (flag, ended) = EndFlag::new();
+            let cutoff = cutoff.clone();
             let chase_part = move || {
                 let _flag = flag;
                 Schedule { clock, start, window: 0, windows: 0, counters: None }.wait_for_start();
-                Some(chase.exactly(part, &clock))
+                Some(chase.exactly(part, &clock, &cutoff))
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
@@ -215,8 +217,11 @@ impl<'a> BurstRunner<'a> {
             };
             scheduler.add(&seen);
             self.measuring += Duration::from_secs_f64(clock.ns(took.ticks) / 1e9);
-            all.add(&took);
             (chase, left) = (moved, left - part);
+            if took.hops() < part {
+                return Ok((None, chase));
+            }
+            all.add(&took);
         }
         Ok((Some(all), chase))
     }

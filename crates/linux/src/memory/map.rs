@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
+use super::Interrupted;
 use super::readback::{self, PageCounts};
 use crate::system_call;
 
@@ -12,6 +13,8 @@ use crate::system_call;
 const MAP_HUGE_SHIFT: u32 = 26;
 /// `MADV_COLLAPSE` (Linux 6.1) assembles huge pages at once.
 const MADV_COLLAPSE: i32 = 25;
+/// Bytes assembled in one call, which cannot be interrupted: copying them takes some 30 ms. Whole huge pages.
+const COLLAPSED_AT_A_TIME: usize = 64 << 20;
 
 /// What to back a buffer with, in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +92,8 @@ impl Mapping {
         // SAFETY: the range was just reserved, and `mapping` owns it.
         system_call(|| unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) == 0 })?;
         // EINVAL means a kernel without transparent huge pages. What was obtained is read back in any case.
-        mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
-        mapping.advise(libc::MADV_DONTDUMP);
+        mapping.advise_all(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
     }
 
@@ -114,8 +117,8 @@ impl Mapping {
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mapping = Self { data, len, guard };
         // Some file systems give huge pages only to mappings that ask for them.
-        mapping.advise(libc::MADV_HUGEPAGE);
-        mapping.advise(libc::MADV_DONTDUMP);
+        mapping.advise_all(libc::MADV_HUGEPAGE);
+        mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
     }
 
@@ -136,8 +139,10 @@ impl Mapping {
     }
 
     /// Asks the kernel to assemble huge pages where the page faults got small ones. Returns false when it cannot.
-    pub(super) fn collapse(&self) -> bool {
-        self.advise(MADV_COLLAPSE)
+    pub(super) fn collapse(&self, interrupted: Interrupted<'_>) -> bool {
+        let pieces = (0..self.len).step_by(COLLAPSED_AT_A_TIME).take_while(|_| !interrupted());
+        // The kernel goes on after a page that it cannot assemble, and so does this.
+        pieces.fold(false, |any, at| self.advise(at, COLLAPSED_AT_A_TIME.min(self.len - at), MADV_COLLAPSE) || any)
     }
 
     /// The entry of this mapping in smaps. Entries below it are skipped, and those above are not read: new mappings have low addresses, and
@@ -149,9 +154,15 @@ impl Mapping {
         readback::smaps(std::io::BufReader::with_capacity(1024, file), start, end)
     }
 
-    fn advise(&self, advice: i32) -> bool {
-        // SAFETY: this value owns the mapped range, and none of the kinds of advice used here changes its content.
-        unsafe { libc::madvise(self.data().cast(), self.len, advice) == 0 }
+    fn advise_all(&self, advice: i32) -> bool {
+        self.advise(0, self.len, advice)
+    }
+
+    fn advise(&self, at: usize, len: usize, advice: i32) -> bool {
+        debug_assert!(at + len <= self.len, "the range is in the mapping");
+        // SAFETY: this value owns the mapped range, of which every caller names a part, and none of the kinds of advice used here changes its
+        // content.
+        unsafe { libc::madvise(self.data().add(at).cast(), len, advice) == 0 }
     }
 }
 
