@@ -188,6 +188,12 @@ impl<'a> MemoryStore<'a> {
         Ok(buffer)
     }
 
+    /// Drops all buffers.
+    pub(crate) fn forget(&mut self) {
+        self.loaders.clear();
+        self.chases.clear();
+    }
+
     /// Drops the buffers that only the cell in progress had.
     pub(crate) fn end_cell(&mut self) {
         self.chases.retain(|c| c.keep);

@@ -257,6 +257,10 @@ fn chase(
         passes.extend(took.ticks_per_hop().map(|ticks| (ticks * clock.ns(1), if took.clean() { 0.0 } else { took.left_out() })));
         all.add(&took);
         chase = moved_on;
+        // What follows a wrong pointer is not this memory.
+        if chase.check(0).is_err() {
+            break;
+        }
     }
     if passes.is_empty() {
         return Err(LoopError::Interrupted);
@@ -265,13 +269,14 @@ fn chase(
     if let Some(counted) = counted {
         counted.stop(&clock, hops * u64::from(made));
     }
-    let offset = chase.position() as usize - buffer.as_ptr() as usize;
+    // A chase that met a wrong pointer may be anywhere.
+    let offset = chase.check(0).is_ok().then(|| chase.position() as usize - buffer.as_ptr() as usize);
     let proof = LoopProof {
         passes: made,
         laps,
         hops: Some(hops),
-        final_index: Some(offset as u64 / line.0),
-        mismatches: u32::from(offset != layout.after(u64::from(made))),
+        final_index: offset.map(|offset| offset as u64 / line.0),
+        mismatches: u32::from(offset != Some(layout.after(u64::from(made)))),
         checksum: None,
     };
     let (samples, left_out) = on_cpu(&passes);

@@ -94,8 +94,12 @@ impl StartGate {
     fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
             Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
-            Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => Err(session.budget.interruption()),
-            _ => Ok(()),
+            Some(Ok(signal)) => match signal.wait(|| session.interrupted()) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(session.budget.interruption()),
+                Err(why) => Err(CellError::StartSignal { why: why.to_string() }),
+            },
+            None => Ok(()),
         }
     }
 
@@ -115,6 +119,9 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     let late = session.budget.over() && !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
+    if result.as_ref().is_err_and(CellError::damaged) {
+        session.memory.forget();
+    }
     // Where the cell has failed, what was seen does not count.
     session.noise = NoiseWatch::default();
     start.done();

@@ -32,9 +32,8 @@ struct Range {
     fault: AtomicU8,
 }
 
-static WATCHED: [Range; RANGES] = [const {
-    Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU8::new(0) }
-}; RANGES];
+static WATCHED: [Range; RANGES] =
+    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU8::new(0) } }; RANGES];
 
 /// The actions before this program's, of SIGSEGV and of SIGBUS.
 static EARLIER: OnceLock<[libc::sigaction; 2]> = OnceLock::new();

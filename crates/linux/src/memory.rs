@@ -21,6 +21,8 @@ mod watch;
 use std::io;
 
 pub use buffer::Buffer;
+pub(crate) use map::base_page;
+
 pub use error::{MemoryError, MemoryErrorKind};
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};
 

@@ -10,6 +10,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::faults::Watched;
+use crate::memory::base_page;
+
 /// No measurement was requested yet. A new word has this value.
 pub const IDLE: u32 = 0;
 /// Written by the other program to start a measurement.
@@ -38,6 +41,8 @@ pub struct StartSignalError {
 pub struct StartSignal {
     name: CString,
     word: *mut AtomicU32,
+    /// Another program may truncate the memory at any time.
+    watched: Watched,
     created: bool,
 }
 
@@ -69,7 +74,7 @@ impl StartSignal {
             None if io::Error::last_os_error().kind() == io::ErrorKind::AlreadyExists => (false, open(0).ok_or_else(|| failed("opened"))?),
             None => return Err(failed("created")),
         };
-        let mut signal = Self { name: path, word: std::ptr::null_mut(), created };
+        let mut signal = Self { name: path, word: std::ptr::null_mut(), watched: Watched::nothing(), created };
         let size = std::fs::File::from(fd.try_clone().map_err(|_| failed("opened"))?).metadata().map_err(|_| failed("read"))?.len();
         // SAFETY: the call takes an open descriptor of ours and a number. The new bytes are zero, so the word is `IDLE`.
         if size < WORD as u64 && unsafe { libc::ftruncate(fd.as_raw_fd(), WORD as libc::off_t) } != 0 {
@@ -82,6 +87,8 @@ impl StartSignal {
             return Err(failed("mapped"));
         }
         signal.word = map.cast();
+        // SAFETY: the page that was just mapped, which this value unmaps after it has stopped watching.
+        signal.watched = unsafe { Watched::new(map.cast(), base_page(), base_page()) };
         Ok(signal)
     }
 
@@ -93,14 +100,21 @@ impl StartSignal {
 
     /// Waits until the word is [`START`], and makes it [`MEASURING`]. Every millisecond `stop` is called, and when it returns true the wait ends
     /// with false.
-    pub fn wait(&self, stop: impl Fn() -> bool) -> bool {
+    ///
+    /// # Errors
+    /// When another program truncated the shared memory.
+    pub fn wait(&self, stop: impl Fn() -> bool) -> Result<bool, StartSignalError> {
         while self.word().compare_exchange(START, MEASURING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            if self.watched.fault().is_some() {
+                let why = io::Error::other("another program truncated it");
+                return Err(StartSignalError { name: self.name.to_string_lossy().into_owned(), what: "read", why });
+            }
             if stop() {
-                return false;
+                return Ok(false);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        true
+        Ok(true)
     }
 
     /// Sets the word to [`DONE`].
@@ -111,6 +125,7 @@ impl StartSignal {
 
 impl Drop for StartSignal {
     fn drop(&mut self) {
+        self.watched = Watched::nothing();
         if !self.word.is_null() {
             // SAFETY: `open` made this mapping of `WORD` bytes, and nothing refers to it any more.
             unsafe { libc::munmap(self.word.cast(), WORD) };
@@ -150,7 +165,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
-            assert!(signal.wait(|| false));
+            assert!(signal.wait(|| false).unwrap());
             assert_eq!(signal.word().load(Ordering::Acquire), MEASURING);
             signal.done();
             other.join().unwrap();
@@ -165,7 +180,7 @@ mod tests {
         let signal = StartSignal::open(&name("stop")).unwrap();
         let looks = std::cell::Cell::new(0);
         let third = || looks.replace(looks.get() + 1) == 2;
-        assert!(!signal.wait(third), "asked again and again");
+        assert!(!signal.wait(third).unwrap(), "asked again and again");
         assert_eq!(looks.get(), 3);
         assert_eq!(signal.word().load(Ordering::Acquire), IDLE);
     }
@@ -175,7 +190,7 @@ mod tests {
         let name = name("others");
         std::fs::write(file(&name), START.to_ne_bytes()).unwrap();
         let signal = StartSignal::open(&name).unwrap();
-        assert!(signal.wait(|| false), "it was started before anybody waited");
+        assert!(signal.wait(|| false).unwrap(), "it was started before anybody waited");
         drop(signal);
         assert_eq!(std::fs::read(file(&name)).unwrap(), MEASURING.to_ne_bytes());
         std::fs::remove_file(file(&name)).unwrap();

@@ -16,7 +16,7 @@ use memgauge_os::noise;
 
 use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end, shortest_block};
 use crate::context::Cutoff;
-use crate::error::ChainError;
+use crate::error::{CellError, ChainError};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
 const LINKS_AT_A_TIME: usize = 1 << 16;
@@ -61,6 +61,16 @@ impl Ring {
 
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
+    }
+
+    /// An error where the chase of `cpu` that came here met a pointer that was not written there, or memory that is not there any more.
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+        let within = (self.position as u64).checked_sub(self.buffer.as_ptr() as u64).is_some_and(|at| at < self.buffer.len() as u64);
+        match self.buffer.fault() {
+            Some(fault) => Err(CellError::fault(cpu, fault)),
+            None if !within || kernels::is_lost(self.position()) => Err(CellError::WrongPointer { cpu }),
+            None => Ok(()),
+        }
     }
 
     #[cfg(feature = "simulate")]
@@ -386,6 +396,11 @@ impl Chase {
 
     pub(crate) const fn position(&self) -> *const u8 {
         self.ring.position()
+    }
+
+    /// As [`Ring::check`].
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+        self.ring.check(cpu)
     }
 
     /// The same chase, timing batches of `hops` in its next burst.

@@ -8,6 +8,7 @@ use super::chase::Chase;
 use super::load::Load;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
+use crate::error::{CellError, Result};
 
 /// The counted windows of a burst.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +74,15 @@ pub(crate) struct Loaded {
 }
 
 impl BurstResult {
+    /// An error where memory that was measured is not what it was. `probe` is the CPU of the chase.
+    pub(crate) fn check(&self, probe: Option<u32>) -> Result {
+        if let (Some((_, chase)), Some(cpu)) = (&self.chase, probe) {
+            chase.check(cpu)?;
+        }
+        let fault = self.loads.iter().find_map(|l| Some(CellError::fault(l.cpu, l.load.fault()?)));
+        fault.map_or(Ok(()), Err)
+    }
+
     pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
         self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
     }

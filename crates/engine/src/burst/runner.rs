@@ -133,6 +133,7 @@ impl<'a> BurstRunner<'a> {
             return Ok(crate::simulated::burst(model, &self.context.clock, chase, loads, shape));
         }
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
+        let probe = chase.as_ref().map(|(cpu, _)| *cpu);
         let awake = self.kept_awake(&busy);
         if let Some(counters) = &mut self.counters {
             counters.open(&mut self.workers, &busy)?;
@@ -151,7 +152,9 @@ impl<'a> BurstRunner<'a> {
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
         let length = shape.window * windows as u32;
         let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
-        Ok(BurstResult { steal, ..collect(finished) })
+        let result = BurstResult { steal, ..collect(finished) };
+        result.check(probe)?;
+        Ok(result)
     }
 
     /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and the
@@ -218,6 +221,7 @@ impl<'a> BurstRunner<'a> {
             scheduler.add(&seen);
             self.measuring += Duration::from_secs_f64(clock.ns(took.ticks) / 1e9);
             (chase, left) = (moved, left - part);
+            chase.check(cpu)?;
             if took.hops() < part {
                 return Ok((None, chase));
             }

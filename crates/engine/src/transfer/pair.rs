@@ -202,7 +202,11 @@ pub(crate) fn run_at_once(
         }
         done
     };
-    Ok((transfers.iter().map(collect).collect(), steal))
+    let done: Vec<TransferRun> = transfers.iter().map(collect).collect();
+    for ((plan, _), ring) in transfers.iter().zip(done.iter().map(|run| &run.ring)) {
+        ring.as_ref().map_or(Ok(()), |ring| ring.check(plan.reader))?;
+    }
+    Ok((done, steal))
 }
 
 /// A turn of a reader.

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use super::Interrupted;
 use super::readback::{self, PageCounts};
+use crate::faults::{MemoryFault, Watched};
 use crate::system_call;
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
@@ -44,6 +45,7 @@ pub(super) struct Mapping {
     data: NonNull<u8>,
     len: usize,
     guard: usize,
+    watched: Watched,
 }
 
 // SAFETY: a mapping is memory owned by this value and belongs to no thread. The type only gives out its address.
@@ -58,7 +60,7 @@ impl Mapping {
         let guard = base_page();
         let len = len.next_multiple_of(guard);
         let data = NonNull::new(reserve(len, guard, guard)? as *mut u8).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self { data, len, guard })
+        Ok(Self { data, len, guard, watched: Watched::nothing() })
     }
 
     /// Maps `len` bytes, rounded up to whole pages of `backing` and aligned to them. Nothing is touched.
@@ -67,7 +69,9 @@ impl Mapping {
         let len = len.next_multiple_of(page);
         let data = reserve(len, page, guard)?;
         let mapping = |address: *mut u8| {
-            NonNull::new(address).map(|data| Self { data, len, guard }).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+            NonNull::new(address)
+                .map(|data| Self::watching(data, len, guard, page))
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
         };
         if let Backing::Pool(page) = backing {
             let pool = libc::MAP_HUGETLB | ((page.trailing_zeros() as i32) << MAP_HUGE_SHIFT) | libc::MAP_FIXED_NOREPLACE;
@@ -115,11 +119,23 @@ impl Mapping {
             return Err(e);
         }
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let mapping = Self { data, len, guard };
+        let mapping = Self::watching(data, len, guard, base_page());
         // Some file systems give huge pages only to mappings that ask for them.
         mapping.advise_all(libc::MADV_HUGEPAGE);
         mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
+    }
+
+    /// Owns the `len` bytes from `data` on, in pages of `page` bytes, that were just mapped.
+    fn watching(data: NonNull<u8>, len: usize, guard: usize, page: usize) -> Self {
+        // SAFETY: these are whole pages, which the value owns until it is dropped.
+        let watched = unsafe { Watched::new(data.as_ptr(), len, page) };
+        Self { data, len, guard, watched }
+    }
+
+    /// What happened to its memory since it was mapped.
+    pub(super) fn fault(&self) -> Option<MemoryFault> {
+        self.watched.fault()
     }
 
     /// The first usable byte.
@@ -168,6 +184,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Before the addresses may be another's.
+        self.watched = Watched::nothing();
         unmap(self.data() as usize - self.guard, self.len + 2 * self.guard);
     }
 }
@@ -186,7 +204,7 @@ fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
 }
 
 /// The kernel's base page in bytes.
-pub(super) fn base_page() -> usize {
+pub(crate) fn base_page() -> usize {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
