@@ -109,7 +109,7 @@ fn a_pointer_that_changes_in_memory_is_an_incident_and_not_a_crash() {
         return;
     }
     let mut random = Random::new();
-    let lines = ["chase 32M --pages base --passes 300", "latency --size 32M --time 2s", "loaded --size 32M --delay 0,400 --time 1s"];
+    let lines = ["chase 32M --pages 4k --passes 300", "latency --size 32M --time 2s", "loaded --size 32M --delay 0,400 --time 1s"];
     for line in lines {
         for nth in 0..times() {
             let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +159,7 @@ fn a_file_that_another_process_truncates_costs_its_measurement() {
 fn a_start_signal_that_another_process_truncates_is_an_error_and_not_a_crash() {
     let name = format!("memgauge-faults-{}", std::process::id());
     let path = format!("/dev/shm/{name}");
-    let line = format!("latency --size 16M --start-signal {name}");
+    let line = format!("bandwidth --size 16M --start-signal {name}");
     let output = until_it_ends(start(&line), &line, |_| {
         if let Ok(file) = File::options().write(true).open(&path) {
             file.set_len(0).unwrap();
