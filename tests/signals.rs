@@ -55,7 +55,7 @@ fn free_kib() -> u64 {
 fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
     let directory = temporary("signals");
     // What a tenth of the machine's memory is, so that setting up takes a while.
-    let large = (free_kib() / 10 >> 10).clamp(64, 4096);
+    let large = (free_kib() / 10 / 1024).clamp(64, 4096);
     let lines = [
         "--time 60s".to_owned(),
         "quick --time 60s".to_owned(),

@@ -11,6 +11,7 @@ mod allocate;
 mod buffer;
 mod error;
 mod file;
+mod interrupted;
 mod map;
 mod node_state;
 mod placement;
@@ -18,19 +19,9 @@ mod readback;
 mod touch;
 mod watch;
 
-use std::io;
-
 pub use buffer::Buffer;
 pub(crate) use map::base_page;
 
 pub use error::{MemoryError, MemoryErrorKind};
+pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};
-
-/// Says whether what takes long is to be given up, such as touching gigabytes. Any thread may ask.
-pub type Interrupted<'a> = &'a (dyn Fn() -> bool + Sync);
-
-/// An error of [`io::ErrorKind::Interrupted`] once `interrupted` says so; calls of the kernel that signals interrupt are repeated, so this
-/// kind has no other source.
-fn interruption(interrupted: Interrupted<'_>) -> io::Result<()> {
-    if interrupted() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-}

@@ -9,11 +9,12 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error::{self, MemoryError, MemoryErrorKind};
+use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy};
 use super::readback::PageCounts;
-use super::{Interrupted, file, touch};
+use super::{file, touch};
 
 /// The share of a buffer that the pages asked for by name must back. Fragmentation may take the rest.
 const LARGE_MAJORITY: f64 = 0.9;

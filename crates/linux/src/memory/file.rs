@@ -18,10 +18,11 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error::{self, MemoryError};
+use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy};
-use super::{Interrupted, interruption, readback, touch};
+use super::{readback, touch};
 use crate::{cpu, directory, system_call};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.

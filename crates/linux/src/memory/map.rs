@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-use super::Interrupted;
+use super::interrupted::Interrupted;
 use super::readback::{self, PageCounts};
 use crate::faults::{MemoryFault, Watched};
 use crate::system_call;
@@ -158,7 +158,7 @@ impl Mapping {
     pub(super) fn collapse(&self, interrupted: Interrupted<'_>) -> bool {
         let pieces = (0..self.len).step_by(COLLAPSED_AT_A_TIME).take_while(|_| !interrupted());
         // The kernel goes on after a page that it cannot assemble, and so does this.
-        pieces.fold(false, |any, at| self.advise(at, COLLAPSED_AT_A_TIME.min(self.len - at), MADV_COLLAPSE) || any)
+        pieces.filter(|at| self.advise(*at, COLLAPSED_AT_A_TIME.min(self.len - at), MADV_COLLAPSE)).count() > 0
     }
 
     /// The entry of this mapping in smaps. Entries below it are skipped, and those above are not read: new mappings have low addresses, and

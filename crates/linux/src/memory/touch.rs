@@ -9,9 +9,9 @@ use std::sync::{Mutex, RwLock};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
+use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
-use super::{Interrupted, interruption};
 use crate::system_call;
 
 /// `MADV_POPULATE_WRITE` (Linux 5.14) faults pages in for writing, and fails where a store would raise SIGBUS.
