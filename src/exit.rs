@@ -65,6 +65,9 @@ impl From<&anyhow::Error> for ExitStatus {
             // clap reports a request for help or the version as an error, too.
             return if error.use_stderr() { Self::USAGE } else { Self::SUCCESS };
         }
+        if let Some(LoopError::Interrupted) = error.downcast_ref() {
+            return Self::INTERRUPTED;
+        }
         let usage = error.is::<UsageError>()
             || matches!(error.downcast_ref(), Some(PlanError::Request(_)))
             || matches!(error.downcast_ref(), Some(DirectoryError::Request { .. }))

@@ -1,5 +1,6 @@
 //! Waiting until the CPUs that will be used are idle, and naming the processes that disturbed a run.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use memgauge_core::note::Note;
@@ -22,15 +23,18 @@ const DISTURBED: f64 = 0.05;
 pub(crate) fn wait(context: &RunContext<'_>, plan: &Plan, longest: Duration, say: impl FnMut(&str)) -> Option<Note> {
     let cells = plan.steps.iter().flat_map(|step| &step.cells);
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
+    let stopped = || context.stop.load(Ordering::Relaxed);
     let busiest = || {
         let (before, began) = (busy_seconds(&context.root, &cpus), Instant::now());
-        std::thread::sleep(LOOK);
+        while began.elapsed() < LOOK && !stopped() {
+            std::thread::sleep(LOOK / 20);
+        }
         let (after, seconds) = (busy_seconds(&context.root, &cpus), began.elapsed().as_secs_f64());
         let shares = after.iter().filter_map(|(cpu, now)| Some((*cpu, (now - before.get(cpu)?) / seconds)));
         shares.max_by(|a, b| a.1.total_cmp(&b.1))
     };
     let begin = Instant::now();
-    wait_until_idle(busiest, || begin.elapsed() + LOOK > longest || context.stop.load(std::sync::atomic::Ordering::Relaxed), say)
+    wait_until_idle(busiest, || begin.elapsed() + LOOK > longest || stopped(), say)
 }
 
 /// Looks at the busiest CPU, and its share, again and again until it is idle or the time is `over`.

@@ -1,8 +1,9 @@
-//! Ctrl-C, SIGTERM and a closed terminal end a run after the burst in progress. What was measured is kept.
+//! Ctrl-C, SIGTERM and a closed terminal end a run within half a second. What was measured is kept.
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use memgauge_core::result::Incomplete;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -18,7 +19,7 @@ pub(crate) struct Stop {
 
 impl Stop {
     /// Set when a signal arrives.
-    pub(crate) fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
         &self.flag
     }
 
@@ -50,17 +51,71 @@ pub(crate) fn survive_file_size_limit() -> io::Result<()> {
     flag::register(SIGXFSZ, Arc::default()).map(drop)
 }
 
-/// Watches for these signals from now on. A second one ends the program at once.
+/// A second signal that comes so soon after the first belongs to it: `timeout` signals its program and then its group.
+const SAME_WISH: Duration = Duration::from_secs(2);
+
+/// What has arrived so far. Signal handlers write it, so it is atomics.
+struct Arrivals {
+    count: AtomicUsize,
+    /// Nanoseconds from the beginning of the watch to the first signal; `u64::MAX` before, and while another thread's handler stores it.
+    first_ns: AtomicU64,
+}
+
+impl Arrivals {
+    const fn none() -> Self {
+        Self { count: AtomicUsize::new(0), first_ns: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Whether the signal that arrives `at` this time since the watch began asks to end at once: the third, or one long after the first.
+    fn insists(&self, at: Duration) -> bool {
+        let ns = at.as_nanos() as u64;
+        match self.count.fetch_add(1, Ordering::SeqCst) {
+            0 => {
+                self.first_ns.store(ns, Ordering::SeqCst);
+                false
+            }
+            1 => ns.saturating_sub(self.first_ns.load(Ordering::SeqCst)) > SAME_WISH.as_nanos() as u64,
+            _ => true,
+        }
+    }
+}
+
+/// Watches for these signals from now on. The first asks to stop; a third, or one that comes more than two seconds after the first, ends the
+/// program at once.
 ///
 /// # Errors
 /// When the kernel refuses a handler.
 pub(crate) fn watch() -> io::Result<Stop> {
     let stop = Stop { flag: Arc::default(), signal: Arc::default() };
+    let (arrivals, began) = (Arc::new(Arrivals::none()), Instant::now());
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The order matters: at the first signal, the flag must still be clear when the shutdown handler reads it.
-        flag::register_conditional_shutdown(signal, i32::from(ExitStatus::INTERRUPTED.0), stop.flag.clone())?;
-        flag::register(signal, stop.flag.clone())?;
-        flag::register_usize(signal, stop.signal.clone(), signal as usize)?;
+        let (flag, first, arrivals) = (stop.flag.clone(), stop.signal.clone(), arrivals.clone());
+        let arrived = move || {
+            if arrivals.insists(began.elapsed()) {
+                signal_hook::low_level::exit(i32::from(ExitStatus::INTERRUPTED.0));
+            }
+            let _ = first.compare_exchange(0, signal as usize, Ordering::SeqCst, Ordering::SeqCst);
+            flag.store(true, Ordering::SeqCst);
+        };
+        // SAFETY: a handler may only do what is safe in one: this reads the monotonic clock, changes atomics and calls `_exit`; it neither
+        // allocates nor locks nor panics.
+        unsafe { signal_hook::low_level::register(signal, arrived) }?;
     }
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_signals_at_once_are_one_wish_and_a_third_or_a_late_one_insists() {
+        let insists = |arrivals_ms: &[u64]| {
+            let arrivals = Arrivals::none();
+            arrivals_ms.iter().map(|ms| arrivals.insists(Duration::from_millis(*ms))).collect::<Vec<_>>()
+        };
+        assert_eq!(insists(&[5000, 5000]), [false, false]);
+        assert_eq!(insists(&[5000, 6900, 6950]), [false, false, true]);
+        assert_eq!(insists(&[5000, 7100]), [false, true]);
+    }
 }

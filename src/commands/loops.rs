@@ -1,8 +1,8 @@
 //! `memgauge stream` and `memgauge chase`: one loop in this thread.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
+use anyhow::Context;
 use memgauge_core::conclusions::scan;
 use memgauge_core::note::Note;
 use memgauge_engine::RunContext;
@@ -13,25 +13,28 @@ use crate::cli::loops::LoopRequest;
 use crate::console::{Program, Stream};
 use crate::exit::ExitStatus;
 use crate::report;
+use crate::signals;
 use crate::sinks::Sinks;
 
-/// Runs the loop. A signal ends it as it ends any program, because there is nothing to clean up.
+/// Runs the loop. After a signal, the passes until then are the result.
 pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
     let LoopRequest { spec, report: options } = request;
     let identity = options.identity()?;
     let sinks = Sinks::open(&options.output, Stream::Output)?;
     let machine = topology::read_machine(root)?;
+    let stop = signals::watch().context("cannot install signal handlers")?;
     let mut report = report::blank(machine.clone(), root, &identity);
     memory::prefer_out_of_memory_kill();
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
-    let never = AtomicBool::new(false);
-    let context = RunContext::new(&machine, clock, root.to_path_buf(), &never);
+    let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
     let (measured, note) = memgauge_engine::run_loop(&spec, &context)?;
     report.notes.extend(note);
     let corrupted = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
     report.results = vec![measured];
+    report.incomplete = stop.interruption();
+    report.complete = report.incomplete.is_none();
     report::end(&mut report);
     if corrupted {
         report.notes.push(
@@ -41,7 +44,7 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     }
     let written = sinks.write(&report);
     if !corrupted {
-        return written.map(|()| ExitStatus::SUCCESS);
+        return written.map(|()| if report.complete { ExitStatus::SUCCESS } else { ExitStatus::INTERRUPTED });
     }
     Program::MEMGAUGE.corrupted(&report.notes);
     if let Err(error) = written {

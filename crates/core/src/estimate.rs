@@ -132,6 +132,11 @@ pub enum NotMeasured {
         /// Why.
         detail: String,
     },
+    /// Memory did not keep what was written to it, or reported an error.
+    Corrupted {
+        /// What was seen.
+        detail: String,
+    },
     /// An error of this program.
     Internal {
         /// What.

@@ -186,22 +186,31 @@ impl ChaseLayout {
     /// Generates a window's cycle and emits every link, in ascending order of the line that holds it: `emit(from, to)`. The link that
     /// would close the cycle leads to `next_entry` instead.
     pub fn fill_window(&self, window: usize, next_entry: usize, cycle: &mut Cycle, emit: impl FnMut(usize, usize)) {
-        self.shuffle(window, cycle);
+        self.shuffle(window, cycle, || false);
         self.links(window, cycle, 0..self.slots_per_window, next_entry, emit);
     }
 
-    /// Generates a window's cycle.
-    pub fn shuffle(&self, window: usize, cycle: &mut Cycle) {
+    /// Generates a window's cycle. Asks now and then whether it is `interrupted`, and then leaves it unfinished: over gigabytes it takes seconds.
+    pub fn shuffle(&self, window: usize, cycle: &mut Cycle, mut interrupted: impl FnMut() -> bool) {
         let n = self.slots_per_window;
         let key = self.line_key(window);
         cycle.next.clear();
-        cycle.next.extend((0..n).map(|slot| self.line_of(key, slot)));
+        cycle.next.reserve_exact(n);
+        for from in (0..n).step_by(SLOTS_AT_A_TIME) {
+            if from > 0 && interrupted() {
+                return;
+            }
+            cycle.next.extend((from..n.min(from + SLOTS_AT_A_TIME)).map(|slot| self.line_of(key, slot)));
+        }
         if self.order == ChaseOrder::Sequential {
             cycle.next.rotate_left(1);
             return;
         }
         let mut random = generator(self.seed, window as u64);
         for i in (1..n).rev() {
+            if i.is_multiple_of(SLOTS_AT_A_TIME) && interrupted() {
+                return;
+            }
             // Sattolo: a partner below i, never i itself, so that cycles join and never split.
             cycle.next.swap(i, bounded(random.next_u64(), i as u64) as usize);
         }
@@ -240,6 +249,9 @@ impl ChaseLayout {
         (slot * lines + chosen) as u32
     }
 }
+
+/// Slots of a cycle that are shuffled between two questions whether it is interrupted: a few milliseconds.
+const SLOTS_AT_A_TIME: usize = 1 << 18;
 
 /// The smallest distance, in bytes, after which the sets of a cache repeat: one way of a first-level cache, whose sets are chosen by
 /// address bits within a page.

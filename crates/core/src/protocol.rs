@@ -24,6 +24,9 @@ pub const MIN_CLEAN: f64 = 0.2;
 pub const MAX_AWAY: f64 = 0.01;
 /// Windows of a burst that count.
 pub const BURST_WINDOWS: usize = 12;
+/// Counted time of a burst, or of a run of transfers, at most: a longer time that was asked for is measured in several of them. Between two
+/// of them a run looks whether it is to end, and a settling window takes 2.5 % of this.
+pub const MAX_BURST: Duration = Duration::from_millis(200);
 /// The fewest counted windows of a burst where the time is short: below two, the settling window and the start take more than what counts.
 pub const MIN_BURST_WINDOWS: usize = 2;
 /// The minimum number of bursts of a cell: six is the fewest for which a non-parametric 95 % interval of the median exists.

@@ -1,6 +1,7 @@
 //! Where a run takes place, how much time it has, and who watches its progress.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ pub struct RunContext<'a> {
     /// The folder below which `/sys` and `/proc` are; `/` on a live machine.
     pub root: PathBuf,
     /// Set by the caller, from a signal handler for instance, to end the run after the burst in progress.
-    pub stop: &'a AtomicBool,
+    pub stop: &'a Arc<AtomicBool>,
     /// When the run must end. Cells that would not fit before are left out, and the cell in progress ends with what it has.
     pub deadline: Option<Instant>,
     /// What answers instead of the machine.
@@ -31,7 +32,7 @@ pub struct RunContext<'a> {
 
 impl<'a> RunContext<'a> {
     /// A run on `machine` itself, without a deadline.
-    pub const fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a AtomicBool) -> Self {
+    pub const fn new(machine: &'a Machine, clock: Clock, root: PathBuf, stop: &'a Arc<AtomicBool>) -> Self {
         Self {
             machine,
             clock,
@@ -69,9 +70,33 @@ impl<'a> RunContext<'a> {
         self.machine.topology.line()
     }
 
+    /// When to give up what would go on beyond the end of the run, or beyond `end`.
+    pub(crate) fn cutoff(&self, end: Option<Instant>) -> Cutoff {
+        Cutoff { stop: self.stop.clone(), end: self.deadline.into_iter().chain(end).min() }
+    }
+
     /// Whether the run must end now: the user stopped it, or its time is over.
     pub(crate) fn interrupted(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|end| self.now() >= end)
+    }
+}
+
+/// When to give up what takes long, for any thread: once the user stops the run, or from a time on.
+#[derive(Clone)]
+pub(crate) struct Cutoff {
+    stop: Arc<AtomicBool>,
+    end: Option<Instant>,
+}
+
+impl Cutoff {
+    #[cfg(test)]
+    pub(crate) fn never() -> Self {
+        Self { stop: Arc::default(), end: None }
+    }
+
+    /// Whether it is time to give up. Takes a nanosecond, or some 30 where there is an end.
+    pub(crate) fn passed(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.end.is_some_and(|end| Instant::now() >= end)
     }
 }
 

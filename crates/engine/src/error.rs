@@ -4,7 +4,7 @@ use memgauge_core::estimate::NotMeasured;
 use memgauge_core::pattern::LayoutError;
 use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
-use memgauge_os::memory::MemoryError;
+use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault};
 
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -62,7 +62,7 @@ pub(crate) enum CellError {
     #[error("the time for the whole run was over before it was measured")]
     OutOfTime,
     #[error(transparent)]
-    Memory(#[from] MemoryError),
+    Memory(MemoryError),
     #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error("CPU {cpus} went offline, or left this process's cpuset or affinity, during the run")]
@@ -73,6 +73,12 @@ pub(crate) enum CellError {
     StartSignal { why: String },
     #[error("CPU {cpu} got no time in {bursts} bursts; the machine is overloaded")]
     ChaseStarved { cpu: u32, bursts: u32 },
+    #[error("CPU {cpu}: a pointer of the chase is not what was written")]
+    WrongPointer { cpu: u32 },
+    #[error("CPU {cpu}: the hardware reported an error of the memory that was read, which it could not correct")]
+    Poisoned { cpu: u32 },
+    #[error("CPU {cpu}: pages of its memory went away; another process truncated the file, or its device failed")]
+    MemoryGone { cpu: u32 },
     #[error("the chase on CPU {cpu} left no trace")]
     ChaseLost { cpu: u32 },
     #[error("CPUs {cpus} never ran at the same time")]
@@ -89,6 +95,27 @@ pub(crate) enum CellError {
     NoRegion { bytes: Bytes, node: u32, why: String },
 }
 
+impl From<MemoryError> for CellError {
+    fn from(error: MemoryError) -> Self {
+        if error.kind == MemoryErrorKind::Interrupted { Self::Interrupted } else { Self::Memory(error) }
+    }
+}
+
+impl CellError {
+    /// Why what `cpu` did in this memory is worth nothing.
+    pub(crate) const fn fault(cpu: u32, fault: MemoryFault) -> Self {
+        match fault {
+            MemoryFault::Gone => Self::MemoryGone { cpu },
+            MemoryFault::Poisoned => Self::Poisoned { cpu },
+        }
+    }
+
+    /// Whether memory that later cells may use is damaged.
+    pub(crate) const fn damaged(&self) -> bool {
+        matches!(self, Self::WrongPointer { .. } | Self::Poisoned { .. } | Self::MemoryGone { .. })
+    }
+}
+
 impl From<ChainError> for CellError {
     fn from(error: ChainError) -> Self {
         if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Chain(error) }
@@ -102,6 +129,8 @@ impl From<&CellError> for NotMeasured {
             CellError::Interrupted => Self::Interrupted,
             CellError::OutOfTime => Self::OutOfTime,
             CellError::Memory(MemoryError { advice, .. }) => Self::NoMemory { detail: format!("{detail}; {advice}") },
+            CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Self::Corrupted { detail },
+            CellError::MemoryGone { .. } => Self::NoMemory { detail },
             CellError::Worker(worker) => Self::NoThread { cpu: worker.cpu(), detail },
             CellError::CpusLost { cpus } => Self::CpusLost { cpus: cpus.clone() },
             CellError::NodesLost { nodes } => Self::NodesLost { nodes: nodes.clone() },

@@ -49,6 +49,9 @@ pub(crate) struct MemoryStore<'a> {
 /// Enough to see how fast memory is touched, and done in a tenth of a second even by a slow hypervisor.
 const RATE_TRIAL: Bytes = Bytes::mib(32);
 
+/// Lines that are filled between two looks whether the run is to end: 1 MiB.
+const LINES_AT_A_TIME: usize = 1 << 14;
+
 struct ChaseBuffer {
     plan: BufferPlan,
     /// Which of a cell's allocations it is.
@@ -93,7 +96,7 @@ impl<'a> MemoryStore<'a> {
     }
 
     fn allocate_now(&mut self, plan: &BufferPlan) -> Result<Arc<Buffer>> {
-        // Touching memory cannot be interrupted, so what would not end in time is not begun.
+        // Half a buffer is of no use, so what would not end in time is not begun.
         let known = self.end.filter(|_| plan.bytes > RATE_TRIAL).and_then(|_| self.allocation_rate(plan));
         let takes = Duration::from_secs_f64(known.map_or(0.0, |rate| plan.bytes.0 as f64 / rate));
         if self.context.interrupted() || self.end.is_some_and(|end| self.context.now() + takes >= end) {
@@ -131,7 +134,8 @@ impl<'a> MemoryStore<'a> {
         if let Some(model) = self.context.model() {
             return crate::simulated::allocate(model, plan);
         }
-        Buffer::allocate(plan, &self.context.root)
+        let cutoff = self.context.cutoff(self.end);
+        Buffer::allocate_unless(plan, &self.context.root, &|| cutoff.passed())
     }
 
     /// Gives up kept buffers where they and this one would be more than may be taken.
@@ -184,6 +188,12 @@ impl<'a> MemoryStore<'a> {
         Ok(buffer)
     }
 
+    /// Drops all buffers.
+    pub(crate) fn forget(&mut self) {
+        self.loaders.clear();
+        self.chases.clear();
+    }
+
     /// Drops the buffers that only the cell in progress had.
     pub(crate) fn end_cell(&mut self) {
         self.chases.retain(|c| c.keep);
@@ -219,8 +229,8 @@ impl<'a> MemoryStore<'a> {
         if self.context.model().is_some() {
             return Ok(chase::unwritten(buffer, &spec)?);
         }
-        let (context, end) = (self.context, self.end);
-        let interrupted = || context.interrupted() || end.is_some_and(|end| context.now() >= end);
+        let cutoff = self.context.cutoff(self.end);
+        let interrupted = || cutoff.passed();
         let ring = noise.while_paused(|| chase::write(buffer, &spec, &probe.buffer.touch, &interrupted))?;
         if let Some(chain) = known {
             *chain = Some((spec, ring.clone()));
@@ -250,7 +260,7 @@ impl<'a> MemoryStore<'a> {
             Some((_, buffer)) => buffer.clone(),
             None => {
                 let buffer = self.allocate(noise, plan)?;
-                self.fill(&buffer);
+                self.fill(&buffer)?;
                 buffer
             }
         };
@@ -259,19 +269,24 @@ impl<'a> MemoryStore<'a> {
     }
 
     /// Writes the plan's contents into a buffer, again and again.
-    fn fill(&self, buffer: &Buffer) {
+    fn fill(&self, buffer: &Buffer) -> Result {
         let contents = &self.plan.contents;
         #[cfg(feature = "simulate")]
         if self.context.model().is_some() {
-            return;
+            return Ok(());
         }
         if contents.is_empty() {
-            return;
+            return Ok(());
         }
+        let cutoff = self.context.cutoff(self.end);
         for (at, line) in (0..buffer.len() / LINE as usize).zip(contents.iter().cycle()) {
+            if at.is_multiple_of(LINES_AT_A_TIME) && cutoff.passed() {
+                return Err(CellError::Interrupted);
+            }
             // SAFETY: line `at` is inside the buffer, which is mapped and writable, and no thread uses it yet.
             unsafe { buffer.as_ptr().add(at * LINE as usize).copy_from_nonoverlapping(line.0.as_ptr(), line.0.len()) };
         }
+        Ok(())
     }
 }
 

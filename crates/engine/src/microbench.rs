@@ -20,7 +20,7 @@ use memgauge_os::{cpu, noise};
 use crate::burst::chase::{self, ChainSpec, Chase, ExactHops};
 use crate::burst::counters::{ThreadCounters, certain};
 use crate::burst::workers::{Finished, run_observed};
-use crate::context::RunContext;
+use crate::context::{Cutoff, RunContext};
 use crate::error::ChainError;
 use crate::recorder::Recorder;
 
@@ -33,6 +33,9 @@ pub enum LoopError {
     /// The memory could not be allocated as requested.
     #[error("{0}")]
     Memory(String),
+    /// It was interrupted before a pass was complete.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// The CPU is not there, the order does not fit the buffer, or the size is too small.
     #[error("{0}")]
     Request(String),
@@ -41,23 +44,27 @@ pub enum LoopError {
 impl From<MemoryError> for LoopError {
     fn from(error: MemoryError) -> Self {
         let text = format!("{error}; {}", error.advice);
-        if error.kind == MemoryErrorKind::Size { Self::Request(text) } else { Self::Memory(text) }
+        match error.kind {
+            MemoryErrorKind::Size => Self::Request(text),
+            MemoryErrorKind::Interrupted => Self::Interrupted,
+            _ => Self::Memory(text),
+        }
     }
 }
 
 impl From<ChainError> for LoopError {
     fn from(error: ChainError) -> Self {
-        Self::Request(error.to_string())
+        if let ChainError::Interrupted = error { Self::Interrupted } else { Self::Request(error.to_string()) }
     }
 }
 
 /// Runs a loop in the calling thread.
 ///
 /// Pins the thread and binds the memory only where `spec` names a CPU or a node. The note says what could not be counted, where hardware
-/// events were asked for.
+/// events were asked for. Where the run is stopped, the passes until then are the result.
 ///
 /// # Errors
-/// When the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
+/// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
 pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
@@ -71,7 +78,7 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
     let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
     let Finished { value, scheduler } = run_observed(here, || match spec.kind {
-        LoopKind::Stream => Ok(stream(spec, context, &buffer, &mut counters)),
+        LoopKind::Stream => stream(spec, context, &buffer, &mut counters),
         LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters),
     });
     let (samples, proof, mut evidence) = value?;
@@ -117,8 +124,9 @@ fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryErr
         directory: None,
         shared: false,
     };
-    let allocate = if spec.node.is_some() { Buffer::allocate } else { Buffer::allocate_unbound };
-    allocate(&plan, &context.root)
+    let cutoff = context.cutoff(None);
+    let allocate = if spec.node.is_some() { Buffer::allocate_unless } else { Buffer::allocate_unbound };
+    allocate(&plan, &context.root, &|| cutoff.passed())
 }
 
 fn stream(
@@ -126,11 +134,15 @@ fn stream(
     context: &RunContext<'_>,
     buffer: &Buffer,
     counted: &mut Option<ThreadCounters>,
-) -> (Vec<f64>, LoopProof, Evidence) {
+) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
+    let cutoff = context.cutoff(None);
     let (clock, bytes) = (context.clock, spec.bytes.0 as usize / 8 * 8);
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
     for index in 0..bytes / 8 {
+        if index.is_multiple_of(PART / 8) && cutoff.passed() {
+            return Err(LoopError::Interrupted);
+        }
         let word = memgauge_core::microbench::word(spec.seed, index as u64);
         expected ^= word;
         // SAFETY: within the buffer, whose beginning is aligned to a page; no other thread uses it.
@@ -148,7 +160,8 @@ fn stream(
             counted.start(&clock);
         }
         let (ran, from) = (noise::thread_cpu_ns(), clock.stamp());
-        sum = read(widest, buffer, bytes, laps);
+        let Some(read) = read(widest, buffer, bytes, laps, &cutoff) else { break };
+        sum = read;
         let ns = clock.ns(clock.stamp().saturating_sub(from).max(1));
         let ran = noise::thread_cpu_ns().zip(ran).map_or(ns, |(now, then)| now.saturating_sub(then) as f64);
         mismatches += u32::from(sum != expected);
@@ -156,13 +169,17 @@ fn stream(
             passes.push(((bytes as u64 * laps) as f64 / ns, 1.0 - ran / ns));
         }
     }
-    if let Some(counted) = counted {
-        counted.stop(&clock, bytes as u64 * laps * u64::from(spec.passes) / u64::from(LINE));
+    if passes.is_empty() {
+        return Err(LoopError::Interrupted);
     }
-    let proof = LoopProof { passes: spec.passes, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
+    let made = passes.len() as u32;
+    if let Some(counted) = counted {
+        counted.stop(&clock, bytes as u64 * laps * u64::from(made) / u64::from(LINE));
+    }
+    let proof = LoopProof { passes: made, laps, checksum: Some(format!("{sum:016x}")), mismatches, ..LoopProof::default() };
     let kernel = widest.map_or("scalar", |k| k.name).to_owned();
     let (samples, left_out) = on_cpu(&passes);
-    (samples, proof, Evidence { kernel, noise: Noise { left_out, ..Noise::default() }, ..Evidence::default() })
+    Ok((samples, proof, Evidence { kernel, noise: Noise { left_out, ..Noise::default() }, ..Evidence::default() }))
 }
 
 /// The samples of passes in which the thread was on its CPU, and the share of passes without them; all samples, and no share, where too few
@@ -176,8 +193,11 @@ fn on_cpu(passes: &[(f64, f64)]) -> (Vec<f64>, Option<f64>) {
     (clean, Some(left_out))
 }
 
-/// Reads `bytes`, which are whole words, `laps` times; the exclusive or of all words read.
-fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u64) -> u64 {
+/// Bytes that a loop goes over between two looks whether it is to end, which take a nanosecond: some milliseconds.
+const PART: usize = 64 << 20;
+
+/// Reads `bytes`, which are whole words, `laps` times; the exclusive or of all words read, or `None` where `cutoff` passed meanwhile.
+fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u64, cutoff: &Cutoff) -> Option<u64> {
     let step = kernel.map_or(usize::MAX, |k| k.streams[0].advance());
     let (steps, start) = (bytes / step, buffer.as_ptr());
     let done = steps * step;
@@ -185,10 +205,16 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
     let mut rest = 0;
     for _ in 0..laps {
         if let Some(kernel) = kernel.filter(|_| steps > 0) {
-            walk.streams[0] = start;
-            // SAFETY: `steps` whole steps are inside the buffer, which was written and which nobody writes to now; the kernel has one stream,
-            // only reads it, and is one of those available on this CPU.
-            unsafe { kernel.walk(&mut walk, steps, None) };
+            let most = (PART / step).max(1);
+            for from in (0..steps).step_by(most) {
+                if cutoff.passed() {
+                    return None;
+                }
+                walk.streams[0] = start.wrapping_add(from * step);
+                // SAFETY: these whole steps are inside the buffer, which was written and which nobody writes to now; the kernel has one stream,
+                // only reads it, and is one of those available on this CPU.
+                unsafe { kernel.walk(&mut walk, most.min(steps - from), None) };
+            }
         }
         // Less than a step, word by word: looking for a kernel anew would take longer than reading it.
         for at in (done..bytes).step_by(8) {
@@ -197,7 +223,7 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
             rest ^= unsafe { start.add(at).cast::<u64>().read_volatile() };
         }
     }
-    walk.sum.xor_of_words() ^ rest
+    Some(walk.sum.xor_of_words() ^ rest)
 }
 
 /// Nanoseconds per hop of each pass.
@@ -211,32 +237,46 @@ fn chase(
     let line = context.line();
     let chain = ChainSpec { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
     let layout = chase::layout(buffer, &chain)?;
-    let ring = chase::write(buffer, &chain, &IdSet::new(), &|| false)?;
+    let cutoff = context.cutoff(None);
+    let ring = chase::write(buffer, &chain, &IdSet::new(), &|| cutoff.passed())?;
     let clock = context.clock;
     let laps = memgauge_core::microbench::chase_laps(layout.slots() as u64);
     let hops = laps * layout.slots() as u64 + 1;
     // Whole laps that warm up, so that the chase is back at its start.
-    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock);
+    let (_, mut chase) = Chase::new(ring).exactly(laps * layout.slots() as u64, &clock, &cutoff);
     let (mut passes, mut all) = (Vec::new(), ExactHops::default());
     if let Some(counted) = counted {
         counted.start(&clock);
     }
     for _ in 0..spec.passes {
-        let (took, moved_on) = chase.exactly(hops, &clock);
+        let (took, moved_on) = chase.clone().exactly(hops, &clock, &cutoff);
+        // Only whole passes count.
+        if took.hops() < hops {
+            break;
+        }
         passes.extend(took.ticks_per_hop().map(|ticks| (ticks * clock.ns(1), if took.clean() { 0.0 } else { took.left_out() })));
         all.add(&took);
         chase = moved_on;
+        // What follows a wrong pointer is not this memory.
+        if chase.check(0).is_err() {
+            break;
+        }
     }
+    if passes.is_empty() {
+        return Err(LoopError::Interrupted);
+    }
+    let made = passes.len() as u32;
     if let Some(counted) = counted {
-        counted.stop(&clock, hops * u64::from(spec.passes));
+        counted.stop(&clock, hops * u64::from(made));
     }
-    let offset = chase.position() as usize - buffer.as_ptr() as usize;
+    // A chase that met a wrong pointer may be anywhere.
+    let offset = chase.check(0).is_ok().then(|| chase.position() as usize - buffer.as_ptr() as usize);
     let proof = LoopProof {
-        passes: spec.passes,
+        passes: made,
         laps,
         hops: Some(hops),
-        final_index: Some(offset as u64 / line.0),
-        mismatches: u32::from(offset != layout.after(u64::from(spec.passes))),
+        final_index: offset.map(|offset| offset as u64 / line.0),
+        mismatches: u32::from(offset != Some(layout.after(u64::from(made)))),
         checksum: None,
     };
     let (samples, left_out) = on_cpu(&passes);
@@ -265,7 +305,7 @@ mod tests {
 
     fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
         let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
-        let stop = AtomicBool::new(false);
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
         let root = PathBuf::from("/");
         let context = RunContext::new(&machine, Clock::calibrate(&root), root, &stop);
         let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };

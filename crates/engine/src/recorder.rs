@@ -15,6 +15,9 @@ use memgauge_os::memory::MemoryError;
 
 use crate::error::CellError;
 
+/// What to do about memory that does not keep what is written to it.
+const TEST_MEMORY: &str = "take the machine out of service, look at its log for memory errors, and test its memory";
+
 /// What came out.
 pub struct Outcome {
     /// One or more results a cell; cells that could not be measured have a result without value and with the reason.
@@ -98,8 +101,7 @@ impl<'a> Recorder<'a> {
         // Data that was not what was written deserves more than a line in a table.
         if let Some(Checksums { passes, mismatches }) = result.evidence.checksums.filter(|c| c.mismatches > 0) {
             let found = format!("{}: {mismatches} of {passes} passes read other data than was written", wording::coordinates(&result.at));
-            let advice = "take the machine out of service, look at its log for memory errors, and test its memory";
-            self.note(Note::error(scan::CORRUPTED, found).advise(advice));
+            self.note(Note::error(scan::CORRUPTED, found).advise(TEST_MEMORY));
         }
         if self.repeating { &mut self.repeats } else { &mut self.results }.push(result);
     }
@@ -111,7 +113,14 @@ impl<'a> Recorder<'a> {
             _ => Metric::Latency,
         };
         if !matches!(error, CellError::Interrupted | CellError::OutOfTime) {
-            let note = Note::error("cell-not-measured", format!("{}: {error}", wording::coordinates(&cell.at)));
+            let message = format!("{}: {error}", wording::coordinates(&cell.at));
+            let note = match error {
+                CellError::WrongPointer { .. } | CellError::Poisoned { .. } => Note::error(scan::CORRUPTED, message).advise(TEST_MEMORY),
+                CellError::MemoryGone { .. } => {
+                    Note::error("cell-not-measured", message).advise("measure in a directory that nothing else changes")
+                }
+                _ => Note::error("cell-not-measured", message),
+            };
             self.note(if let CellError::Memory(MemoryError { advice, .. }) = error { note.advise(advice) } else { note });
         }
         let estimate = Estimate { not_measured: Some(error.into()), ..Estimate::default() };

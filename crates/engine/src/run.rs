@@ -94,8 +94,12 @@ impl StartGate {
     fn wait(&self, session: &Session<'_>) -> Result {
         match &self.signal {
             Some(Err(why)) => Err(CellError::StartSignal { why: why.to_string() }),
-            Some(Ok(signal)) if !signal.wait(|| session.interrupted()) => Err(session.budget.interruption()),
-            _ => Ok(()),
+            Some(Ok(signal)) => match signal.wait(|| session.interrupted()) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(session.budget.interruption()),
+                Err(why) => Err(CellError::StartSignal { why: why.to_string() }),
+            },
+            None => Ok(()),
         }
     }
 
@@ -115,6 +119,9 @@ fn measure_cell(session: &mut Session<'_>, start: &StartGate, cell: &Cell) -> Re
     let late = session.budget.over() && !session.budget.stopped();
     let result = if late && matches!(result, Err(CellError::Interrupted)) { Err(CellError::OutOfTime) } else { result };
     session.memory.end_cell();
+    if result.as_ref().is_err_and(CellError::damaged) {
+        session.memory.forget();
+    }
     // Where the cell has failed, what was seen does not count.
     session.noise = NoiseWatch::default();
     start.done();
@@ -231,7 +238,7 @@ mod tests {
         };
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.start_signal = Some(format!("memgauge-test-deadline-{}", std::process::id()));
-        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_millis(100)));
+        let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_millis(100)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         assert!(!outcome.complete && !outcome.results.is_empty());
@@ -258,7 +265,7 @@ mod tests {
         // Twelve bursts of three seconds in each of two orders: the run ends within the first of them.
         spec.time = Some(Duration::from_secs(36));
         let plan = memgauge_core::planner::plan(&spec, &machine, &[]).unwrap();
-        let (stop, deadline) = (AtomicBool::new(false), Some(Instant::now() + Duration::from_secs(2)));
+        let (stop, deadline) = (std::sync::Arc::new(AtomicBool::new(false)), Some(Instant::now() + Duration::from_secs(2)));
         let context = RunContext { deadline, ..RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop) };
         let outcome = run(&plan, &context, &mut Silent);
         let [first, second] = &outcome.results[..] else { panic!("{} results", outcome.results.len()) };

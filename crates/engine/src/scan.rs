@@ -112,7 +112,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
                 let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
                 regions.push(Region { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() });
             }
-            Err(error) if regions.is_empty() => return Err(error),
+            Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
                 objection = Some(error.to_string());
                 break;
@@ -169,7 +169,7 @@ fn read(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, regions
 /// One pass of all CPUs over one region.
 fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region: &Arc<Buffer>) -> Result<Pass> {
     let awake = session.runner.kept_awake(&plan.cpus);
-    let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len()));
+    let reading = Arc::new(RegionPass::new(kernel, region.clone(), plan.cpus.len(), session.context.cutoff(None)));
     let clock = session.context.clock;
     let start = clock.now() + clock.to_ticks(session.runner.lead(plan.cpus.len() + awake.len()));
     let mut jobs: Vec<(u32, Job<Span>)> = Vec::new();
@@ -189,6 +189,13 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     let timeout = WORKER_TIMEOUT + Duration::from_secs(reading.bytes() / SLOWEST_BYTES_S);
     let before = session.runner.stolen(&plan.cpus);
     let finished = session.runner.workers.run_required(jobs, plan.cpus.len(), timeout)?;
+    if let Some(fault) = region.fault() {
+        return Err(CellError::fault(plan.cpus.first().unwrap_or(0), fault));
+    }
+    // What is left of the region was not read.
+    if session.interrupted() {
+        return Err(CellError::Interrupted);
+    }
     let (mut spans, mut scheduler) = (Vec::new(), SchedulerNoise::default());
     for Finished { value, scheduler: own } in &finished {
         if let Some(span) = value {
@@ -217,7 +224,7 @@ fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Resu
             if session.interrupted() {
                 return Err(CellError::Interrupted);
             }
-            let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len()));
+            let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len(), session.context.cutoff(None)));
             let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
             for cpu in plan.cpus.iter() {
                 let check = check.clone();
@@ -227,7 +234,7 @@ fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Resu
             session.runner.workers.run(jobs, timeout)?;
             session.add_measuring(session.context.now() - started);
             region.found.add(check.found());
-            region.checked += u32::from(compare);
+            region.checked += u32::from(compare && !session.interrupted());
             done += 1;
             session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
         }

@@ -18,6 +18,17 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat()
 }
 
+/// Where the program counter is in what a signal handler gets of a thread: `pc` of `uc_mcontext` in `ucontext_t`, behind the fault's address, 31 registers
+/// and the stack pointer.
+pub(crate) const COUNTER_IN_CONTEXT: usize = 176 + 8 + 31 * 8 + 8;
+
+/// A chase goes on at the label `$again` from a line that leads to itself.
+macro_rules! lost {
+    ($again:literal) => {
+        recovers!(concat!("adrp {at}, {cell}\nadd {at}, {at}, :lo12:{cell}\nb ", $again))
+    };
+}
+
 loops! {
     dependent_adds [
         "cbz {rounds}, 3f",
@@ -40,20 +51,26 @@ loops! {
         "cbz {rounds}, 3f",
         ".p2align 6",
         "2:",
+        "7:",
         ".rept 64",
         "ldr {at}, [{at}]",
         ".endr",
+        "8:",
         "subs {rounds}, {rounds}, #1",
         "b.ne 2b",
         "3:",
+        lost!("2b"),
     ],
     chase_exact [
         "cbz {hops}, 3f",
         "2:",
+        "7:",
         "ldr {at}, [{at}]",
+        "8:",
         "subs {hops}, {hops}, #1",
         "b.ne 2b",
         "3:",
+        lost!("2b"),
     ],
     // Barriers as in `ticks_fenced`; what follows the second reading is not timed and needs no barrier.
     chase_timed [
@@ -67,7 +84,9 @@ loops! {
         "isb",
         "cbz {hop}, 4f",
         "3:",
+        "7:",
         "ldr {at}, [{at}]",
+        "8:",
         "subs {hop}, {hop}, #1",
         "b.ne 3b",
         "4:",
@@ -79,16 +98,20 @@ loops! {
         "subs {left}, {left}, #1",
         "b.ne 2b",
         "5:",
+        lost!("3b"),
     ] scratch [ended = out(reg) _,] overwrites [],
     chase_store [
         "cbz {hops}, 3f",
         "2:",
+        "7:",
         "ldr {next}, [{at}]",
         "str {hops}, [{at}, #8]",
+        "8:",
         "mov {at}, {next}",
         "subs {hops}, {hops}, #1",
         "b.ne 2b",
         "3:",
+        lost!("2b"),
     ],
 }
 

@@ -40,6 +40,7 @@ use memgauge_core::traffic::LineUse;
 mod kernel;
 mod line;
 mod order;
+mod recovery;
 #[macro_use]
 mod text;
 
@@ -60,6 +61,7 @@ pub use arch::{chase, chase_exact, chase_store, chase_timed, dependent_adds};
 pub use kernel::{BURSTS_PER_STEP, Kernel, MAX_STREAMS, Stream, Walk};
 pub use line::{LINE, Line, STORED_BYTE};
 pub use order::Order;
+pub use recovery::{is_lost, recover};
 pub use text::CHASE_UNROLL;
 
 /// Every kernel of this instruction set, whether or not this CPU can run it.

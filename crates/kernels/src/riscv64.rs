@@ -18,6 +18,16 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat()
 }
 
+/// Where the program counter is in what a signal handler gets of a thread: `__gregs[REG_PC]` of `uc_mcontext` in `ucontext_t`.
+pub(crate) const COUNTER_IN_CONTEXT: usize = 176;
+
+/// A chase goes on at the label `$again` from a line that leads to itself.
+macro_rules! lost {
+    ($again:literal) => {
+        recovers!(concat!("lla {at}, {cell}\nj ", $again))
+    };
+}
+
 loops! {
     dependent_adds [
         "beqz {rounds}, 3f",
@@ -38,20 +48,26 @@ loops! {
     chase [
         "beqz {rounds}, 3f",
         "2:",
+        "7:",
         ".rept 64",
         "ld {at}, 0({at})",
         ".endr",
+        "8:",
         "addi {rounds}, {rounds}, -1",
         "bnez {rounds}, 2b",
         "3:",
+        lost!("2b"),
     ],
     chase_exact [
         "beqz {hops}, 3f",
         "2:",
+        "7:",
         "ld {at}, 0({at})",
+        "8:",
         "addi {hops}, {hops}, -1",
         "bnez {hops}, 2b",
         "3:",
+        lost!("2b"),
     ],
     // Fences as in `ticks_fenced`; what follows the second reading is not timed and needs no fence.
     chase_timed [
@@ -63,7 +79,9 @@ loops! {
         "fence iorw, iorw",
         "beqz {hop}, 4f",
         "3:",
+        "7:",
         "ld {at}, 0({at})",
+        "8:",
         "addi {hop}, {hop}, -1",
         "bnez {hop}, 3b",
         "4:",
@@ -75,16 +93,20 @@ loops! {
         "addi {left}, {left}, -1",
         "bnez {left}, 2b",
         "5:",
+        lost!("3b"),
     ] scratch [ended = out(reg) _,] overwrites [],
     chase_store [
         "beqz {hops}, 3f",
         "2:",
+        "7:",
         "ld {next}, 0({at})",
         "sd {hops}, 8({at})",
+        "8:",
         "mv {at}, {next}",
         "addi {hops}, {hops}, -1",
         "bnez {hops}, 2b",
         "3:",
+        lost!("2b"),
     ],
 }
 

@@ -87,7 +87,22 @@ macro_rules! framed {
     }};
 }
 
-/// The loops that are functions of their own, from their texts.
+/// What comes after a chase's loop whose loads are between the labels 7 and 8: the instructions `$lost`, which put the address of
+/// [`CELL`](crate::recovery::CELL) into the chase's register and go back into the loop, and the entry that leads there. They are in a later part
+/// of the section, behind the function.
+macro_rules! recovers {
+    ($lost:expr) => {
+        concat!(
+            ".subsection 1\n9:\n",
+            $lost,
+            "\n.previous\n",
+            ".pushsection memgauge_recoveries,\"aR\",@progbits\n.balign 4\n.long 7b - .\n.long 8b - .\n.long 9b - .\n.popsection\n"
+        )
+    };
+}
+
+/// The loops that are functions of their own, from their texts. A pointer that leads out of memory ends each chase at
+/// [`CELL`](crate::recovery::CELL).
 macro_rules! loops {
     (dependent_adds [$($adds:tt)*], chase [$($chase:tt)*], chase_exact [$($exact:tt)*],
      chase_timed [$($timed:tt)*] scratch [$($scratch:tt)*] overwrites [$($overwritten:tt)*], chase_store [$($store:tt)*],) => {
@@ -125,6 +140,7 @@ macro_rules! loops {
                     $($chase)*
                     at = inout(reg) at,
                     rounds = inout(reg) hops / crate::CHASE_UNROLL => _,
+                    cell = sym crate::recovery::CELL,
                     options(readonly, nostack),
                 );
             }
@@ -145,6 +161,7 @@ macro_rules! loops {
                     $($exact)*
                     at = inout(reg) at,
                     hops = inout(reg) hops => _,
+                    cell = sym crate::recovery::CELL,
                     options(readonly, nostack),
                 );
             }
@@ -172,6 +189,7 @@ macro_rules! loops {
                     $($scratch)*
                     out = inout(reg) batches.as_mut_ptr() => _,
                     $($overwritten)*
+                    cell = sym crate::recovery::CELL,
                     options(nostack),
                 );
             }
@@ -194,6 +212,7 @@ macro_rules! loops {
                     at = inout(reg) at,
                     hops = inout(reg) hops => _,
                     next = out(reg) _,
+                    cell = sym crate::recovery::CELL,
                     options(nostack),
                 );
             }

@@ -19,6 +19,16 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     [stream::KERNELS, strided::KERNELS, random::KERNELS, line_use::KERNELS].concat().concat()
 }
 
+/// Where the program counter is in what a signal handler gets of a thread: `gregs[REG_RIP]` of `uc_mcontext` in `ucontext_t`.
+pub(crate) const COUNTER_IN_CONTEXT: usize = 40 + 16 * 8;
+
+/// A chase goes on at the label `$again` from a line that leads to itself.
+macro_rules! lost {
+    ($again:literal) => {
+        recovers!(concat!("lea {at}, [rip + {cell}]\njmp ", $again))
+    };
+}
+
 loops! {
     // Register to register: Golden Cove and its successors do additions of small constants while renaming, in no time at all.
     dependent_adds [
@@ -45,21 +55,27 @@ loops! {
         "jz 3f",
         ".p2align 6",
         "2:",
+        "7:",
         ".rept 64",
         "mov {at}, [{at}]",
         ".endr",
+        "8:",
         "sub {rounds}, 1",
         "jnz 2b",
         "3:",
+        lost!("2b"),
     ],
     chase_exact [
         "test {hops}, {hops}",
         "jz 3f",
         "2:",
+        "7:",
         "mov {at}, [{at}]",
+        "8:",
         "sub {hops}, 1",
         "jnz 2b",
         "3:",
+        lost!("2b"),
     ],
     // Fences as in `ticks_fenced`; what follows the second reading is not timed and needs no fence.
     chase_timed [
@@ -76,7 +92,9 @@ loops! {
         "test {hop}, {hop}",
         "jz 4f",
         "3:",
+        "7:",
         "mov {at}, [{at}]",
+        "8:",
         "sub {hop}, 1",
         "jnz 3b",
         "4:",
@@ -90,17 +108,21 @@ loops! {
         "sub {left}, 1",
         "jnz 2b",
         "5:",
+        lost!("3b"),
     ] scratch [] overwrites [out("rax") _, out("rdx") _,],
     chase_store [
         "test {hops}, {hops}",
         "jz 3f",
         "2:",
+        "7:",
         "mov {next}, [{at}]",
         "mov [{at} + 8], {hops}",
+        "8:",
         "mov {at}, {next}",
         "sub {hops}, 1",
         "jnz 2b",
         "3:",
+        lost!("2b"),
     ],
 }
 

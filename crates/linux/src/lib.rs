@@ -10,6 +10,7 @@ pub mod counters;
 pub mod cpu;
 pub mod directory;
 pub mod environment;
+pub mod faults;
 pub mod limits;
 pub mod memory;
 pub mod noise;

@@ -11,6 +11,7 @@ mod allocate;
 mod buffer;
 mod error;
 mod file;
+mod interrupted;
 mod map;
 mod node_state;
 mod placement;
@@ -19,5 +20,8 @@ mod touch;
 mod watch;
 
 pub use buffer::Buffer;
+pub(crate) use map::base_page;
+
 pub use error::{MemoryError, MemoryErrorKind};
+pub use interrupted::Interrupted;
 pub use watch::{MemoryWatch, prefer_out_of_memory_kill};

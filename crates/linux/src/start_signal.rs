@@ -15,6 +15,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::faults::Watched;
+use crate::memory::base_page;
+
 /// No measurement was requested yet. A new word has this value.
 pub const IDLE: u32 = 0;
 /// Written by the other program to start a measurement.
@@ -49,6 +52,8 @@ pub struct StartSignalError {
 pub struct StartSignal {
     name: CString,
     word: *mut AtomicU32,
+    /// Another program may truncate the memory at any time.
+    watched: Watched,
     created: bool,
 }
 
@@ -84,7 +89,7 @@ impl StartSignal {
         let file = File::from(fd.try_clone().map_err(|_| failed("opened"))?);
         // Another program may still have the memory of a run that was killed, so it is not replaced.
         let taken_over = !created && is_abandoned(&file);
-        let mut signal = Self { name: path, word: std::ptr::null_mut(), created: created || taken_over };
+        let mut signal = Self { name: path, word: std::ptr::null_mut(), watched: Watched::nothing(), created: created || taken_over };
         if signal.created {
             // Without the note, which a full file system refuses, only this process can remove the memory.
             let _ = note(std::process::id()).map(|note| file.write_all_at(note.as_bytes(), WORD as u64));
@@ -101,6 +106,8 @@ impl StartSignal {
             return Err(failed("mapped"));
         }
         signal.word = map.cast();
+        // SAFETY: the page that was just mapped, which this value unmaps after it has stopped watching.
+        signal.watched = unsafe { Watched::new(map.cast(), base_page(), base_page()) };
         if taken_over {
             // What the killed process answered is no answer of this one. A start is still asked for.
             for state in [MEASURING, DONE] {
@@ -118,14 +125,21 @@ impl StartSignal {
 
     /// Waits until the word is [`START`], and makes it [`MEASURING`]. Every millisecond `stop` is called, and when it returns true the wait ends
     /// with false.
-    pub fn wait(&self, stop: impl Fn() -> bool) -> bool {
+    ///
+    /// # Errors
+    /// When another program truncated the shared memory.
+    pub fn wait(&self, stop: impl Fn() -> bool) -> Result<bool, StartSignalError> {
         while self.word().compare_exchange(START, MEASURING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            if self.watched.fault().is_some() {
+                let why = io::Error::other("another program truncated it");
+                return Err(StartSignalError { name: self.name.to_string_lossy().into_owned(), what: "read", why });
+            }
             if stop() {
-                return false;
+                return Ok(false);
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        true
+        Ok(true)
     }
 
     /// Sets the word to [`DONE`].
@@ -136,6 +150,7 @@ impl StartSignal {
 
 impl Drop for StartSignal {
     fn drop(&mut self) {
+        self.watched = Watched::nothing();
         if !self.word.is_null() {
             // SAFETY: `open` made this mapping of `WORD` bytes, and nothing refers to it any more.
             unsafe { libc::munmap(self.word.cast(), WORD) };
@@ -208,7 +223,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             });
-            assert!(signal.wait(|| false));
+            assert!(signal.wait(|| false).unwrap());
             assert_eq!(signal.word().load(Ordering::Acquire), MEASURING);
             signal.done();
             other.join().unwrap();
@@ -223,7 +238,7 @@ mod tests {
         let signal = StartSignal::open(&name("stop")).unwrap();
         let looks = std::cell::Cell::new(0);
         let third = || looks.replace(looks.get() + 1) == 2;
-        assert!(!signal.wait(third), "asked again and again");
+        assert!(!signal.wait(third).unwrap(), "asked again and again");
         assert_eq!(looks.get(), 3);
         assert_eq!(signal.word().load(Ordering::Acquire), IDLE);
     }
@@ -253,7 +268,7 @@ mod tests {
         let name = name("others");
         std::fs::write(file(&name), START.to_ne_bytes()).unwrap();
         let signal = StartSignal::open(&name).unwrap();
-        assert!(signal.wait(|| false), "it was started before anybody waited");
+        assert!(signal.wait(|| false).unwrap(), "it was started before anybody waited");
         drop(signal);
         assert_eq!(std::fs::read(file(&name)).unwrap(), MEASURING.to_ne_bytes());
         std::fs::remove_file(file(&name)).unwrap();

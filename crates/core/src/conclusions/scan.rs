@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::Method;
 use crate::note::Note;
 use crate::result::{LimitSource, Measurement, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
@@ -63,7 +63,9 @@ pub fn found_weak(m: &Measurement) -> bool {
 
 /// Whether a measurement is of memory that did not return what was written to it.
 pub fn corrupted(m: &Measurement) -> bool {
-    m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0) || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
+    matches!(m.estimate.not_measured, Some(NotMeasured::Corrupted { .. }))
+        || m.evidence.integrity.as_ref().is_some_and(|i| i.mismatches > 0)
+        || m.evidence.checksums.is_some_and(|c| c.mismatches > 0)
 }
 
 /// The largest number of weak or corrupted regions that a note names. The result has the others.

@@ -21,6 +21,7 @@ pub fn not_measured(why: &NotMeasured) -> String {
         | NotMeasured::NoThread { detail, .. }
         | NotMeasured::NoStartSignal { detail }
         | NotMeasured::NotCounted { detail }
+        | NotMeasured::Corrupted { detail }
         | NotMeasured::Internal { detail } => detail.clone(),
     }
 }

@@ -15,7 +15,8 @@ use memgauge_os::memory::Buffer;
 use memgauge_os::noise;
 
 use super::windows::{BLOCK_NS, Schedule, Trace, run_until_end, shortest_block};
-use crate::error::ChainError;
+use crate::context::Cutoff;
+use crate::error::{CellError, ChainError};
 
 /// Slots whose links one thread writes at a time when the whole buffer is one window: 8 MiB at a stride of 128 B.
 const LINKS_AT_A_TIME: usize = 1 << 16;
@@ -60,6 +61,16 @@ impl Ring {
 
     pub(crate) const fn buffer(&self) -> &Arc<Buffer> {
         &self.buffer
+    }
+
+    /// An error where the chase of `cpu` that came here met a pointer that was not written there, or memory that is not there any more.
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+        let within = (self.position as u64).checked_sub(self.buffer.as_ptr() as u64).is_some_and(|at| at < self.buffer.len() as u64);
+        match self.buffer.fault() {
+            Some(fault) => Err(CellError::fault(cpu, fault)),
+            None if !within || kernels::is_lost(self.position()) => Err(CellError::WrongPointer { cpu }),
+            None => Ok(()),
+        }
     }
 
     #[cfg(feature = "simulate")]
@@ -120,10 +131,13 @@ pub(crate) fn write(
     let next = layout.next_entries();
     if let [next] = next[..] {
         let mut cycle = Cycle::default();
-        layout.shuffle(0, &mut cycle);
+        layout.shuffle(0, &mut cycle, interrupted);
+        if interrupted() {
+            return Err(ChainError::Interrupted);
+        }
         let slots = layout.slots();
         let pieces = slots.div_ceil(LINKS_AT_A_TIME);
-        in_parallel(pieces, cpus, interrupted, |range| {
+        in_parallel((pieces, LINKS_AT_A_TIME), cpus, interrupted, |range| {
             let slots = range.start * LINKS_AT_A_TIME..slots.min(range.end * LINKS_AT_A_TIME);
             // SAFETY: `layout` checked that its lines are within the buffer, and the pointer is within its line; each slot is handed to one
             // thread.
@@ -154,7 +168,7 @@ unsafe fn write_windows(
     leaves: impl Fn(usize, usize) + Sync,
 ) {
     let next = layout.next_entries();
-    in_parallel(layout.windows(), cpus, interrupted, |range| {
+    in_parallel((layout.windows(), layout.slots_per_window()), cpus, interrupted, |range| {
         let mut cycle = Cycle::default();
         for window in range {
             layout.fill_window(window, next[window], &mut cycle, |from, to| {
@@ -214,11 +228,14 @@ pub(crate) fn layout(buffer: &Buffer, spec: &ChainSpec) -> Result<ChaseLayout, C
     Ok(if spec.even { layout.evenly() } else { layout })
 }
 
-/// Hands out `0..count` in small ranges to a thread on each of `cpus`.
-fn in_parallel(count: usize, cpus: &IdSet, interrupted: &(dyn Fn() -> bool + Sync), write: impl Fn(Range<usize>) + Sync) {
+/// Slots whose links are written between two looks whether the run is to end: some 30 ms.
+const SLOTS_BETWEEN_LOOKS: usize = 1 << 20;
+
+/// Hands out `0..count`, each of so many slots, in small ranges to a thread on each of `cpus`.
+fn in_parallel((count, slots): (usize, usize), cpus: &IdSet, interrupted: &(dyn Fn() -> bool + Sync), write: impl Fn(Range<usize>) + Sync) {
     let threads = cpus.len().clamp(1, count.max(1));
-    // A sixty-fourth of gigabytes takes some 30 ms: soon enough to see that the run is to end.
-    let piece = (count / (threads * 64)).max(1);
+    // Many for each thread, so that all end at about the same time.
+    let piece = (count / (threads * 64)).min(SLOTS_BETWEEN_LOOKS / slots.max(1)).max(1);
     let next = AtomicUsize::new(0);
     let write_pieces = || {
         loop {
@@ -309,6 +326,11 @@ impl ExactHops {
         self.unseen as f64 > MAX_UNSEEN * self.ticks as f64
     }
 
+    /// Hops that were made.
+    pub(crate) const fn hops(&self) -> u64 {
+        self.hops
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.ticks += other.ticks;
         self.hops += other.hops;
@@ -376,6 +398,11 @@ impl Chase {
         self.ring.position()
     }
 
+    /// As [`Ring::check`].
+    pub(crate) fn check(&self, cpu: u32) -> Result<(), CellError> {
+        self.ring.check(cpu)
+    }
+
     /// The same chase, timing batches of `hops` in its next burst.
     pub(crate) fn timing(self, hops: u32) -> Self {
         // Not zeros: those would be mapped only when they are written, in the midst of measuring.
@@ -389,15 +416,15 @@ impl Chase {
         (self, batches)
     }
 
-    /// Chases exactly `hops` hops, in blocks. Returns what they took and the chase where it stopped.
-    pub(crate) fn exactly(self, hops: u64, clock: &Clock) -> (ExactHops, Self) {
+    /// Chases exactly `hops` hops, in blocks, or fewer where `cutoff` passes meanwhile. Returns what they took and the chase where it stopped.
+    pub(crate) fn exactly(self, hops: u64, clock: &Clock, cutoff: &Cutoff) -> (ExactHops, Self) {
         let (mut position, mut left, mut size) = (self.position(), hops as usize, kernels::CHASE_UNROLL);
         let block = (2.0 * shortest_block(BLOCK_NS, clock.overhead_ns()) / clock.ns(1)) as u64;
         // Not zeros, so that it is mapped now.
         let (mut long, mut longs) = (vec![(1, 1); MAX_LONG], 0);
         let (ran, began) = (noise::thread_cpu_ns(), clock.stamp());
         let mut from = began;
-        while left > 0 {
+        while left > 0 && !cutoff.passed() {
             let part = left.min(size);
             let unrolled = part / kernels::CHASE_UNROLL * kernels::CHASE_UNROLL;
             // SAFETY: `position` is a line of a ring, whose pointers all lead to its lines; the ring keeps its memory.
@@ -419,7 +446,7 @@ impl Chase {
         let ran = noise::thread_cpu_ns().zip(ran).map(|(now, then)| (now.saturating_sub(then) as f64 / clock.ns(1)) as u64);
         let away = ran.map_or(0, |ran| ticks.saturating_sub(ran));
         long.truncate(longs);
-        (ExactHops::without_time_away(ticks, hops, away, long, block), self.moved_to(position))
+        (ExactHops::without_time_away(ticks, hops - left as u64, away, long, block), self.moved_to(position))
     }
 
     fn moved_to(self, end: *const u8) -> Self {
@@ -600,7 +627,7 @@ mod tests {
         let clock = Clock::calibrate(std::path::Path::new("/"));
         let chase = Chase::new(ring.clone());
         for hops in [1, 63, 64, 65, 511, 512, 1000] {
-            let (took, after) = chase.clone().exactly(hops, &clock);
+            let (took, after) = chase.clone().exactly(hops, &clock, &Cutoff::never());
             // SAFETY: a line of the chain just written.
             let expected = unsafe { kernels::chase_exact(ring.position(), hops as usize) };
             assert_eq!(after.position(), expected, "{hops} hops");

@@ -7,7 +7,7 @@ use memgauge_core::result::Checksums;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_core::units::Bytes;
 use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
-use memgauge_os::memory::Buffer;
+use memgauge_os::memory::{Buffer, MemoryFault};
 
 use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
 use crate::error::LoadError;
@@ -150,6 +150,12 @@ impl Load {
     pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
         self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
         self
+    }
+
+    /// What happened to the memory that it goes over.
+    pub(crate) fn fault(&self) -> Option<MemoryFault> {
+        let second = self.second.as_ref().and_then(|(second, _)| second.buffer.fault());
+        self.traversal.buffer.fault().or(second)
     }
 
     pub(crate) fn kernel(&self) -> &'static Kernel {

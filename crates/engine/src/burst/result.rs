@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use memgauge_core::protocol::{SETTLE_WINDOWS, WINDOW};
+use memgauge_core::protocol::{MAX_BURST, SETTLE_WINDOWS, WINDOW};
 
 use super::chase::Chase;
 use super::load::Load;
 use super::windows::Trace;
 use super::workers::SchedulerNoise;
+use crate::error::{CellError, Result};
 
 /// The counted windows of a burst.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,12 @@ impl BurstShape {
 
     pub(crate) fn counted(&self) -> Duration {
         self.window * self.windows as u32
+    }
+
+    /// The same time in bursts of nearly the same length, none longer than [`MAX_BURST`].
+    pub(crate) fn bursts(self) -> impl Iterator<Item = Self> {
+        let count = self.counted().as_nanos().div_ceil(MAX_BURST.as_nanos()).max(1) as usize;
+        (0..count).map(move |nth| Self { windows: self.windows * (nth + 1) / count - self.windows * nth / count, ..self })
     }
 
     pub(crate) const fn counted_windows(&self) -> std::ops::Range<usize> {
@@ -67,6 +74,15 @@ pub(crate) struct Loaded {
 }
 
 impl BurstResult {
+    /// An error where memory that was measured is not what it was. `probe` is the CPU of the chase.
+    pub(crate) fn check(&self, probe: Option<u32>) -> Result {
+        if let (Some((_, chase)), Some(cpu)) = (&self.chase, probe) {
+            chase.check(cpu)?;
+        }
+        let fault = self.loads.iter().find_map(|l| Some(CellError::fault(l.cpu, l.load.fault()?)));
+        fault.map_or(Ok(()), Err)
+    }
+
     pub(crate) fn take_loads(&mut self) -> Vec<(u32, Load)> {
         self.loads.drain(..).map(|l| (l.cpu, l.load)).collect()
     }

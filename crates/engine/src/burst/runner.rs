@@ -134,6 +134,7 @@ impl<'a> BurstRunner<'a> {
             return Ok(crate::simulated::burst(model, &self.context.clock, chase, loads, shape));
         }
         let busy: IdSet = chase.iter().map(|(cpu, _)| *cpu).chain(loads.iter().map(|(cpu, _)| *cpu)).collect();
+        let probe = chase.as_ref().map(|(cpu, _)| *cpu);
         let awake = self.kept_awake(&busy);
         if let Some(counters) = &mut self.counters {
             counters.open(&mut self.workers, &busy)?;
@@ -152,7 +153,9 @@ impl<'a> BurstRunner<'a> {
         let jobs = burst_jobs(chase, loads, &awake, counters, schedule);
         let length = shape.window * windows as u32;
         let (finished, steal) = self.run_jobs(jobs, &busy, length, length + timeout)?;
-        Ok(BurstResult { steal, ..collect(finished) })
+        let result = BurstResult { steal, ..collect(finished) };
+        result.check(probe)?;
+        Ok(result)
     }
 
     /// Runs jobs that measure on `cpus` for `length`, and after them in the list jobs that keep other CPUs awake. Returns what they did, and the
@@ -208,6 +211,7 @@ impl<'a> BurstRunner<'a> {
             return Ok((Some(ExactHops::undisturbed(clock.to_ticks(Duration::from_nanos(ns as u64)), hops)), chase));
         }
         let awake = self.kept_awake(&IdSet::one(cpu));
+        let cutoff = self.context.cutoff(None);
         let (mut left, mut all) = (hops, ExactHops::default());
         while left > 0 {
             if budget.interrupted() {
@@ -216,10 +220,11 @@ impl<'a> BurstRunner<'a> {
             let part = left.min(HOPS_AT_A_TIME);
             let start = clock.now() + clock.to_ticks(LEAD);
             let (flag, ended) = EndFlag::new();
+            let cutoff = cutoff.clone();
             let chase_part = move || {
                 let _flag = flag;
                 Schedule { clock, start, window: 0, windows: 0, counters: None }.wait_for_start();
-                Some(chase.exactly(part, &clock))
+                Some(chase.exactly(part, &clock, &cutoff))
             };
             let mut jobs: Vec<(u32, Job<ChasedHops>)> = vec![(cpu, Box::new(chase_part))];
             jobs.extend(keep_awake_jobs(&awake, &ended));
@@ -229,8 +234,12 @@ impl<'a> BurstRunner<'a> {
             };
             scheduler.add(&seen);
             self.measuring += Duration::from_secs_f64(clock.ns(took.ticks) / 1e9);
-            all.add(&took);
             (chase, left) = (moved, left - part);
+            chase.check(cpu)?;
+            if took.hops() < part {
+                return Ok((None, chase));
+            }
+            all.add(&took);
         }
         Ok((Some(all), chase))
     }

@@ -96,7 +96,7 @@ impl Sampler for AllocationSampler<'_> {
             } else {
                 // A disturbed burst is repeated at once, in the same memory, while there is time.
                 for _ in 0..=MAX_REPEATS {
-                    series.sample_burst(session, self.shape, round)?;
+                    series.sample(session, self.shape, round)?;
                     let over = session.budget.stop.fixed_time || session.budget.cell_over(self.spent + repeating, true);
                     if !series.samples.last_disturbed() || over || series.samples.enough_undisturbed() || session.interrupted() {
                         break;
@@ -104,9 +104,7 @@ impl Sampler for AllocationSampler<'_> {
                     repeating += self.shape.counted();
                 }
             }
-            if !session.interrupted() {
-                series.sample_batches(session, self.shape)?;
-            }
+            series.sample_batches(session, self.shape)?;
         }
         // After the chase: pages that were moved meanwhile are found where they are now.
         self.placements.push(buffer.placement_now());

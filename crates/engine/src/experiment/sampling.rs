@@ -221,8 +221,18 @@ impl Series {
         1 + u32::from(self.histogram.is_some())
     }
 
-    /// Runs a burst and takes its samples, for this allocation.
-    pub(crate) fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
+    /// Takes samples for so long, in one burst or in several, for this allocation. Ends early where the run is to end.
+    pub(crate) fn sample(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
+        for (nth, burst) in shape.bursts().enumerate() {
+            if nth > 0 && session.interrupted() {
+                break;
+            }
+            self.sample_burst(session, burst, allocation)?;
+        }
+        Ok(())
+    }
+
+    fn sample_burst(&mut self, session: &mut Session<'_>, shape: BurstShape, allocation: u32) -> Result {
         let chase = self.chase.take().map(|chase| (self.cpu, chase));
         if self.probed && chase.is_none() {
             return Err(CellError::ChaseLost { cpu: self.cpu });
@@ -260,8 +270,18 @@ impl Series {
         Ok(())
     }
 
-    /// Runs a burst whose batches of hops go into the histogram, where there is one.
+    /// Puts batches of hops into the histogram for so long, where there is one. Ends early where the run is to end.
     pub(crate) fn sample_batches(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
+        for burst in shape.bursts() {
+            if session.interrupted() {
+                break;
+            }
+            self.sample_batches_of_burst(session, burst)?;
+        }
+        Ok(())
+    }
+
+    fn sample_batches_of_burst(&mut self, session: &mut Session<'_>, shape: BurstShape) -> Result {
         let Some(mut histogram) = self.histogram.take() else { return Ok(()) };
         let chase = self.chase.take().ok_or(CellError::ChaseLost { cpu: self.cpu })?;
         let chase = chase.timing(histogram.batch_hops());
@@ -330,7 +350,7 @@ impl Sampler for PointSampler {
     fn sample_round(&mut self, session: &mut Session<'_>, _: u32) -> Result<Duration> {
         let started = session.context.now();
         let bursts = self.series.kinds();
-        self.series.sample_burst(session, self.shape, 0)?;
+        self.series.sample(session, self.shape, 0)?;
         self.series.sample_batches(session, self.shape)?;
         // The budget of a short burst is time that passed, with what surrounds its windows.
         let short = matches!(self.series.vary, Vary::WorkingSet(_));
@@ -414,7 +434,7 @@ mod sampler_tests {
         let machine = memgauge_os::topology::read_machine(root).unwrap();
         let mut plan = memgauge_core::planner::plan(&Spec::new(Task::Latency(LatencyShape::One)), &machine, &[]).unwrap();
         plan.stop = StopRule { relative_half_width: 0.01, budget_s: 10.0 * ROUND.as_secs_f64(), fixed_time };
-        let stop = AtomicBool::new(false);
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
         let context = RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);

@@ -190,8 +190,8 @@ fn prefix_chain(
 ) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
-    let context = session.context;
-    let interrupted = &|| context.interrupted();
+    let (context, cutoff) = (session.context, session.context.cutoff(session.memory.end));
+    let interrupted = &|| cutoff.passed();
     let spec = |bytes, window| ChainSpec {
         bytes,
         window,

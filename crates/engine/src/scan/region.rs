@@ -16,6 +16,8 @@ use memgauge_os::clock::Clock;
 use memgauge_os::cpu;
 use memgauge_os::memory::Buffer;
 
+use crate::context::Cutoff;
+
 /// About how many portions each thread takes: threads end apart by one portion at most, a 32nd of the time.
 const PORTIONS_PER_THREAD: usize = 32;
 /// A portion is no larger: some 100 us of one thread's reading, so that all end about together.
@@ -28,19 +30,20 @@ pub(super) struct Portions {
     len: usize,
     portion: usize,
     next: AtomicUsize,
+    cutoff: Cutoff,
 }
 
 impl Portions {
-    /// `len` bytes for so many threads, in portions of whole multiples of `unit` bytes.
-    pub(super) fn new(len: usize, threads: usize, unit: usize) -> Self {
+    /// `len` bytes for so many threads, in portions of whole multiples of `unit` bytes. Once `cutoff` passes none is left.
+    pub(super) fn new(len: usize, threads: usize, unit: usize, cutoff: Cutoff) -> Self {
         let portion = (len / (threads.max(1) * PORTIONS_PER_THREAD)).clamp(MIN_PORTION, MAX_PORTION);
-        Self { len, portion: portion.next_multiple_of(unit), next: AtomicUsize::new(0) }
+        Self { len, portion: portion.next_multiple_of(unit), next: AtomicUsize::new(0), cutoff }
     }
 
     /// The next portion, which belongs to the caller alone.
     pub(super) fn take(&self) -> Option<Range<usize>> {
         let start = self.next.fetch_add(self.portion, Ordering::Relaxed);
-        (start < self.len).then(|| start..self.len.min(start + self.portion))
+        (start < self.len && !self.cutoff.passed()).then(|| start..self.len.min(start + self.portion))
     }
 }
 
@@ -53,9 +56,9 @@ pub(super) struct RegionPass {
 
 impl RegionPass {
     /// `region`, read by `kernel` on so many threads. What is less than a step at the end is left out.
-    pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, threads: usize) -> Self {
+    pub(super) fn new(kernel: &'static Kernel, region: Arc<Buffer>, threads: usize, cutoff: Cutoff) -> Self {
         let step = step_bytes(kernel);
-        let portions = Portions::new(region.len() / step * step, threads, step);
+        let portions = Portions::new(region.len() / step * step, threads, step, cutoff);
         Self { kernel, region, portions }
     }
 
@@ -116,10 +119,10 @@ pub(super) struct PatternMismatches {
 
 impl PatternCheck {
     /// Pattern number `pattern` in region number `index`, by so many threads.
-    pub(super) fn new(region: Arc<Buffer>, index: usize, pattern: u32, threads: usize) -> Self {
+    pub(super) fn new(region: Arc<Buffer>, index: usize, pattern: u32, threads: usize, cutoff: Cutoff) -> Self {
         let len = region.len() / WORD * WORD;
         let first_word = index as u64 * (len / WORD) as u64;
-        Self { portions: Portions::new(len, threads, kernels::LINE as usize), region, first_word, pattern, found: Mutex::default() }
+        Self { portions: Portions::new(len, threads, kernels::LINE as usize, cutoff), region, first_word, pattern, found: Mutex::default() }
     }
 
     /// What a word should be. Each bit depends on all bits of the word's number, so a line that came back from another address is
@@ -203,7 +206,7 @@ mod reading_tests {
     #[test]
     fn portions_cover_everything_once() {
         for (len, threads, unit) in [(1 << 30, 128, 4096), (16 << 20, 2, 3072), (100_000, 64, 1024), (1024, 1, 1024), (0, 3, 64)] {
-            let portions = Portions::new(len, threads, unit);
+            let portions = Portions::new(len, threads, unit, Cutoff::never());
             let mut end = 0;
             while let Some(portion) = portions.take() {
                 assert_eq!(portion.start, end);
@@ -217,8 +220,8 @@ mod reading_tests {
 
     #[test]
     fn threads_of_a_large_machine_all_get_portions() {
-        assert!((1 << 30) / Portions::new(1 << 30, 512, 4096).portion >= 512);
-        assert_eq!(Portions::new(1 << 30, 2, 4096).portion, MAX_PORTION);
+        assert!((1 << 30) / Portions::new(1 << 30, 512, 4096, Cutoff::never()).portion >= 512);
+        assert_eq!(Portions::new(1 << 30, 2, 4096, Cutoff::never()).portion, MAX_PORTION);
     }
 }
 
@@ -246,8 +249,8 @@ mod tests {
     fn what_was_written_is_found_and_a_flipped_bit_is_reported() {
         let region = region();
         for pattern in 0..PATTERNS {
-            PatternCheck::new(region.clone(), 3, pattern, 1).write();
-            let again = PatternCheck::new(region.clone(), 3, pattern, 1);
+            PatternCheck::new(region.clone(), 3, pattern, 1, Cutoff::never()).write();
+            let again = PatternCheck::new(region.clone(), 3, pattern, 1, Cutoff::never());
             again.compare();
             assert_eq!(again.found(), PatternMismatches::default());
         }
@@ -259,7 +262,7 @@ mod tests {
             word.write(written ^ 0x40);
             written
         };
-        let broken = PatternCheck::new(region.clone(), 3, PATTERNS - 1, 1);
+        let broken = PatternCheck::new(region.clone(), 3, PATTERNS - 1, 1, Cutoff::never());
         broken.compare();
         let found = broken.found();
         assert_eq!((found.mismatches, found.first.len()), (1, 1));
@@ -271,8 +274,8 @@ mod tests {
     #[test]
     fn another_regions_words_are_wrong_and_only_the_first_are_listed() {
         let region = region();
-        PatternCheck::new(region.clone(), 0, 0, 1).write();
-        let other = PatternCheck::new(region.clone(), 1, 0, 1);
+        PatternCheck::new(region.clone(), 0, 0, 1, Cutoff::never()).write();
+        let other = PatternCheck::new(region.clone(), 1, 0, 1, Cutoff::never());
         other.compare();
         let found = other.found();
         assert_eq!((found.mismatches, found.first.len()), ((1 << 20) / 8, MAX_LISTED));

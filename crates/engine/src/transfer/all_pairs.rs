@@ -15,7 +15,7 @@ use memgauge_core::experiment::{ChaseOrder, Coordinates, LineState, Metric};
 use memgauge_core::note::Note;
 use memgauge_core::pairing::Rounds as PairRounds;
 use memgauge_core::plan::{Handoff, Probe, Transfers};
-use memgauge_core::protocol::{MIN_PAIR_RUNS, PAIR_RUN};
+use memgauge_core::protocol::{MAX_BURST, MIN_PAIR_RUNS, PAIR_RUN};
 use memgauge_core::result::{Evidence, Noise, PairMatrix, Placement};
 use memgauge_core::stats;
 use memgauge_core::units::IdSet;
@@ -175,6 +175,9 @@ fn measure_into(
             for &state in &transfers.states {
                 let pairs: Vec<PairTransfer> = round.iter().filter_map(|&pair| PairTransfer::new(transfers, pair, home, state)).collect();
                 session.recorder.repeating = nth == rounds.len();
+                if session.interrupted() {
+                    return Err(CellError::Interrupted);
+                }
                 match measure_at_once(session, transfers.each_s, pairs, memory, matrices.get_mut(&(home, state))) {
                     Err(CellError::Interrupted) => return Err(CellError::Interrupted),
                     Err(error) => failed = Some(error),
@@ -200,13 +203,14 @@ fn measure_at_once(
     let cpus: IdSet = transfers.iter().flat_map(PairTransfer::cpus).collect();
     session.watch(first, &cpus)?;
     let fixed = session.budget.stop.fixed_time;
-    let run = if fixed { Duration::from_secs_f64(each_s / f64::from(MIN_PAIR_RUNS)) } else { PAIR_RUN };
+    let run = if fixed { Duration::from_secs_f64(each_s / f64::from(MIN_PAIR_RUNS)).min(MAX_BURST) } else { PAIR_RUN };
     // With a tenth of a run to spare: lengths of runs do not add up exactly.
     let budget = Duration::from_secs_f64(each_s).saturating_sub(run / 10);
     let mut sampler = RoundSampler { transfers, memory, run };
     let stop_after = StopAfter { min_rounds: MIN_PAIR_RUNS, budget: Some(budget), want_undisturbed: true };
     measure_until_sure(session, stop_after, &mut sampler)?;
-    if session.interrupted() {
+    // What was measured often enough is kept.
+    if session.interrupted() && sampler.samples().any(|samples| samples.groups(0).len() < MIN_PAIR_RUNS as usize) {
         return Err(CellError::Interrupted);
     }
     let RoundSampler { transfers, memory, .. } = sampler;
@@ -378,7 +382,7 @@ mod tests {
             return;
         };
         let Work::Transfers(transfers) = &plan.steps[0].cells[0].work else { panic!() };
-        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let context = crate::context::RunContext::new(&machine, Clock::calibrate(root), root.into(), &stop);
         let mut silent = Silent;
         let mut session = Session::new(&plan, &context, &mut silent);

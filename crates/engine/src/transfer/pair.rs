@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memgauge_core::experiment::{Coordinates, LineState, Metric};
 use memgauge_core::plan::{BufferPlan, Handoff, Probe};
-use memgauge_core::protocol::{LONG_BLOCK, MAX_UNSEEN, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, transfer_run};
+use memgauge_core::protocol::{LONG_BLOCK, MAX_BURST, MAX_UNSEEN, MIN_CLEAN, MIN_TRANSFER_ALLOCATIONS, transfer_run};
 use memgauge_core::result::{Evidence, Measurement, PageEvidence, Placement, Pushes};
 use memgauge_core::stats;
 use memgauge_core::units::{Bytes, IdSet};
@@ -54,9 +54,12 @@ impl Sampler for PairSampler<'_> {
         let mut ring = Some(session.ring(&probe, plan.order, &buffer, u64::from(round))?);
         let mut left = plan.hops.map_or(u64::MAX, |hops| hop_count(hops, &probe).div_ceil(window_hops(plan) as u64));
         let begin = session.context.now();
-        // A number of hops takes as many runs as it needs, so that an interruption waits for one of them only.
-        while let Some(from) = ring.take().filter(|_| left > 0) {
-            let (done, steal) = run_at_once(session, &[(plan, from)], self.run, left)?;
+        let mut time = if plan.hops.is_some() { Duration::MAX } else { self.run };
+        // A number of hops, and a long time, take as many runs as they need, so that an interruption waits for one of them only.
+        while let Some(from) = ring.take().filter(|_| left > 0 && !time.is_zero()) {
+            let run = time.min(self.run).min(MAX_BURST);
+            let (done, steal) = run_at_once(session, &[(plan, from)], run, left)?;
+            time -= run;
             let ghz = session.runner.ghz(plan.reader);
             for TransferRun { samples, windows, ring: next, scheduler, clean, left_out } in done {
                 let conditions = BurstConditions::judge(parties(plan).len(), Conditions { scheduler, coverage: None }, steal, ghz);
@@ -64,7 +67,7 @@ impl Sampler for PairSampler<'_> {
                 self.samples.add(round, vec![samples], conditions);
                 left -= windows;
                 self.windows += windows;
-                ring = next.filter(|_| plan.hops.is_some() && windows > 0 && !session.interrupted());
+                ring = next.filter(|_| windows > 0 && !session.interrupted());
             }
         }
         self.placements.push(buffer.placement_now());
@@ -199,7 +202,11 @@ pub(crate) fn run_at_once(
         }
         done
     };
-    Ok((transfers.iter().map(collect).collect(), steal))
+    let done: Vec<TransferRun> = transfers.iter().map(collect).collect();
+    for ((plan, _), ring) in transfers.iter().zip(done.iter().map(|run| &run.ring)) {
+        ring.as_ref().map_or(Ok(()), |ring| ring.check(plan.reader))?;
+    }
+    Ok((done, steal))
 }
 
 /// A turn of a reader.

@@ -9,6 +9,7 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error::{self, MemoryError, MemoryErrorKind};
+use super::interrupted::Interrupted;
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy};
@@ -34,7 +35,15 @@ impl Buffer {
     /// room, when the pages asked for by name are not available, or when memory policies are refused and no CPU of the node may touch the
     /// memory. Each error says what to do.
     pub fn allocate(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
-        Self::allocate_under(plan, root, &placement::PROCESS)
+        Self::allocate_unless(plan, root, &|| false)
+    }
+
+    /// The same, given up soon after `interrupted` says so: gigabytes take seconds.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate), and [`MemoryErrorKind::Interrupted`].
+    pub fn allocate_unless(plan: &BufferPlan, root: &Path, interrupted: Interrupted<'_>) -> Result<Self, MemoryError> {
+        Self::allocate_under(plan, root, &placement::PROCESS, interrupted)
     }
 
     /// Allocates memory without binding it. The calling thread touches all of it, wherever that thread runs, and the process's memory policy
@@ -43,8 +52,9 @@ impl Buffer {
     /// reach their pages.
     ///
     /// # Errors
-    /// When the size is zero, when the pages asked for by name are not available, or when there is not enough memory.
-    pub fn allocate_unbound(plan: &BufferPlan, root: &Path) -> Result<Self, MemoryError> {
+    /// When the size is zero, when the pages asked for by name are not available, when there is not enough memory, or when `interrupted` says
+    /// so.
+    pub fn allocate_unbound(plan: &BufferPlan, root: &Path, interrupted: Interrupted<'_>) -> Result<Self, MemoryError> {
         let state = NodeState::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
         let len = checked_len(plan)?;
         let (backing, reasons) = match (plan.pages, state.thp.clone()) {
@@ -58,8 +68,8 @@ impl Buffer {
             },
         };
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        touch::populate(&mut mapping, backing, &IdSet::new(), false).map_err(|e| error::touch(plan, backing, &state, &e))?;
-        let pages = read_pages(plan, &mapping, backing, &state, &reasons)?;
+        touch::populate(&mut mapping, backing, &IdSet::new(), false, interrupted).map_err(|e| error::touch(plan, backing, &state, &e))?;
+        let pages = read_pages(plan, &mapping, backing, &state, &reasons, interrupted)?;
         let mut placement = placement::read_back(&mapping, backing, plan.node, state.only_node, &placement::PROCESS, placement::SAMPLE);
         placement.method = Some(PlacementMethod::AsGiven);
         if !placement.pages_by_node.is_empty() {
@@ -69,16 +79,21 @@ impl Buffer {
         Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
     }
 
-    pub(super) fn allocate_under(plan: &BufferPlan, root: &Path, policy: &Policy) -> Result<Self, MemoryError> {
+    pub(super) fn allocate_under(
+        plan: &BufferPlan,
+        root: &Path,
+        policy: &Policy,
+        interrupted: Interrupted<'_>,
+    ) -> Result<Self, MemoryError> {
         let state = NodeState::read(root, plan.node).map_err(|online| error::no_such_node(plan.node, &online))?;
         let len = checked_len(plan)?;
         if let Some(directory) = &plan.directory {
-            return file::allocate(plan, len, directory, &state, policy);
+            return file::allocate(plan, len, directory, &state, policy, interrupted);
         }
         let (backings, mut reasons) = choose_backings(plan, len, &state)?;
         let last = backings.len() - 1;
         for (i, backing) in backings.into_iter().enumerate() {
-            match Self::allocate_backed(plan, len, backing, &state, policy, &reasons) {
+            match Self::allocate_backed(plan, len, backing, &state, (policy, interrupted), &reasons) {
                 // Another process may have taken the pool's pages meanwhile; with auto there are other kinds.
                 Err(e) if i < last && matches!(e.kind, MemoryErrorKind::Pages) => reasons.push(e.why),
                 outcome => return outcome,
@@ -92,7 +107,7 @@ impl Buffer {
         len: usize,
         backing: Backing,
         state: &NodeState,
-        policy: &Policy,
+        (policy, interrupted): (&Policy, Interrupted<'_>),
         reasons: &[String],
     ) -> Result<Self, MemoryError> {
         if !matches!(backing, Backing::Pool(_)) {
@@ -101,8 +116,8 @@ impl Buffer {
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
         let bound = policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
-        touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
-        let pages = read_pages(plan, &mapping, backing, state, reasons)?;
+        touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
+        let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;
         let placement = placement::read_back_bound(&mapping, backing, plan, state, policy, bound)?;
         Ok(Self { mapping, len, pages, placement, file: None, backing, node: plan.node, only_node: state.only_node, reserved: false })
     }
@@ -156,11 +171,12 @@ fn read_pages(
     backing: Backing,
     state: &NodeState,
     reasons: &[String],
+    interrupted: Interrupted<'_>,
 ) -> Result<PageEvidence, MemoryError> {
     let mut counts = mapping.read_pages();
     if let (Backing::Thp(_), Ok(c)) = (backing, &counts)
         && c.thp_share() < LARGE_MAJORITY
-        && mapping.collapse()
+        && mapping.collapse(interrupted)
     {
         counts = mapping.read_pages();
     }

@@ -11,6 +11,7 @@ use memgauge_core::result::{PageEvidence, PhysicalRange, Placement, PlacementMet
 use super::error::{self, MemoryError};
 use super::map::{Backing, Mapping, base_page};
 use super::placement;
+use crate::faults::MemoryFault;
 
 /// Bits 0 to 54 of an entry: the page frame number, which is 0 for processes without CAP_SYS_ADMIN (since Linux 4.2).
 const FRAME: u64 = (1 << 55) - 1;
@@ -79,6 +80,11 @@ impl Buffer {
     /// The pages that back the buffer, read back after they were touched.
     pub fn pages(&self) -> &PageEvidence {
         &self.pages
+    }
+
+    /// What happened to its memory since it was allocated; whatever was read from it since then is worth nothing.
+    pub fn fault(&self) -> Option<MemoryFault> {
+        self.mapping.fault()
     }
 
     /// The node of its pages, read back after they were touched.

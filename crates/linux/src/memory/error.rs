@@ -40,6 +40,8 @@ pub enum MemoryErrorKind {
     File,
     /// The kernel refused for another reason.
     System,
+    /// The caller gave up.
+    Interrupted,
 }
 
 impl MemoryError {
@@ -131,6 +133,9 @@ pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> Memor
 pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &io::Error) -> MemoryError {
     /// `EHWPOISON` of asm-generic/errno.h.
     const EHWPOISON: i32 = 133;
+    if e.kind() == io::ErrorKind::Interrupted {
+        return interrupted(plan);
+    }
     let (kind, why, advice) = match (backing, e.raw_os_error()) {
         (_, Some(EHWPOISON)) => (
             MemoryErrorKind::System,
@@ -179,7 +184,14 @@ pub(super) fn file(plan: &BufferPlan, e: &io::Error) -> MemoryError {
     MemoryError::new(MemoryErrorKind::File, plan, e.to_string(), advice)
 }
 
+fn interrupted(plan: &BufferPlan) -> MemoryError {
+    MemoryError::new(MemoryErrorKind::Interrupted, plan, "interrupted", "run again")
+}
+
 pub(super) fn file_space(plan: &BufferPlan, e: &io::Error) -> MemoryError {
+    if e.kind() == io::ErrorKind::Interrupted {
+        return interrupted(plan);
+    }
     let advice = match e.raw_os_error() {
         Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM) => "give a smaller --size, use fewer CPUs, or free space there",
         Some(libc::EFBIG) => "give a smaller --size, or lift the limit on a file's size: ulimit -f",

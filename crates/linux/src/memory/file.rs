@@ -18,6 +18,7 @@ use memgauge_core::units::{Bytes, IdSet};
 
 use super::buffer::Buffer;
 use super::error::{self, MemoryError};
+use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping};
 use super::node_state::NodeState;
 use super::placement::{self, Policy};
@@ -26,9 +27,19 @@ use crate::{cpu, directory, system_call};
 
 /// Bytes written in one call: enough that the cost of the call does not matter, and few enough to share the work among threads.
 const ZEROS: usize = 1 << 20;
+/// Bytes whose blocks are allocated in one call, which cannot be interrupted: tmpfs clears their pages, in 10 to 50 ms. Whole huge pages, and
+/// enough that a file system finds large extents.
+const BLOCKS_AT_A_TIME: usize = 64 << 20;
 
 /// Creates a file of `plan.bytes` in `directory`, maps it, allocates and touches all of it, and reads back what was obtained.
-pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &NodeState, policy: &Policy) -> Result<Buffer, MemoryError> {
+pub(super) fn allocate(
+    plan: &BufferPlan,
+    len: usize,
+    directory: &str,
+    state: &NodeState,
+    policy: &Policy,
+    interrupted: Interrupted<'_>,
+) -> Result<Buffer, MemoryError> {
     let failed = |e: io::Error| error::file(plan, &e);
     let file = directory::create_nameless(Path::new(directory)).map_err(failed)?;
     let evidence = directory::describe(&file, directory, &state.root).map_err(failed)?.file;
@@ -49,8 +60,8 @@ pub(super) fn allocate(plan: &BufferPlan, len: usize, directory: &str, state: &N
         FileBacking::Dax => Ok(()),
     };
     let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
-    reserve(&file, whole, &cpus, dax).map_err(|e| error::file_space(plan, &e))?;
-    touch::populate(&mut mapping, backing, &cpus, strict).map_err(|e| error::touch(plan, backing, state, &e))?;
+    reserve(&file, whole, &cpus, dax, interrupted).map_err(|e| error::file_space(plan, &e))?;
+    touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
 
     let pages = pages(plan, &mapping, dax, state);
     let placement = if dax {
@@ -87,13 +98,13 @@ fn resize(file: &File, len: usize) -> io::Result<()> {
 ///
 /// With `written`, zeros are written to the blocks and the file system's records of them are complete. DAX needs that: the first store to a
 /// block that is only allocated changes the records, and under `MAP_SYNC` each page fault then waits until they are on the device.
-fn reserve(file: &File, len: usize, cpus: &IdSet, written: bool) -> io::Result<()> {
-    let allocated = on_each(&cpus.iter().take(1).collect(), || allocate_blocks(file, len))?;
+fn reserve(file: &File, len: usize, cpus: &IdSet, written: bool, interrupted: Interrupted<'_>) -> io::Result<()> {
+    let allocated = on_each(&cpus.iter().take(1).collect(), || allocate_blocks(file, len, interrupted))?;
     if allocated && !written {
         return Ok(());
     }
     let next = AtomicUsize::new(0);
-    on_each(cpus, || write_blocks(file, len, &next))?;
+    on_each(cpus, || write_blocks(file, len, &next, interrupted))?;
     if written { file.sync_all() } else { Ok(()) }
 }
 
@@ -121,23 +132,29 @@ fn on_each<T: Send>(cpus: &IdSet, work: impl Fn() -> io::Result<T> + Sync) -> io
 }
 
 /// Allocates the blocks without writing them. Returns false when the file system cannot do that.
-fn allocate_blocks(file: &File, len: usize) -> io::Result<bool> {
-    // SAFETY: the call changes the file only, and no memory. The length fits, because the file already has it.
-    match system_call(|| unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len as libc::off_t) == 0 }) {
-        // NFS before 4.2, ramfs and others.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => Ok(false),
-        allocated => allocated.map(|()| true),
+fn allocate_blocks(file: &File, len: usize, interrupted: Interrupted<'_>) -> io::Result<bool> {
+    for at in (0..len).step_by(BLOCKS_AT_A_TIME) {
+        interruption(interrupted)?;
+        let part = BLOCKS_AT_A_TIME.min(len - at);
+        // SAFETY: the call changes the file only, and no memory. The range fits, because the file already has it.
+        match system_call(|| unsafe { libc::fallocate(file.as_raw_fd(), 0, at as libc::off_t, part as libc::off_t) == 0 }) {
+            // NFS before 4.2, ramfs and others.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => return Ok(false),
+            allocated => allocated?,
+        }
     }
+    Ok(true)
 }
 
 /// Writes zeros to one portion after the other, from `next` on, until none is left.
-fn write_blocks(file: &File, len: usize, next: &AtomicUsize) -> io::Result<()> {
+fn write_blocks(file: &File, len: usize, next: &AtomicUsize, interrupted: Interrupted<'_>) -> io::Result<()> {
     let zeros = vec![0; ZEROS];
     loop {
         let at = next.fetch_add(ZEROS, Ordering::Relaxed);
         if at >= len {
             return Ok(());
         }
+        interruption(interrupted)?;
         file.write_all_at(&zeros[..ZEROS.min(len - at)], at as u64)?;
     }
 }

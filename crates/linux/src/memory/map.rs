@@ -5,13 +5,17 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
+use super::interrupted::Interrupted;
 use super::readback::{self, PageCounts};
+use crate::faults::{MemoryFault, Watched};
 use crate::system_call;
 
 /// The bit of `mmap`'s flags where the logarithm of the pool's page size begins (`MAP_HUGE_SHIFT`, asm-generic/hugetlb_encode.h).
 const MAP_HUGE_SHIFT: u32 = 26;
 /// `MADV_COLLAPSE` (Linux 6.1) assembles huge pages at once.
 const MADV_COLLAPSE: i32 = 25;
+/// Bytes assembled in one call, which cannot be interrupted: copying them takes some 30 ms. Whole huge pages.
+const COLLAPSED_AT_A_TIME: usize = 64 << 20;
 
 /// What to back a buffer with, in one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +45,7 @@ pub(super) struct Mapping {
     data: NonNull<u8>,
     len: usize,
     guard: usize,
+    watched: Watched,
 }
 
 // SAFETY: a mapping is memory owned by this value and belongs to no thread. The type only gives out its address.
@@ -55,7 +60,7 @@ impl Mapping {
         let guard = base_page();
         let len = len.next_multiple_of(guard);
         let data = NonNull::new(reserve(len, guard, guard)? as *mut u8).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        Ok(Self { data, len, guard })
+        Ok(Self { data, len, guard, watched: Watched::nothing() })
     }
 
     /// Maps `len` bytes, rounded up to whole pages of `backing` and aligned to them. Nothing is touched.
@@ -64,7 +69,9 @@ impl Mapping {
         let len = len.next_multiple_of(page);
         let data = reserve(len, page, guard)?;
         let mapping = |address: *mut u8| {
-            NonNull::new(address).map(|data| Self { data, len, guard }).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+            NonNull::new(address)
+                .map(|data| Self::watching(data, len, guard, page))
+                .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
         };
         if let Backing::Pool(page) = backing {
             let pool = libc::MAP_HUGETLB | ((page.trailing_zeros() as i32) << MAP_HUGE_SHIFT) | libc::MAP_FIXED_NOREPLACE;
@@ -89,8 +96,8 @@ impl Mapping {
         // SAFETY: the range was just reserved, and `mapping` owns it.
         system_call(|| unsafe { libc::mprotect(data as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE) == 0 })?;
         // EINVAL means a kernel without transparent huge pages. What was obtained is read back in any case.
-        mapping.advise(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
-        mapping.advise(libc::MADV_DONTDUMP);
+        mapping.advise_all(if matches!(backing, Backing::Thp(_)) { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
     }
 
@@ -112,11 +119,23 @@ impl Mapping {
             return Err(e);
         }
         let data = NonNull::new(address.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        let mapping = Self { data, len, guard };
+        let mapping = Self::watching(data, len, guard, base_page());
         // Some file systems give huge pages only to mappings that ask for them.
-        mapping.advise(libc::MADV_HUGEPAGE);
-        mapping.advise(libc::MADV_DONTDUMP);
+        mapping.advise_all(libc::MADV_HUGEPAGE);
+        mapping.advise_all(libc::MADV_DONTDUMP);
         Ok(mapping)
+    }
+
+    /// Owns the `len` bytes from `data` on, in pages of `page` bytes, that were just mapped.
+    fn watching(data: NonNull<u8>, len: usize, guard: usize, page: usize) -> Self {
+        // SAFETY: these are whole pages, which the value owns until it is dropped.
+        let watched = unsafe { Watched::new(data.as_ptr(), len, page) };
+        Self { data, len, guard, watched }
+    }
+
+    /// What happened to its memory since it was mapped.
+    pub(super) fn fault(&self) -> Option<MemoryFault> {
+        self.watched.fault()
     }
 
     /// The first usable byte.
@@ -136,8 +155,10 @@ impl Mapping {
     }
 
     /// Asks the kernel to assemble huge pages where the page faults got small ones. Returns false when it cannot.
-    pub(super) fn collapse(&self) -> bool {
-        self.advise(MADV_COLLAPSE)
+    pub(super) fn collapse(&self, interrupted: Interrupted<'_>) -> bool {
+        let pieces = (0..self.len).step_by(COLLAPSED_AT_A_TIME).take_while(|_| !interrupted());
+        // The kernel goes on after a page that it cannot assemble, and so does this.
+        pieces.filter(|at| self.advise(*at, COLLAPSED_AT_A_TIME.min(self.len - at), MADV_COLLAPSE)).count() > 0
     }
 
     /// The entry of this mapping in smaps. Entries below it are skipped, and those above are not read: new mappings have low addresses, and
@@ -149,14 +170,22 @@ impl Mapping {
         readback::smaps(std::io::BufReader::with_capacity(1024, file), start, end)
     }
 
-    fn advise(&self, advice: i32) -> bool {
-        // SAFETY: this value owns the mapped range, and none of the kinds of advice used here changes its content.
-        unsafe { libc::madvise(self.data().cast(), self.len, advice) == 0 }
+    fn advise_all(&self, advice: i32) -> bool {
+        self.advise(0, self.len, advice)
+    }
+
+    fn advise(&self, at: usize, len: usize, advice: i32) -> bool {
+        debug_assert!(at + len <= self.len, "the range is in the mapping");
+        // SAFETY: this value owns the mapped range, of which every caller names a part, and none of the kinds of advice used here changes its
+        // content.
+        unsafe { libc::madvise(self.data().add(at).cast(), len, advice) == 0 }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // Before the addresses may be another's.
+        self.watched = Watched::nothing();
         unmap(self.data() as usize - self.guard, self.len + 2 * self.guard);
     }
 }
@@ -175,7 +204,7 @@ fn reserve(len: usize, align: usize, guard: usize) -> io::Result<usize> {
 }
 
 /// The kernel's base page in bytes.
-pub(super) fn base_page() -> usize {
+pub(crate) fn base_page() -> usize {
     // SAFETY: sysconf takes a number and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)

@@ -205,7 +205,7 @@ mod tests {
             unsafe { mapping.data().add(page).write_volatile(0) };
         }
         assert_eq!(present(&mapping), Ok(PresentBytes { present: 4 << 20, huge: 0 }));
-        touch::populate(&mut mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap();
+        touch::populate(&mut mapping, Backing::Base(base_page()), &IdSet::one(0), false, &|| false).unwrap();
         assert_eq!(present(&mapping), Ok(PresentBytes { present: 8 << 20, huge: 0 }));
     }
 
@@ -213,7 +213,7 @@ mod tests {
     fn huge_pages_are_counted() {
         let page = 2 << 20;
         let mut mapping = Mapping::new(4 * page, Backing::Thp(page)).unwrap();
-        touch::populate(&mut mapping, Backing::Thp(page), &IdSet::one(0), false).unwrap();
+        touch::populate(&mut mapping, Backing::Thp(page), &IdSet::one(0), false, &|| false).unwrap();
         match (present(&mapping), mapping.read_pages()) {
             (Ok(found), Ok(backed)) => assert_eq!((found.present, found.huge), (backed.resident, backed.thp)),
             (Err(why), _) | (_, Err(why)) => eprintln!("skipped: {why}"),

@@ -9,6 +9,7 @@ use std::sync::{Mutex, RwLock};
 use memgauge_core::plan::BufferPlan;
 use memgauge_core::units::IdSet;
 
+use super::interrupted::{Interrupted, interruption};
 use super::map::{Backing, Mapping, base_page};
 use super::node_state::NodeState;
 use crate::system_call;
@@ -50,6 +51,7 @@ struct Untouched<'a> {
     may_fault: bool,
     next: AtomicUsize,
     failure: Mutex<Option<io::Error>>,
+    interrupted: Interrupted<'a>,
 }
 
 /// The CPUs that touch a buffer, and whether no other CPU may. Bound pages are on the right node whichever CPU touches them; other pages only
@@ -64,7 +66,15 @@ pub(super) fn choose_cpus(plan: &BufferPlan, state: &NodeState, bound: bool) -> 
 ///
 /// With `strict`, a thread that cannot be pinned does not touch, because the CPU that touches decides the node. The caller touches what is
 /// left; the read-back shows whether it is on the right node.
-pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, strict: bool) -> io::Result<()> {
+///
+/// Looks at `interrupted` before every portion, and is then an error of [`io::ErrorKind::Interrupted`].
+pub(super) fn populate(
+    mapping: &mut Mapping,
+    backing: Backing,
+    cpus: &IdSet,
+    strict: bool,
+    interrupted: Interrupted<'_>,
+) -> io::Result<()> {
     let (portion, threads) = shares(mapping.len(), backing, cpus.len());
     let untouched = Untouched {
         mapping,
@@ -73,6 +83,7 @@ pub(super) fn populate(mapping: &mut Mapping, backing: Backing, cpus: &IdSet, st
         may_fault: matches!(backing, Backing::Pool(_) | Backing::File(_)),
         next: AtomicUsize::new(0),
         failure: Mutex::new(None),
+        interrupted,
     };
     // A thread that touches keeps the address space locked against the mapping of the next thread's stack, so all start before any touches.
     let gate = RwLock::new(());
@@ -114,7 +125,7 @@ impl Untouched<'_> {
                 return;
             }
             let end = self.mapping.len().min(start + self.portion);
-            if let Err(e) = self.touch_portion(start, end - start) {
+            if let Err(e) = interruption(self.interrupted).and_then(|()| self.touch_portion(start, end - start)) {
                 self.next.store(self.mapping.len(), Ordering::Relaxed);
                 if let Ok(mut failure) = self.failure.lock() {
                     *failure = Some(e);
@@ -180,7 +191,7 @@ mod tests {
 
     fn untouched(mapping: &Mapping) -> Untouched<'_> {
         let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-        Untouched { mapping, portion: PORTION, step: base_page(), may_fault: true, next, failure }
+        Untouched { mapping, portion: PORTION, step: base_page(), may_fault: true, next, failure, interrupted: &|| false }
     }
 
     #[test]
@@ -206,7 +217,7 @@ mod tests {
         let mut mappings = [PORTION + (3 << 12), 1 << 20].map(|len| Mapping::new(len, Backing::Base(base_page())).unwrap());
         let mut seen = std::collections::BTreeSet::new();
         for mapping in &mut mappings {
-            populate(mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap();
+            populate(mapping, Backing::Base(base_page()), &IdSet::one(0), false, &|| false).unwrap();
             // SAFETY: the whole mapping was touched, and nothing else uses it.
             let bytes = unsafe { std::slice::from_raw_parts(mapping.data(), mapping.len()) };
             for page in bytes.chunks(4096) {
@@ -221,7 +232,7 @@ mod tests {
         let mut mapping = Mapping::new(1 << 20, Backing::Base(base_page())).unwrap();
         // SAFETY: only changes the protection of the test's own mapping.
         assert_eq!(unsafe { libc::mprotect(mapping.data().cast(), mapping.len(), libc::PROT_READ) }, 0);
-        let e = populate(&mut mapping, Backing::Base(base_page()), &IdSet::one(0), false).unwrap_err();
+        let e = populate(&mut mapping, Backing::Base(base_page()), &IdSet::one(0), false, &|| false).unwrap_err();
         assert!(e.raw_os_error().is_some(), "{e}");
         let untouched = untouched(&mapping);
         assert_eq!(untouched.touch_pages(0, mapping.len()).unwrap_err().raw_os_error(), Some(libc::EFAULT));

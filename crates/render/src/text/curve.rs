@@ -52,7 +52,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
     ]);
     let latencies: Vec<&Measurement> = points.iter().filter_map(|p| p.latency).collect();
     distributions(page, &latencies, "delay", |m| m.at.delay_cycles.map_or(String::new(), |d| d.to_string()));
-    if let Some(summary) = summary.filter(|s| several || !context.brief) {
+    if let Some(summary) = summary.filter(|_| several || !context.brief) {
         summary_lines(page, summary, all.len());
     }
     if let Some(summary) = summary {

@@ -203,7 +203,7 @@ fn a_node_that_the_kernel_does_not_have_is_refused_by_it() {
     // This sysfs shows two nodes. The kernel that runs the test has fewer, and refuses as for a node outside Mems_allowed.
     let tree = Tree::new("node", &[("sys/devices/system/node/online", "0-1023\n")]);
     let elsewhere = BufferPlan { node: 1000, ..plan(Bytes::mib(1), PageRequest::Base) };
-    let e = Buffer::allocate_under(&elsewhere, &tree.0, &Policy::new()).unwrap_err();
+    let e = Buffer::allocate_under(&elsewhere, &tree.0, &Policy::new(), &|| false).unwrap_err();
     assert!(matches!(e.kind, MemoryErrorKind::Node | MemoryErrorKind::Placement), "{e:?}");
     assert!(e.to_string().contains("node 1000"), "{e}");
 }
@@ -340,7 +340,7 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
     let (policy, buffers) = std::thread::spawn(|| {
         refuse(&[libc::SYS_mbind, libc::SYS_set_mempolicy, libc::SYS_move_pages]);
         let policy = Policy::new();
-        let allocate = |pages| Buffer::allocate_under(&plan(Bytes::mib(64), pages), root(), &policy).unwrap();
+        let allocate = |pages| Buffer::allocate_under(&plan(Bytes::mib(64), pages), root(), &policy, &|| false).unwrap();
         let buffers = [PageRequest::Base, PageRequest::Auto].map(allocate);
         (policy, buffers)
     })
@@ -355,7 +355,7 @@ fn where_policies_are_refused_first_touch_places_and_numa_maps_proves() {
         assert_eq!(placement.pages_by_node.get(&first_node()), Some(&((64 << 20) / page)));
     }
     // The refusal is remembered: the call is not tried again even where it would be allowed.
-    let again = Buffer::allocate_under(&plan(Bytes::mib(1), PageRequest::Base), root(), &policy).unwrap();
+    let again = Buffer::allocate_under(&plan(Bytes::mib(1), PageRequest::Base), root(), &policy, &|| false).unwrap();
     assert_eq!(again.placement().method, Some(PlacementMethod::FirstTouch));
 }
 
@@ -372,7 +372,7 @@ fn a_node_without_usable_cpus_cannot_be_placed_by_first_touch() {
     let e = std::thread::spawn(move || {
         refuse(&[libc::SYS_mbind]);
         let far = BufferPlan { node: 1000, ..plan(Bytes::mib(1), PageRequest::Base) };
-        Buffer::allocate_under(&far, &tree.0, &Policy::new()).unwrap_err()
+        Buffer::allocate_under(&far, &tree.0, &Policy::new(), &|| false).unwrap_err()
     })
     .join()
     .unwrap();

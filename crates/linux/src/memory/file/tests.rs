@@ -49,7 +49,7 @@ impl Drop for Folder {
 }
 
 fn buffer(plan: &BufferPlan) -> Result<Buffer, MemoryError> {
-    Buffer::allocate_under(plan, Path::new("/"), &Policy::new())
+    Buffer::allocate_under(plan, Path::new("/"), &Policy::new(), &|| false)
 }
 
 /// Bytes of the mapping that starts here, and whether it is shared with a file, from `/proc/self/maps`.
@@ -148,10 +148,10 @@ fn blocks_are_written_where_allocating_them_is_not_enough() {
     let plan = folder.plan(Bytes::mib(1));
     let file = directory::create_nameless(&folder.0).unwrap();
     resize(&file, (3 << 20) + 4096).unwrap();
-    write_blocks(&file, (3 << 20) + 4096, &AtomicUsize::new(1 << 20)).unwrap();
+    write_blocks(&file, (3 << 20) + 4096, &AtomicUsize::new(1 << 20), &|| false).unwrap();
     use std::os::unix::fs::MetadataExt;
     assert_eq!(file.metadata().unwrap().blocks() * 512, (2 << 20) + 4096, "another thread has the first MiB");
-    reserve(&file, (3 << 20) + 4096, &plan.touch, true).unwrap();
+    reserve(&file, (3 << 20) + 4096, &plan.touch, true, &|| false).unwrap();
     let found = file.metadata().unwrap();
     assert_eq!((found.len(), found.blocks() * 512), ((3 << 20) + 4096, (3 << 20) + 4096));
 }

@@ -1,0 +1,237 @@
+//! Faults in memory that is measured: a file behind it was truncated, a page of it has a hardware error, or a chase met a pointer that led
+//! elsewhere. They cost what was being measured and not the process.
+//!
+//! One handler of SIGSEGV and SIGBUS serves the process. A fault of a chase's load makes that chase go on from a line that leads to itself
+//! ([`memgauge_kernels::recover`]). A SIGBUS in a range that is [watched](Watched) maps zeros there, marks the range, and repeats the access:
+//! loops go on without harm until they look at the clock, and whoever asks the range afterwards learns that what was read is worth nothing.
+//! Any other fault ends the process as it did before: the earlier action is put back, and the instruction faults again.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+/// Ranges watched at a time: the buffers of a thousand CPUs, and the regions of a scan of terabytes. More are not watched.
+const RANGES: usize = 8192;
+/// `si_code` of a SIGBUS for a page with a hardware error that this thread has used (`BUS_MCEERR_AR`, asm-generic/siginfo.h).
+const BUS_MCEERR_AR: i32 = 4;
+
+/// What happened to memory that was in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryFault {
+    /// The page is not there any more: another process truncated the file, or its file system or device failed.
+    Gone,
+    /// The hardware reported an error that it could not correct.
+    Poisoned,
+}
+
+/// A range that is watched, or a free place. The handler reads it at any time, so it is atomics.
+struct Range {
+    /// 0 where the place is free, 1 while it is being filled.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    page: AtomicUsize,
+    fault: AtomicU8,
+}
+
+static WATCHED: [Range; RANGES] =
+    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0), page: AtomicUsize::new(0), fault: AtomicU8::new(0) } }; RANGES];
+
+/// The actions before this program's, of SIGSEGV and of SIGBUS.
+static EARLIER: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
+const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// A range of memory that is watched until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Watched(Option<usize>);
+
+impl Watched {
+    /// Not watched.
+    pub(crate) const fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// Watches `len` bytes from `start` on, which `page` bytes large pages back.
+    ///
+    /// # Safety
+    /// The range is mapped, whole pages, and the caller's until it drops this value: zeros may be mapped over any of its pages when an access
+    /// to it raises SIGBUS.
+    pub(crate) unsafe fn new(start: *const u8, len: usize, page: usize) -> Self {
+        install();
+        let free = |range: &Range| range.start.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let place = WATCHED.iter().position(free);
+        if let Some(range) = place.map(|place| &WATCHED[place]) {
+            range.end.store(start as usize + len, Ordering::Relaxed);
+            range.page.store(page, Ordering::Relaxed);
+            range.fault.store(0, Ordering::Relaxed);
+            range.start.store(start as usize, Ordering::Release);
+        }
+        Self(place)
+    }
+
+    /// What happened to it so far.
+    pub(crate) fn fault(&self) -> Option<MemoryFault> {
+        match WATCHED[self.0?].fault.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(MemoryFault::Gone),
+            _ => Some(MemoryFault::Poisoned),
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(place) = self.0 {
+            WATCHED[place].start.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Installs the handler, once. Where the kernel refuses, faults end the process as they would without it.
+fn install() {
+    EARLIER.get_or_init(|| {
+        SIGNALS.map(|signal| {
+            // SAFETY: a `sigaction` of zeros is valid: the default action with no flags.
+            let (mut action, mut earlier): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = handle as *const () as usize;
+            // The standard library has given every thread a stack of its own for handlers.
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            // SAFETY: both point to structures of this function; the handler does nothing that is not safe in one. A fault before `EARLIER` is
+            // set finds it empty and the default action.
+            unsafe { libc::sigaction(signal, &raw const action, &raw mut earlier) };
+            earlier
+        })
+    });
+}
+
+/// The handler. It reads and writes atomics, maps memory and sets actions, and neither allocates nor locks.
+extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes what it says about the signal.
+    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // A chase's own loads are within its buffer as long as its pointers are right: a fault there is the buffer's.
+    let served = signal == libc::SIGBUS && serve(code, address);
+    // SAFETY: `context` is this handler's third argument. Signals that a process sent (codes up to 0) interrupt any instruction.
+    if served || (code > 0 && unsafe { memgauge_kernels::recover(context.cast()) }) {
+        return;
+    }
+    let earlier = EARLIER.get().and_then(|earlier| earlier.get(usize::from(signal == libc::SIGBUS)));
+    // SAFETY: puts back an action that the kernel returned, or the default one, which zeros are.
+    unsafe {
+        let default = std::mem::zeroed();
+        libc::sigaction(signal, earlier.unwrap_or(&default), std::ptr::null_mut());
+        if code <= 0 {
+            // The instruction will not fault again.
+            libc::raise(signal);
+        }
+    }
+}
+
+/// Maps zeros where a watched range cannot be accessed any more, and marks it.
+fn serve(code: i32, address: usize) -> bool {
+    let holds = |range: &&Range| {
+        let start = range.start.load(Ordering::Acquire);
+        start > 1 && (start..range.end.load(Ordering::Relaxed)).contains(&address)
+    };
+    let Some(range) = WATCHED.iter().find(holds) else { return false };
+    let (page, end) = (range.page.load(Ordering::Relaxed), range.end.load(Ordering::Relaxed));
+    let poisoned = code == BUS_MCEERR_AR;
+    let from = address / page * page;
+    // Behind the end of a file nothing is left, and each page would fault.
+    let len = if poisoned { page } else { end - from };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: whole pages of a range whose owner agreed to this (`Watched::new`), and which it holds while a thread accesses it. `errno` is put
+    // back for the code that was interrupted.
+    let mapped = unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let mapped = libc::mmap(from as *mut libc::c_void, len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        *errno = before;
+        mapped != libc::MAP_FAILED
+    };
+    if mapped {
+        range.fault.fetch_max(if poisoned { 2 } else { 1 }, Ordering::Relaxed);
+    }
+    mapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Installs the handler as the first buffer does.
+    fn installed() {
+        install();
+    }
+
+    #[test]
+    fn a_chase_that_meets_a_wrong_pointer_ends_and_says_so() {
+        installed();
+        // A pointer to nowhere, one that no address may be, one into the kernel.
+        for wrong in [0x10_usize, 0x7ff0_0000_0000, 0x00ff_0000_0000_1230, usize::MAX - 4095] {
+            let mut ring = [[0_usize; 8]; 4];
+            let at = |i: usize, ring: &[[usize; 8]; 4]| &raw const ring[i] as usize;
+            (ring[0][0], ring[1][0], ring[2][0]) = (at(1, &ring), at(2, &ring), wrong);
+            let start: *const u8 = (&raw const ring[0]).cast();
+            // SAFETY: the first pointers lead within the ring, and a fault of what follows them is handled.
+            let ends = unsafe {
+                let mut batches = [1; 3];
+                [
+                    memgauge_kernels::chase(start, 128),
+                    memgauge_kernels::chase_exact(start, 1000),
+                    memgauge_kernels::chase_store(start, 1000),
+                    memgauge_kernels::chase_timed(start, 100, &mut batches),
+                ]
+            };
+            assert!(ends.iter().all(|end| memgauge_kernels::is_lost(*end)), "{wrong:#x}: {ends:?}");
+            // SAFETY: two hops stay within the ring.
+            let end = unsafe { memgauge_kernels::chase_exact(start, 2) };
+            assert!(!memgauge_kernels::is_lost(end) && end as usize == at(2, &ring));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_truncated_reads_as_zeros_and_is_known_to_be_gone() {
+        use std::os::fd::AsRawFd;
+        let path = std::env::temp_dir().join(format!("memgauge-faults-{}", std::process::id()));
+        let file = std::fs::File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let (page, len) = (65536, 16 * 65536);
+        file.set_len(len as u64).unwrap();
+        let flags = libc::MAP_SHARED;
+        // SAFETY: a mapping of the test's own file at an address of the kernel's choice.
+        let data = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, file.as_raw_fd(), 0) };
+        assert_ne!(data, libc::MAP_FAILED);
+        let data = data.cast::<u8>();
+        // SAFETY: the test's own mapping, of whole pages, which it keeps.
+        let watched = unsafe { Watched::new(data, len, 4096) };
+        // SAFETY: all bytes are within the mapping.
+        unsafe { data.add(3 * page).write_volatile(7) };
+        assert_eq!(watched.fault(), None);
+        file.set_len(page as u64).unwrap();
+        // SAFETY: as above; the access faults, and is served.
+        unsafe {
+            assert_eq!(data.add(3 * page).read_volatile(), 0);
+            data.add(len - 1).write_volatile(9);
+            assert_eq!(data.add(len - 1).read_volatile(), 9);
+        }
+        assert_eq!(watched.fault(), Some(MemoryFault::Gone));
+        drop(watched);
+        // SAFETY: the test's own mapping, which nothing uses any more.
+        unsafe { libc::munmap(data.cast(), len) };
+    }
+
+    #[test]
+    fn any_other_fault_ends_the_process_as_before() {
+        const CHILD: &str = "MEMGAUGE_TEST_FAULT";
+        if std::env::var_os(CHILD).is_some() {
+            installed();
+            // SAFETY: none: this process is to end by it.
+            unsafe { (16 as *const u8).read_volatile() };
+            std::process::exit(0);
+        }
+        use std::os::unix::process::ExitStatusExt;
+        let test = std::env::current_exe().unwrap();
+        let mut child = std::process::Command::new(test);
+        let name = "faults::tests::any_other_fault_ends_the_process_as_before";
+        let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        assert_eq!(output.status.signal(), Some(libc::SIGSEGV), "{:?}", output.status);
+    }
+}

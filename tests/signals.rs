@@ -1,0 +1,152 @@
+//! How runs end that a signal or their time cuts short: soon, and with what was measured.
+// A panic in a helper is the failure report of its test. A test that is skipped prints why.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use memgauge_core::result::{Incomplete, Report};
+
+use support::{MEASURING, program, temporary, text};
+
+/// Runs end half a second after a signal. Other processes may have the CPUs for a while.
+const SOON: Duration = Duration::from_secs(3);
+const SIGNALS: [(i32, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")];
+
+/// Starts a program and sends it these signals, the first after `delay`, the others at once. Returns how it ended, and how long after the
+/// first.
+fn signalled(mut command: Command, delay: Duration, signals: &[i32]) -> (Output, Duration) {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(delay);
+    let sent = Instant::now();
+    for signal in signals {
+        // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+        unsafe { libc::kill(child.id() as i32, *signal) };
+    }
+    let output = child.wait_with_output().unwrap();
+    (output, sent.elapsed())
+}
+
+fn memgauge(line: &str) -> Command {
+    let mut command = program();
+    command.args(line.split_whitespace()).args(["--format", "json"]);
+    command
+}
+
+/// A moment within the first seconds, another one each time. Set-up of the larger sizes takes longer than that.
+fn moment() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Duration::from_millis(200 + u64::from(now.subsec_micros()) % 2300)
+}
+
+/// Kibibytes that are free here.
+fn free_kib() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = info.lines().find(|l| l.starts_with("MemAvailable")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn every_command_ends_soon_after_a_signal_with_what_was_measured() {
+    let directory = temporary("signals");
+    // What a tenth of the machine's memory is, so that setting up takes a while.
+    let large = (free_kib() / 10 / 1024).clamp(64, 4096);
+    let lines = [
+        "--time 60s".to_owned(),
+        "quick --time 60s".to_owned(),
+        "latency --time 60s --size 64M".to_owned(),
+        format!("latency --size {large}M --order full-random --time 60s"),
+        format!("latency --size {}M --memory-dir {} --time 60s", large / 4, directory.display()),
+        "bandwidth --time 60s --size 64M".to_owned(),
+        format!("bandwidth --time 60s --size {}M", large / 4),
+        "loaded --time 60s --size 64M".to_owned(),
+        "c2c --time 60s".to_owned(),
+        "sweep --time 60s --max 16M".to_owned(),
+        format!("scan --size {large}M --passes 1000"),
+        format!("scan --size {large}M --integrity --passes 3"),
+        format!("stream {large}M --passes 1000"),
+        format!("chase {large}M --passes 1000"),
+        "count -- sleep 60".to_owned(),
+    ];
+    let mut longest = (Duration::ZERO, String::new());
+    for (nth, line) in lines.iter().enumerate() {
+        let ((signal, name), delay) = (SIGNALS[nth % SIGNALS.len()], moment());
+        let command = if let Some(rest) = line.strip_prefix("count") { memgauge_count(rest) } else { memgauge(line) };
+        let (output, took) = signalled(command, delay, &[signal]);
+        let what = format!("{line}, {name} after {delay:?}: {:?} {}", output.status, text(&output.stderr));
+        assert!(took < SOON, "{took:?}: {what}");
+        longest = longest.max((took, line.clone()));
+        if line.starts_with("count") {
+            continue;
+        }
+        if line.starts_with("c2c") && output.status.code() == Some(4) {
+            eprintln!("skipped: one core");
+            continue;
+        }
+        // Before it can measure anything, a signal ends it as it ends any program.
+        if output.status.signal() == Some(signal) {
+            eprintln!("too early: {what}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(130), "{what}");
+        let nothing = output.stdout.is_empty() && (line.starts_with("stream") || line.starts_with("chase"));
+        if nothing && text(&output.stderr).contains("interrupted before anything was measured") {
+            continue;
+        }
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {what}"));
+        assert!(!report.complete, "{what}");
+        assert_eq!(report.incomplete, Some(Incomplete::Signal { name: name.to_owned() }), "{what}");
+    }
+    eprintln!("the longest: {longest:?}");
+}
+
+fn memgauge_count(rest: &str) -> Command {
+    let mut command = program();
+    command.arg("count").args(rest.split_whitespace());
+    command
+}
+
+#[test]
+fn a_long_time_is_measured_in_parts_of_which_those_before_a_signal_count() {
+    for line in ["bandwidth --time 60s --size 16M", "latency --time 60s --size 16M", "stream 16M --passes 10000"] {
+        let (output, took) = signalled(memgauge(line), Duration::from_secs(4), &[libc::SIGTERM]);
+        assert!(took < SOON, "{line}: {took:?}");
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report.results[0].estimate.value.is_some(), "{line}: {:?}", report.results[0].estimate);
+    }
+}
+
+#[test]
+fn two_signals_at_once_lose_nothing() {
+    let line = "bandwidth --mix all-reads --size 16M --time 30s";
+    let both = [libc::SIGINT, libc::SIGTERM];
+    for _ in 0..3 {
+        let (output, took) = signalled(memgauge(line), Duration::from_secs(2), &both);
+        assert!(took < SOON, "{took:?}");
+        assert_eq!(output.status.code(), Some(130));
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(matches!(report.incomplete, Some(Incomplete::Signal { .. })));
+    }
+    let mut mlc = Command::new(env!("CARGO_BIN_EXE_mlc"));
+    mlc.args(["--max_bandwidth", "-t5", "-b16m"]);
+    let (output, took) = signalled(mlc, Duration::from_secs(8), &both);
+    let printed = text(&output.stdout);
+    assert!(took < SOON && output.status.code() == Some(130), "{took:?} {:?}", output.status);
+    assert!(printed.contains("ALL Reads"), "what was measured is printed: {printed}");
+}
+
+#[test]
+fn a_run_keeps_its_time_whatever_else_is_asked() {
+    for line in ["bandwidth --time 60s --size 64M", "latency --time 60s --size 64M", "loaded --time 60s --size 64M", "quick --time 30s"] {
+        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        let output = memgauge(line).args(["--within", "3s"]).output().unwrap();
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(3) + SOON, "{line}: {took:?} {}", text(&output.stderr));
+    }
+}
