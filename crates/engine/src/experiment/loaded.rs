@@ -139,6 +139,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
         session.budget.begin_point(budget_s, most_points.saturating_sub(estimates.len()));
         let estimated;
         (estimated, chase) = measure_point(session, at, &setup, delay, chase)?;
+        session.show_results();
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }
