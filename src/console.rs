@@ -37,17 +37,20 @@ impl Program {
 
     /// Reports what could not be measured.
     pub(crate) fn not_measured(self, notes: &[Note]) {
-        // These two are reported where they happen; they are not about a cell without a value.
-        let elsewhere = |n: &&Note| n.code == scan::CORRUPTED || n.code == NOT_RESTORED;
-        for note in notes.iter().filter(|n| n.severity == Severity::Error && !elsewhere(n)) {
-            self.message(format_args!("not measured: {}", with_advice(note)));
-        }
+        failures(notes).for_each(|note| self.message(format_args!("not measured: {}", with_advice(note))));
     }
 
     /// Reports that memory did not keep what was written to it.
     pub(crate) fn corrupted(self, notes: &[Note]) {
         notes.iter().filter(|n| n.code == scan::CORRUPTED).for_each(|note| self.message(&note.message));
     }
+}
+
+/// Notes on what could not be measured.
+pub(crate) fn failures(notes: &[Note]) -> impl Iterator<Item = &Note> {
+    // These two are reported where they happen; they are not about a cell without a value.
+    let elsewhere = |n: &&Note| n.code == scan::CORRUPTED || n.code == NOT_RESTORED;
+    notes.iter().filter(move |n| n.severity == Severity::Error && !elsewhere(n))
 }
 
 /// A note's message, and what to do about it.

@@ -1,11 +1,15 @@
 //! The drop-in: mlc's command lines in, mlc's tables out, memgauge's engine in between.
 //!
-//! Standard output holds the banner, the header lines and the tables, flushed section by section. Everything else goes to standard error.
+//! Standard output holds the banner, the header lines and the tables, flushed row by row. Everything else goes to standard error.
 
 mod files;
 mod letters;
+mod live;
+mod messages;
+mod prefetchers;
 pub(crate) mod run;
 mod sections;
 #[cfg(test)]
 mod tests;
 mod text;
+mod traffic;

@@ -7,7 +7,7 @@ use memgauge_core::conclusions::{advise, levels, limit, summary};
 use memgauge_core::estimate::NotMeasured;
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step};
-use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::result::{Incomplete, Measurement, Report};
 use memgauge_engine::{Observer, RunContext};
 use memgauge_os::clock;
 
@@ -38,7 +38,18 @@ impl<'a> Runner<'a> {
 
     /// Measures a plan and adds what came out to the report.
     pub(crate) fn measure(&self, plan: &Plan, guard: Option<&mut PrefetchGuard>, report: &mut Report) {
-        let mut progress = Progress::new(plan, self.quiet);
+        self.measure_live(plan, guard, report, &mut |_| {});
+    }
+
+    /// The same; `live` gets results as they are measured.
+    pub(crate) fn measure_live(
+        &self,
+        plan: &Plan,
+        guard: Option<&mut PrefetchGuard>,
+        report: &mut Report,
+        live: &mut dyn FnMut(&[Measurement]),
+    ) {
+        let mut progress = Progress::new(plan, self.quiet, live);
         report::add_notes(report, plan.notes.iter().cloned());
         match guard {
             Some(guard) => guard.run(plan, &self.context, &mut progress, &mut |outcome| report::absorb(report, outcome)),
@@ -90,22 +101,24 @@ impl<'a> Runner<'a> {
 const RESOLUTION: u64 = 1000;
 
 /// A progress bar on standard error. It is drawn between bursts only, and has neither a thread nor a timer.
-struct Progress {
+struct Progress<'a> {
     bar: ProgressBar,
     begin: Instant,
     estimated: Duration,
+    /// Gets results as they are measured.
+    live: &'a mut dyn FnMut(&[Measurement]),
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// A bar for `plan`; `quiet` hides it.
-    fn new(plan: &Plan, quiet: bool) -> Self {
+    fn new(plan: &Plan, quiet: bool, live: &'a mut dyn FnMut(&[Measurement])) -> Self {
         // Nothing is drawn to a hidden target, nor to standard error when it is not a terminal.
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(RESOLUTION), target);
         if let Ok(style) = ProgressStyle::with_template("{msg:34!} [{bar:30}] {percent:>3} % {prefix}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar, begin: Instant::now(), estimated: Duration::try_from_secs_f64(plan.estimated_s).unwrap_or_default() }
+        Self { bar, begin: Instant::now(), estimated: Duration::try_from_secs_f64(plan.estimated_s).unwrap_or_default(), live }
     }
 
     /// Removes the bar.
@@ -114,9 +127,15 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for Progress<'_> {
     fn cell(&mut self, step: &Step, _: &Cell) {
         self.bar.set_message(step.title.clone());
+    }
+
+    fn measured(&mut self, results: &[Measurement]) {
+        let Self { bar, live, .. } = self;
+        // What is printed must not meet the bar on the terminal.
+        bar.suspend(|| live(results));
     }
 
     fn progress(&mut self, share: f64) {

@@ -2,7 +2,8 @@
 // A panic in a helper is the failure report of its test. A test that is skipped prints why.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ static MEASURING: Mutex<()> = Mutex::new(());
 fn mlc() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlc"));
     command.stdin(Stdio::null()).env_remove("MEMGAUGE_MLC_BANNER").env_remove("MEMGAUGE_MLC_VERSION");
+    // Whoever runs the tests as root did not ask for registers to be written; tests/prefetch.rs has files in their place.
+    command.env("MEMGAUGE_MLC_PREFETCH", "leave");
     command
 }
 
@@ -23,6 +26,13 @@ fn run(line: &str) -> Output {
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
+}
+
+/// A file of a test; its name is that of the test.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("mlc-{name}-{}", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 /// Standard output of a run that succeeds.
@@ -162,6 +172,9 @@ fn transfers() {
         return;
     }
     let pair = printed("--c2c_latency -c1 -w0 -t0.05");
+    // Scripts wait for the section's line.
+    let heading = "Measuring cache-to-cache transfer latency (in ns)...\nLatency = ";
+    assert!(pair.contains(heading), "{pair}");
     let line = pair.lines().find(|l| l.starts_with("Latency = ")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert!(words[2].parse::<f64>().unwrap() > 1.0 && words[6].trim_start_matches('(').parse::<f64>().unwrap() > 1.0, "{line}");
@@ -197,4 +210,110 @@ fn an_interruption_keeps_what_is_printed() {
     out.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!rest.contains("cache-to-cache"), "{rest}");
+}
+
+#[test]
+fn small_buffers_are_measured() {
+    for line in [
+        "--loaded_latency -d0 -T -b12 -t0.05",
+        "--loaded_latency -d0 -T -b1 -t0.05",
+        "--peak_injection_bandwidth -b1 -t0.02",
+        "--bandwidth_matrix -b4 -W5 -t0.05",
+    ] {
+        let out = printed(line);
+        assert!(out.contains("MB/sec"), "{line}: {out}");
+    }
+}
+
+#[test]
+fn a_file_of_threads_may_name_a_node_the_latency_cpu_alone_and_comments() {
+    let alone = file("alone", "0-0 R seq 8000 dram 0   # no load\n");
+    let out = printed(&format!("--loaded_latency -i0 -d0 -t0.05 -o{}", alone.display()));
+    let row: Vec<f64> = out.lines().find(|l| l.starts_with(" 00000\t")).unwrap().split_whitespace().map(|w| w.parse().unwrap()).collect();
+    assert!(row.len() == 3 && row[1] > 0.2 && (row[2] * row[1] / 64e3 - 1.0).abs() < 0.1, "{out}");
+    std::fs::remove_file(alone).unwrap();
+    if one_cpu() {
+        return;
+    }
+    let loaded = file("loaded", "0-1 R seq 8000 dram 0\n1 R seq 8000 dram 0 700\n");
+    let output = run(&format!("--loaded_latency -i0 -d0 -t0.1 -W5 -o{}", loaded.display()));
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && out.contains("\nCPU 1, delay 700:\t"), "{out}{err}");
+    assert!(err.contains("-W, -R: no effect"), "{err}");
+    // One basis: what the threads moved and the chase's own line a hop are the row.
+    let row: Vec<f64> = out.lines().find(|l| l.starts_with(" 00000\t")).unwrap().split_whitespace().map(|w| w.parse().unwrap()).collect();
+    let thread: f64 = out.lines().find(|l| l.starts_with("CPU 1,")).unwrap().rsplit('\t').next().unwrap().parse().unwrap();
+    assert!(((thread + 64e3 / row[1]) / row[2] - 1.0).abs() < 0.02, "{out}");
+    std::fs::remove_file(loaded).unwrap();
+}
+
+#[test]
+fn rows_are_printed_as_they_are_measured() {
+    if one_cpu() {
+        return;
+    }
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let delays = file("delays", "0\n100\n20000\n");
+    let line = format!("--loaded_latency -e -t3 -b4m -g{}", delays.display());
+    let mut child = mlc().args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with(" 00000\t")));
+    // Nothing more can be printed by a program that is gone: what follows was not known yet.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert!(!rest.iter().any(|line| line.starts_with(" 20000\t")), "{rest:?}");
+    std::fs::remove_file(delays).unwrap();
+}
+
+#[test]
+fn messages_name_letters_and_say_what_is_done() {
+    for (line, words) in [
+        ("--idle_latency -e -p400000", vec!["-p: there is no CPU 400000"]),
+        ("--c2c_latency -c0 -w1 -S400000", vec!["-S: there is no CPU 400000"]),
+        ("--idle_latency -e -b900000g", vec!["give a smaller -b"]),
+        ("--idle_latency -e -J/nowhere/at/all", vec!["/nowhere/at/all: there is no such directory"]),
+        ("--idle_latency -e -i400000", vec!["-i: there is no CPU 400000"]),
+    ] {
+        let output = run(line);
+        let err = text(&output.stderr);
+        assert!(!output.status.success(), "{line}");
+        for word in words {
+            assert!(err.contains(word), "{line}: {err}");
+        }
+        assert!(err.lines().all(|l| l.starts_with("mlc: ") && !l.contains(" --")), "{line}: {err}");
+    }
+    let verbose = run("--idle_latency -e -v -t0.05 -b2m");
+    let err = text(&verbose.stderr);
+    assert!(err.contains("Plan  the run takes") && !err.contains("nothing is measured"), "{err}");
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_success() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut child = mlc().args(["--idle_latency", "-e", "-t1", "-b2m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("standard output was closed"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn waiting_for_another_program_is_told() {
+    if one_cpu() {
+        return;
+    }
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = format!("mlc-test-{}", std::process::id());
+    let mut child = mlc()
+        .args(["--loaded_latency", "-e", "-T", "-d0", "-t0.05", "-b2m", &format!("-s{name}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.any(|line| line.contains(&format!("waits until the shared-memory word /{name} is 1")));
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    child.wait().unwrap();
+    assert!(told);
 }

@@ -6,7 +6,7 @@ mod registers;
 mod support;
 
 use std::collections::BTreeMap;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -427,4 +427,92 @@ fn a_container_that_would_take_the_journal_with_it_is_refused() {
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("belongs to this container") && stderr.contains("-v /run/memgauge:/run/memgauge"), "{stderr}");
     assert_eq!(registers.values(), before);
+}
+
+/// The drop-in with these registers. `obeys`: they are taken to do what they say.
+fn mlc(registers: &Registers, line: &str, obeys: bool) -> Command {
+    let mut command = registers.beside(Command::new(env!("CARGO_BIN_EXE_mlc")));
+    command.args(line.split_whitespace()).stdin(Stdio::null());
+    if obeys {
+        command.env("MEMGAUGE_PREFETCH_AS", "GenuineIntel,6,85,obeys");
+    }
+    command
+}
+
+const UNABLE: &str = "*** Unable to modify prefetchers";
+
+#[test]
+fn the_drop_in_switches_prefetchers_off_while_it_chases() {
+    let Some(registers) = Registers::intel("mlc-off") else { return };
+    let before = registers.values();
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    for line in ["--idle_latency -b2m -t0.1", "--latency_matrix -b2m -t0.1"] {
+        registers.state().written.clear();
+        let output = mlc(&registers, line, true).output().unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success() && !out.contains("***"), "{line}: {out}{err}");
+        assert!(err.contains("tainted"), "{err}");
+        assert_eq!(out.contains("for sequential access"), line.contains("matrix"), "{out}");
+        // Off and back for the trial, off and back for the chase; only the CPU that chases.
+        let written: Vec<u64> = registers.state().written.iter().filter(|w| w.0 == 0).map(|w| w.2).collect();
+        assert_eq!(written, [0xF, 0, 0xF, 0], "{line}");
+        assert!(registers.state().written.iter().all(|w| w.0 == 0), "{line}: {:?}", registers.state().written);
+        assert_eq!(registers.values(), before, "{line}");
+        assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line}");
+    }
+}
+
+#[test]
+fn the_drop_in_leaves_prefetchers_on_where_it_should_or_must() {
+    let Some(registers) = Registers::intel("mlc-on") else { return };
+    let before = registers.values();
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = |line: &str, obeys: bool, change: &dyn Fn(&mut Command)| {
+        let mut command = mlc(&registers, line, obeys);
+        change(&mut command);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        assert_eq!(registers.values(), before, "{line}");
+        assert!(!registers.journals().join("prefetch-run.journal").exists(), "{line}");
+        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    };
+    let matrix = "--latency_matrix -b2m -t0.05";
+    for (line, random) in [(format!("{matrix} -e"), false), (format!("{matrix} -e -r"), true)] {
+        let (out, _) = run(&line, true, &|_| {});
+        assert!(!out.contains(UNABLE) && out.contains("for random access") == random, "{line}: {out}");
+    }
+    let (out, _) = run(matrix, true, &|command| {
+        command.env("MEMGAUGE_MLC_PREFETCH", "leave");
+    });
+    assert!(out.contains(UNABLE) && out.contains("for random access"), "{out}");
+    run("--bandwidth_matrix -b2m -t0.05", true, &|_| {});
+    assert!(registers.state().written.is_empty(), "nothing was to be switched: {:?}", registers.state().written);
+    registers.state().refuses_writes = Some(libc::EPERM);
+    let (out, err) = run(matrix, true, &|_| {});
+    assert!(out.contains(UNABLE) && out.contains("for random access"), "{out}");
+    assert!(err.contains("prefetchers stay on: the kernel refuses to write"), "{err}");
+    registers.state().refuses_writes = None;
+    // Registers of files switch nothing: where this machine's chases show prefetchers at work, that is not taken for off.
+    let (out, err) = run(matrix, false, &|_| {});
+    assert_eq!(out.contains(UNABLE), err.contains("a prefetcher is active"), "{out}{err}");
+    assert_eq!(out.contains(UNABLE), out.contains("for random access"), "{out}");
+    assert!(registers.state().written.iter().any(|w| w.2 & 0xF == 0xF), "it was tried");
+}
+
+#[test]
+fn the_drop_in_puts_prefetchers_back_however_it_ends() {
+    let Some(registers) = Registers::intel("mlc-ends") else { return };
+    let before = registers.values();
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    for (number, code) in [(libc::SIGINT, Some(130)), (libc::SIGTERM, Some(130)), (libc::SIGKILL, None)] {
+        registers.state().written.clear();
+        let mut command = mlc(&registers, "--idle_latency -b2m -t20", true);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The second time is that of the chase.
+        until("off for the chase", || registers.state().written.iter().filter(|w| w.2 & 0xF == 0xF).count() == 2);
+        signal(child.id(), number);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), code);
+        until("restored", || registers.values() == before);
+        until("no journal", || !registers.journals().join("prefetch-run.journal").exists());
+    }
 }

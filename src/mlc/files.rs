@@ -35,16 +35,16 @@ pub(crate) struct Threads {
 }
 
 /// Reads a file of threads. `latency` is the CPU that measures latency, if one does: a line for it only says how large its buffer is, and
-/// where.
+/// where. A file may name that CPU alone: then there is no traffic.
 ///
-/// If several lines name a CPU, the last one counts.
+/// If several lines name a CPU, the last one counts. What follows a `#` is a comment.
 ///
 /// # Errors
 /// Names the line and the field that is wrong.
 pub(crate) fn threads(text: &str, latency: Option<u32>, directory: &dyn Fn(&Path) -> Result<MemoryDir, String>) -> Result<Threads, String> {
     let mut all = Threads::default();
     for (n, line) in data_lines(text) {
-        let words: Vec<&str> = line.split_whitespace().collect();
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
         let (mut thread, pmem) = thread(&words, directory).map_err(|why| format!("line {n}: {why}"))?;
         all.pmem |= pmem;
         if let Some(cpu) = latency.filter(|&cpu| thread.cpus.contains(cpu)) {
@@ -57,7 +57,7 @@ pub(crate) fn threads(text: &str, latency: Option<u32>, directory: &dyn Fn(&Path
         all.traffic.push(thread);
     }
     all.traffic.retain(|t| !t.cpus.is_empty());
-    if all.traffic.is_empty() {
+    if all.traffic.is_empty() && all.latency.is_none() {
         return Err("names no CPU that makes traffic".into());
     }
     Ok(all)
@@ -207,12 +207,19 @@ mod tests {
             ("1 R seq 1m pmem /nowhere", "/nowhere"),
             ("1 W21 seq 1m dram 0", "two places"),
             ("1 W21 seq 1m dram 0 dram 1 100", "'100'"),
-            ("0 R seq 1m dram", "names no CPU"),
             ("# nothing", "names no CPU"),
         ] {
             let why = read(text, Some(0)).unwrap_err();
             assert!(why.contains(word), "{text}: {why}");
         }
+    }
+
+    #[test]
+    fn comments_may_follow_fields_and_the_latency_cpu_may_be_alone() {
+        let got = read("0-0 R seq 1m dram 0 # no load\n", Some(0)).unwrap();
+        assert_eq!((got.traffic.len(), got.latency), (0, Some((Bytes::mib(1), BufferPlace::Node(0)))));
+        assert!(read("0 R seq 1m dram\t # all of it", None).is_ok());
+        assert!(read("0 R seq 1m dram #1", None).is_ok(), "a comment");
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! A run of the drop-in: plans, measures and prints one section after the other.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, anyhow};
 use memgauge_core::conclusions::scan;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::note::Severity;
-use memgauge_core::plan::{KernelRow, Plan};
+use memgauge_core::plan::{KernelRow, Plan, Work};
 use memgauge_core::planner::PlanError;
 use memgauge_core::result::Report;
 use memgauge_core::spec::{Spec, Task};
@@ -16,13 +19,17 @@ use memgauge_core::topology::Machine;
 use memgauge_core::wording::reasons;
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
+use memgauge_os::directory::DirectoryError;
 use memgauge_os::{directory, memory, topology};
-use memgauge_render::plan_text;
+use memgauge_render::plan_of_run_text;
 
 use super::letters::{self, Invocation, Letters, Mode};
-use super::sections::{self, Inputs, Section, Translation};
-use super::text::{PREFETCHERS_ON, banner, body, evidence, header};
-use crate::console::{Program, Stream, with_advice};
+use super::live::Live;
+use super::messages::{Unreliable, in_letters, message, translated};
+use super::prefetchers::{self, ChasePrefetchers};
+use super::sections::{self, Inputs, Section, SectionKind, Translation};
+use super::text::{PREFETCHERS_ON, banner, evidence, header};
+use crate::console::{Program, Stream, failures, is_broken_pipe, with_advice};
 use crate::exit::{ExitStatus, UsageError};
 use crate::host::HostIdentity;
 use crate::input;
@@ -35,10 +42,10 @@ const PLAN_WIDTH: usize = 100;
 
 /// Answers a command line of mlc's, without the program's name.
 pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
-    print(banner())?;
+    let banner = print(banner());
     let (mode, letters) = match letters::parse(args) {
         Ok(Invocation::Usage) => {
-            print(letters::usage())?;
+            banner.and_then(|()| print(letters::usage()))?;
             return Ok(ExitStatus::SUCCESS);
         }
         Ok(Invocation::Measure { mode, letters, ignored }) => {
@@ -47,23 +54,21 @@ pub(crate) fn run(args: &[OsString]) -> anyhow::Result<ExitStatus> {
         }
         Err(error) => {
             message(&error);
-            print(letters::usage())?;
+            banner.and_then(|()| print(letters::usage()))?;
             return Ok(ExitStatus::USAGE);
         }
     };
-    if mode != Mode::Full {
-        let words: Vec<_> = args.iter().map(|a| a.to_string_lossy()).collect();
-        print(format!("Command line parameters: {} \n\n", words.join(" ")))?;
-    }
-    let root = Path::new("/");
-    let machine = topology::read_machine(root)?;
-    let kernels = memgauge_kernels::rows();
-    let read = |path: &Path| input::read_text(path).map_err(|e| e.to_string());
-    let directory = |path: &Path| directory::read(path, root).map_err(|e| e.to_string());
-    let inputs = Inputs { machine: &machine, kernels: &kernels, read: &read, directory: &directory };
-    let translation = sections::translate(mode, &letters, &inputs).map_err(UsageError)?;
-    translation.notes.iter().for_each(message);
-    measure(mode, &letters, translation, &kernels)
+    let words = || args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let begun = banner.and_then(|()| if mode == Mode::Full { Ok(()) } else { print(format!("Command line parameters: {} \n\n", words())) });
+    begun.and_then(|()| measure(mode, &letters)).or_else(|error| {
+        // A reader that went away did not get its results.
+        if is_broken_pipe(&error) {
+            message("standard output was closed before all was printed");
+            return Ok(ExitStatus::COULD_NOT_MEASURE);
+        }
+        translated(mode, format_args!("{error:#}"));
+        Ok(ExitStatus::from(&error))
+    })
 }
 
 /// Writes to standard output at once, for a reader that follows.
@@ -71,30 +76,98 @@ fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     Stream::Output.print(text.as_ref())
 }
 
-fn message(text: impl Display) {
-    Program::MLC.message(text);
+/// Files that options name. Each is read once: the translation is made twice where prefetchers can be switched off, and a pipe gives its
+/// text once.
+#[derive(Default)]
+struct Files(RefCell<BTreeMap<PathBuf, String>>);
+
+impl Files {
+    fn read(&self, path: &Path) -> Result<String, String> {
+        if let Some(text) = self.0.borrow().get(path) {
+            return Ok(text.clone());
+        }
+        let text = input::read_text(path).map_err(|e| e.to_string())?;
+        self.0.borrow_mut().insert(path.to_owned(), text.clone());
+        Ok(text)
+    }
 }
 
-fn measure(mode: Mode, letters: &Letters, mut translation: Translation, kernels: &[KernelRow]) -> anyhow::Result<ExitStatus> {
+/// Translates letters, with prefetchers off for chases where that is possible.
+fn translate(
+    mode: Mode,
+    letters: &Letters,
+    context: &RunContext<'_>,
+    kernels: &[KernelRow],
+) -> anyhow::Result<(Translation, Option<ChasePrefetchers>)> {
+    let files = Files::default();
+    let read = |path: &Path| files.read(path);
+    let directory = |path: &Path| {
+        let refused = |e: DirectoryError| in_letters(mode, e.to_string().trim_start_matches("--memory-dir "));
+        directory::read(path, &context.root).map_err(refused)
+    };
+    let inputs = |prefetchers_off| Inputs { machine: context.machine, kernels, prefetchers_off, read: &read, directory: &directory };
+    let with = |off| sections::translate(mode, letters, &inputs(off)).map_err(UsageError);
+    let translation = with(false)?;
+    if !translation.prefetchers_on || prefetchers::left_alone() {
+        return Ok((translation, None));
+    }
+    let cpus = prefetchers::chasing_cpus(&translation, context.machine, kernels);
+    // What cannot be planned is told when its section begins, and no register is touched for it.
+    if cpus.is_empty() {
+        return Ok((translation, None));
+    }
+    match ChasePrefetchers::begin(&cpus, context, kernels) {
+        Ok(prefetchers) => Ok((with(true)?, Some(prefetchers))),
+        Err(why) => {
+            message(format_args!("prefetchers stay on: {}", in_letters(mode, &format!("{why:#}"))));
+            Ok((translation, None))
+        }
+    }
+}
+
+fn measure(mode: Mode, letters: &Letters) -> anyhow::Result<ExitStatus> {
     let root = Path::new("/");
+    let machine = topology::read_machine(root)?;
+    let kernels = memgauge_kernels::rows();
     let stop = signals::watch().context("cannot install signal handlers")?;
+    let clock = Clock::calibrate(root);
+    let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
+    let (mut translation, mut prefetchers) = translate(mode, letters, &context, &kernels)?;
+    // The guardian was started before, because it must not inherit that this process offers itself to the out-of-memory killer.
     memory::prefer_out_of_memory_kill();
-    let runner = SectionRunner { root, clock: Clock::calibrate(root), stop: &stop, kernels, verbose: letters.verbose };
-    translation.suit_clock(runner.clock.step_ns()).iter().for_each(message);
+    translation.notes.iter().for_each(message);
+    translation.suit_clock(clock.step_ns()).iter().for_each(message);
+    let runner = SectionRunner { mode, root, clock, stop: &stop, kernels: &kernels, verbose: letters.verbose };
+    let measured = measure_sections(&translation, &runner, prefetchers.as_mut());
+    // Put back before anything else is told, whatever became of the measurement.
+    let not_restored = prefetchers.and_then(|prefetchers| prefetchers.end().err());
+    not_restored.iter().for_each(|error| message(format_args!("{error:#}")));
+    let status = measured?;
+    Ok(if not_restored.is_some() && status != ExitStatus::INCIDENT { ExitStatus::COULD_NOT_MEASURE } else { status })
+}
+
+fn measure_sections(
+    translation: &Translation,
+    runner: &SectionRunner<'_>,
+    mut prefetchers: Option<&mut ChasePrefetchers>,
+) -> anyhow::Result<ExitStatus> {
+    let (mode, stop) = (runner.mode, runner.stop);
     if mode == Mode::Full && translation.prefetchers_on {
         print(PREFETCHERS_ON)?;
     }
     let (mut anything, mut missing) = (false, false);
+    let mut unreliable = Unreliable::default();
     for section in &translation.sections {
         if stop.interruption().is_some() {
             break;
         }
-        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, &translation, plans) };
-        let report = match runner.measure(section, &header) {
+        let header = |plans: &[Plan]| if mode == Mode::Full { String::new() } else { header(section.kind, translation, plans) };
+        let switched = prefetchers.as_deref_mut().filter(|_| section.chases());
+        let report = match runner.measure_switched(section, &header, switched) {
             Ok(report) => report,
             // Part of a full run may be impossible here: latency under load needs two cores.
             Err(error) if mode == Mode::Full && error.is::<PlanError>() => {
-                message(format_args!("not measured: {error:#}"));
+                translated(mode, format_args!("not measured: {error:#}"));
                 missing = true;
                 continue;
             }
@@ -107,12 +180,11 @@ fn measure(mode: Mode, letters: &Letters, mut translation: Translation, kernels:
             return Ok(ExitStatus::INCIDENT);
         }
         missing |= !report.complete;
-        if has_values(&report) {
-            anything = true;
-            print(format!("{}\n", body(section, &report)))?;
-        }
-        runner.explain(&report);
+        anything |= has_values(&report);
+        unreliable.add(report.measurements());
+        runner.explain(section, &report);
     }
+    unreliable.lines().iter().for_each(message);
     if let Some(interruption) = stop.interruption() {
         message(reasons::incomplete(&interruption));
         return Ok(ExitStatus::INTERRUPTED);
@@ -126,6 +198,7 @@ fn has_values(report: &Report) -> bool {
 
 /// Measures sections.
 struct SectionRunner<'a> {
+    mode: Mode,
     root: &'a Path,
     clock: Clock,
     stop: &'a Stop,
@@ -134,7 +207,25 @@ struct SectionRunner<'a> {
 }
 
 impl SectionRunner<'_> {
-    /// Plans, prints the header, measures. If the pool has too few pages, other pages are used instead.
+    /// Measures a section, with prefetchers off where they are given.
+    fn measure_switched(
+        &self,
+        section: &Section,
+        header: &dyn Fn(&[Plan]) -> String,
+        prefetchers: Option<&mut ChasePrefetchers>,
+    ) -> anyhow::Result<Report> {
+        let Some(prefetchers) = prefetchers else { return self.measure(section, header) };
+        prefetchers.off()?;
+        let report = self.measure(section, header);
+        if let Err(error) = prefetchers.check() {
+            message(format_args!("warning: these latencies may include prefetchers: {error:#}"));
+        }
+        // What cannot be put back now is tried again at the end, and told then.
+        let _ = prefetchers.back();
+        report
+    }
+
+    /// Plans, prints the header, measures, prints. If the pool has too few pages, other pages are used instead.
     fn measure(&self, section: &Section, header: &dyn Fn(&[Plan]) -> String) -> anyhow::Result<Report> {
         let mut specs = section.specs.clone();
         let pooled = specs.iter().any(|s| s.pages != PageRequest::Auto);
@@ -145,13 +236,13 @@ impl SectionRunner<'_> {
             planned => planned?,
         };
         print(header(&plans))?;
-        let report = self.report(plans, &machine)?;
+        let report = self.report(section, plans, &machine)?;
         if has_values(&report) || specs.iter().all(|s| s.pages == PageRequest::Auto) || self.stop.interruption().is_some() {
             return Ok(report);
         }
         let why = report.results.iter().find_map(|m| m.estimate.not_measured.as_ref()).map(reasons::not_measured).unwrap_or_default();
         let (plans, machine) = self.plans_without_pool(&mut specs, &why)?;
-        self.report(plans, &machine)
+        self.report(section, plans, &machine)
     }
 
     fn plans(&self, specs: &[Spec]) -> anyhow::Result<(Vec<Plan>, Machine)> {
@@ -159,19 +250,19 @@ impl SectionRunner<'_> {
         let mut planned: Vec<_> = specs.iter().map(|spec| memgauge_core::planner::plan(spec, &machine, self.kernels)).collect();
         // A scan may find room in one kind of pages only.
         if specs.iter().all(|s| s.task == Task::Scan) && planned.iter().any(Result::is_ok) {
-            planned.iter().filter_map(|p| p.as_ref().err()).for_each(message);
+            planned.iter().filter_map(|p| p.as_ref().err()).for_each(|error| translated(self.mode, error));
             planned.retain(Result::is_ok);
         }
         let plans = planned.into_iter().collect::<Result<Vec<_>, _>>()?;
         if self.verbose {
             // When standard error is closed, nobody can be told.
-            plans.iter().for_each(|plan| drop(Stream::Error.print(plan_text(plan, &machine, PLAN_WIDTH).as_bytes())));
+            plans.iter().for_each(|plan| drop(Stream::Error.print(plan_of_run_text(plan, &machine, PLAN_WIDTH).as_bytes())));
         }
         Ok((plans, machine))
     }
 
     fn plans_without_pool(&self, specs: &mut Vec<Spec>, why: &dyn Display) -> anyhow::Result<(Vec<Plan>, Machine)> {
-        message(format_args!("warning: no pages of the pool ({why}); other pages are used"));
+        translated(self.mode, format_args!("warning: no pages of the pool ({why}); other pages are used"));
         // A scan of the pool's pages has one of other pages beside it.
         specs.retain(|s| s.task != Task::Scan || s.pages == PageRequest::Auto);
         specs.iter_mut().for_each(|s| s.pages = PageRequest::Auto);
@@ -179,29 +270,86 @@ impl SectionRunner<'_> {
     }
 
     /// One report for all plans. It names the first of them: they differ in their mixes and the sizes of their buffers only.
-    fn report(&self, plans: Vec<Plan>, machine: &Machine) -> anyhow::Result<Report> {
+    fn report(&self, section: &Section, plans: Vec<Plan>, machine: &Machine) -> anyhow::Result<Report> {
         // The tables never say which host they come from.
         let mut report = report::blank(machine.clone(), self.root, &HostIdentity::withheld());
         report.environment.clock = Some(self.clock.report());
         let root = self.root.to_path_buf();
         let context = RunContext::new(machine, self.clock, root, self.stop.flag());
         let runner = Runner::begin(context, self.stop, false);
-        // After an interruption, the engine gives every cell that is left a reason at once.
-        plans.iter().for_each(|plan| runner.measure(plan, None, &mut report));
-        report.plan = Some(plans.into_iter().next().ok_or_else(|| anyhow!("there is nothing to measure"))?);
+        report.plan = Some(plans.first().cloned().ok_or_else(|| anyhow!("there is nothing to measure"))?);
+        let mut live = Live::begin(section, report.clone(), &plans, |bytes| Stream::Output.print(bytes));
+        for plan in &plans {
+            if let Some(name) = &plan.start_signal {
+                message(format_args!("waits until the shared-memory word /{} is 1", name.trim_start_matches('/')));
+            }
+            // After an interruption, the engine gives every cell that is left a reason at once.
+            runner.measure_live(plan, None, &mut report, &mut |results| {
+                if !live.measured(results) {
+                    // Nobody reads what would come.
+                    self.stop.flag().store(true, Ordering::Relaxed);
+                }
+            });
+        }
         runner.conclude(&mut report);
+        // Data that was not what was written is told instead of a table.
+        let tables = has_values(&report) && !report.measurements().any(scan::corrupted);
+        live.finish(tables.then_some(&report))?;
         Ok(report)
     }
 
     /// Reports what could not be measured, and with `-v` how the rest was measured.
-    fn explain(&self, report: &Report) {
+    fn explain(&self, section: &Section, report: &Report) {
+        let mode = self.mode;
         if self.stop.interruption().is_none() && !report.complete {
-            Program::MLC.not_measured(&report.notes);
+            failures(&report.notes).for_each(|note| translated(mode, format_args!("not measured: {}", with_advice(note))));
+        }
+        if section.kind == SectionKind::Scan {
+            scan_messages(report).iter().for_each(message);
         }
         if self.verbose {
             let notes = report.notes.iter().filter(|n| n.severity != Severity::Error || report.complete);
-            notes.for_each(|note| message(with_advice(note)));
+            notes.for_each(|note| translated(mode, with_advice(note)));
             report.measurements().for_each(|m| message(evidence(m)));
         }
+    }
+}
+
+/// How much of a scan has no bandwidth or no address, which are `nan` in its rows.
+fn scan_messages(report: &Report) -> Vec<String> {
+    let work = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
+    let planned: usize = work.map(|work| if let Work::Scan(scan) = work { scan.regions as usize } else { 0 }).sum();
+    let regions: Vec<_> = report.results.iter().filter(|m| m.at.region.is_some()).collect();
+    let (all, measured) = (planned.max(regions.len()), regions.iter().filter(|m| m.estimate.value.is_some()).count());
+    let mut messages = Vec::new();
+    if measured < all {
+        let stopped = report.notes.iter().find(|n| n.code == "scan-stopped-growing");
+        let why = stopped.map(|n| format!(": {}", with_advice(n))).unwrap_or_default();
+        messages.push(format!("warning: {measured} of {all} regions were measured{why}"));
+    }
+    if regions.iter().any(|m| m.evidence.physical.as_ref().is_none_or(|p| p.first.is_none())) {
+        messages.push("addresses are 'nan' in rows: only root may read where pages are".into());
+    }
+    messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_says_what_its_rows_lack() {
+        let whole: Report = serde_json::from_str(include_str!("../../tests/results/scan.json")).unwrap();
+        assert!(scan_messages(&whole).iter().all(|message| message.contains("addresses")), "all was measured");
+        let mut part = whole.clone();
+        let kept = part.results.len() - 11;
+        part.results.truncate(kept);
+        let all = whole.results.iter().filter(|m| m.at.region.is_some()).count();
+        part.notes.push(memgauge_core::note::Note::warning("scan-stopped-growing", "memory is scarce").advise("free some"));
+        let messages = scan_messages(&part);
+        assert!(messages[0].contains(&format!(" of {all} regions")), "{messages:?}");
+        assert!(messages[0].ends_with(": memory is scarce; free some"), "{messages:?}");
+        part.results.iter_mut().for_each(|m| m.evidence.physical = None);
+        assert!(scan_messages(&part)[1].contains("only root"));
     }
 }

@@ -7,15 +7,14 @@ use memgauge_core::directory::MemoryDir;
 use memgauge_core::distribution::least_batch;
 use memgauge_core::experiment::{ChaseOrder, Hops, LineState, PageRequest};
 use memgauge_core::plan::KernelRow;
-use memgauge_core::spec::{BandwidthShape, BufferPlace, LatencyShape, Spec, Task, TransferShape, WidthRequest};
+use memgauge_core::spec::{BandwidthShape, ChaseSpec, LatencyShape, Spec, Task, TrafficSpec, TransferShape};
 use memgauge_core::topology::{Machine, PagePool};
-use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::traffic::Mix;
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_render::mlc::Wording;
 
 use super::files;
 use super::letters::{Letters, Mode};
-use crate::contents;
 
 /// Seconds of a point without `-t`, as scripts expect.
 const DEFAULT_SECONDS: f64 = 2.0;
@@ -29,11 +28,8 @@ const PEAK_MORE: [Mix; 2] = [Mix::NtWrite, Mix::R4W1];
 const WINDOW_BLOCK: u64 = 128;
 /// Blocks without `-D`.
 const WINDOW_BLOCKS: u32 = 4096;
-/// Without `-K`, the original touches parts of lines in buffers of fewer bytes, with these mixes.
-const PARTS_BELOW: Bytes = Bytes(50_000_000);
-const PARTS: [Mix; 4] = [Mix::AllReads, Mix::R2W1, Mix::R3W1, Mix::R1W1];
 /// Bytes of a line, as `-n` counts.
-const LINE: u64 = 64;
+pub(super) const LINE: u64 = 64;
 /// The passes of a scan and the width of its buckets, without letters.
 const PASSES: u32 = 10;
 const BUCKET_MBS: u32 = 5000;
@@ -47,6 +43,10 @@ pub(crate) enum SectionKind {
     Peak,
     BandwidthMatrix,
     Loaded,
+    /// Latency under load without load, as a row of this injection delay.
+    Unloaded {
+        delay: u32,
+    },
     C2c,
     OneTransfer,
     Scan,
@@ -61,12 +61,26 @@ pub(crate) struct Section {
     pub(crate) wording: Wording,
 }
 
+impl Section {
+    /// Whether prefetchers would be in its numbers: it chases through memory.
+    pub(crate) fn chases(&self) -> bool {
+        use SectionKind as K;
+        match self.kind {
+            K::LatencyMatrix | K::LatencyPerCpu | K::Idle | K::Unloaded { .. } => true,
+            K::Loaded => self.specs.iter().any(|spec| spec.task == Task::Loaded),
+            K::Peak | K::BandwidthMatrix | K::C2c | K::OneTransfer | K::Scan => false,
+        }
+    }
+}
+
 /// What will be done.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Translation {
     pub(crate) sections: Vec<Section>,
     /// Print the two lines about prefetchers: the chase is random because they are on.
     pub(crate) prefetchers_on: bool,
+    /// Sections that chase are measured with prefetchers off.
+    pub(crate) prefetchers_off: bool,
     /// Messages for standard error.
     pub(crate) notes: Vec<String>,
 }
@@ -96,12 +110,14 @@ pub(crate) struct Inputs<'a> {
     pub(crate) machine: &'a Machine,
     /// Kernels of this CPU; empty if they are unknown.
     pub(crate) kernels: &'a [KernelRow],
+    /// Prefetchers can be switched off for chases.
+    pub(crate) prefetchers_off: bool,
     pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
     pub(crate) directory: &'a dyn Fn(&Path) -> Result<MemoryDir, String>,
 }
 
 impl Inputs<'_> {
-    fn line(&self) -> u64 {
+    pub(super) fn line(&self) -> u64 {
         self.machine.topology.line().0.max(16)
     }
 
@@ -137,19 +153,20 @@ pub(crate) fn translate(mode: Mode, letters: &Letters, inputs: &Inputs<'_>) -> R
         }
         Mode::Scan => one(translator.scan()?),
     };
-    let chases = matches!(mode, Mode::Full | Mode::LatencyMatrix | Mode::Idle) || (mode == Mode::Loaded && !letters.bandwidth_only);
-    Ok(Translation { sections, prefetchers_on: chases && !letters.leave_prefetchers, notes: translator.notes })
+    let switched = !letters.leave_prefetchers && sections.iter().any(Section::chases);
+    let off = inputs.prefetchers_off;
+    Ok(Translation { sections, prefetchers_on: switched && !off, prefetchers_off: switched && off, notes: translator.notes })
 }
 
 /// Translates letters into specs.
-struct Translator<'a> {
-    letters: &'a Letters,
-    inputs: &'a Inputs<'a>,
+pub(super) struct Translator<'a> {
+    pub(super) letters: &'a Letters,
+    pub(super) inputs: &'a Inputs<'a>,
     notes: Vec<String>,
 }
 
 impl Translator<'_> {
-    fn note(&mut self, text: impl Into<String>) {
+    pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.notes.contains(&text) {
             self.notes.push(text);
@@ -206,9 +223,9 @@ impl Translator<'_> {
         Ok(self.section(SectionKind::Scan, first.into_iter().chain([spec]).collect()))
     }
 
-    /// The random order is the default because prefetchers cannot be disabled: it defeats them.
+    /// The random order is the default where prefetchers are on: it defeats them.
     fn random(&self) -> bool {
-        self.letters.random_chase || !self.letters.leave_prefetchers
+        self.letters.random_chase || !(self.letters.leave_prefetchers || self.inputs.prefetchers_off)
     }
 
     fn chase(&mut self, spec: &mut Spec) {
@@ -358,131 +375,31 @@ impl Translator<'_> {
             }
         }
         let pmem = self.threads(&mut spec, latency_cpu)?;
+        if l.threads.is_some() && spec.traffic.threads.is_empty() {
+            return Ok(self.unloaded(spec));
+        }
         self.traffic(&mut spec)?;
         self.flush(&mut spec, pmem);
         Ok(self.section(SectionKind::Loaded, vec![spec]))
     }
 
-    /// `-o`: what each thread does. Returns whether one of the buffers is persistent memory.
-    fn threads(&self, spec: &mut Spec, latency_cpu: Option<u32>) -> Result<bool, String> {
-        let Some(path) = &self.letters.threads else { return Ok(false) };
-        let text = (self.inputs.read)(path)?;
-        let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
-        spec.cpus = None;
-        spec.traffic.threads = threads.traffic;
-        let Some((size, place)) = threads.latency else {
-            spec.size = self.letters.buffer;
-            return Ok(threads.pmem);
+    /// `-o` with a line for the latency CPU alone: what `loaded` would measure, without load.
+    fn unloaded(&mut self, loaded: Spec) -> Section {
+        let delay = loaded.delays.first().copied().unwrap_or(0);
+        if loaded.delays.len() > 1 {
+            self.note("-o: no CPU makes traffic, so that injection delays have no effect: one row is measured");
+        }
+        let spec = Spec {
+            task: Task::Latency(LatencyShape::One),
+            cpus: loaded.chase.cpu.map(IdSet::one),
+            nodes: loaded.chase.node.map(IdSet::one),
+            chase: ChaseSpec { cpu: None, node: None, ..loaded.chase },
+            delays: Vec::new(),
+            mixes: Vec::new(),
+            traffic: TrafficSpec::default(),
+            ..loaded
         };
-        spec.size = Some(size);
-        match place {
-            BufferPlace::Local => {}
-            BufferPlace::Node(node) => spec.chase.node = Some(node),
-            BufferPlace::Directory(dir) => (spec.memory_dir, spec.chase.node) = (Some(*dir), None),
-        }
-        Ok(threads.pmem)
-    }
-
-    /// `-P` and `-Q`: stored lines are written back; with `-P` only if there is persistent memory.
-    fn flush(&mut self, spec: &mut Spec, pmem: bool) {
-        let l = self.letters;
-        let stores = spec.mixes.iter().chain(spec.traffic.threads.iter().map(|t| &t.mix)).any(|m| m.lines().1 > 0);
-        match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
-            (true, _) if stores && spec.traffic.access != Access::Sequential => {
-                self.note("-P, -Q: no effect on traffic that is not sequential");
-            }
-            (true, _) if stores => {
-                spec.traffic.line = LineUse::WrittenBack;
-                self.fit(spec);
-            }
-            (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores"),
-            (false, true) => self.note("-P: no effect: no buffer is persistent memory"),
-            _ => {}
-        }
-    }
-
-    /// What letters say about traffic, as far as this CPU has kernels for it.
-    fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
-        let l = self.letters;
-        spec.traffic.shared = l.shared;
-        if let Some(path) = &l.contents {
-            spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
-        }
-        let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.inputs.line());
-        if l.random_traffic {
-            spec.traffic.access = Access::Random;
-            spec.traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| Bytes(u64::from(n) * LINE));
-        } else {
-            if l.lines_or_node.is_some() {
-                self.note("-n: no effect without -U");
-            }
-            if stride > self.inputs.line() {
-                spec.traffic.access = Access::Strided;
-                spec.traffic.stride = Some(Bytes(stride));
-            }
-        }
-        let ordered = spec.traffic.access == Access::Sequential;
-        let part = l.part_of_line.unwrap_or_else(|| ordered && self.parts_by_default(spec));
-        if (l.checked || part) && !ordered {
-            self.note("-K, -I: no effect on traffic that is not sequential");
-        } else if l.checked {
-            spec.traffic.line = LineUse::Checked;
-        } else if part {
-            spec.traffic.line = LineUse::Part;
-        }
-        self.fit(spec);
-        Ok(())
-    }
-
-    /// Whether parts of lines are touched without `-K`: in small buffers, where this CPU has kernels for it.
-    fn parts_by_default(&self, spec: &Spec) -> bool {
-        let kernel = |mix: Mix| self.inputs.kernels.iter().any(|k| k.mix == mix && k.form.line == LineUse::Part);
-        spec.task != Task::Bandwidth(BandwidthShape::Matrix)
-            && spec.traffic.threads.is_empty()
-            && self.letters.buffer.is_some_and(|b| b < PARTS_BELOW)
-            && spec.mixes.iter().all(|mix| PARTS.contains(mix) && kernel(*mix))
-    }
-
-    /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
-    fn fit(&mut self, spec: &mut Spec) {
-        let requested = self.letters.width.unwrap_or(Width::Sse2);
-        if spec.traffic.access == Access::Random {
-            spec.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
-        }
-        let kernels = self.inputs.kernels;
-        if kernels.is_empty() {
-            spec.width = WidthRequest::Is(requested);
-            return;
-        }
-        let has = |spec: &Spec, width: Option<Width>| {
-            let one = |mix: Mix, access: Access| {
-                let form = Form::new(mix, access, spec.traffic.line);
-                kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
-            };
-            // The threads of a file replace the mixes.
-            match spec.traffic.threads.as_slice() {
-                [] => spec.mixes.iter().all(|m| one(*m, spec.traffic.access)),
-                threads => threads.iter().all(|t| one(t.mix, t.access)),
-            }
-        };
-        let mixes = spec.mixes.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
-        if !has(spec, None) && spec.traffic.line != LineUse::Whole {
-            self.note(format!("-K, -I, -P, -Q: no kernel of this CPU does that with {mixes}; whole lines are loaded and stored"));
-            spec.traffic.line = LineUse::Whole;
-        }
-        if !has(spec, None) && spec.traffic.access != Access::Sequential {
-            self.note(format!("-U, -l: no kernel of this CPU does that with {mixes}; lines are visited in order"));
-            (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
-        }
-        let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];
-        let from = widths.iter().position(|w| *w == requested).unwrap_or(0);
-        let found = widths[from..].iter().copied().find(|w| has(spec, Some(*w)));
-        spec.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
-        if self.letters.width.is_some() && found != Some(requested) {
-            let letter = if requested == Width::Avx512 { 'Z' } else { 'Y' };
-            let instead = found.map_or("the fastest there is".to_owned(), |w| w.to_string());
-            self.note(format!("-{letter}: this CPU has no {requested} kernel for this traffic; {instead} is used"));
-        }
+        self.section(SectionKind::Unloaded { delay }, vec![spec])
     }
 
     fn c2c(&mut self) -> Section {

@@ -18,7 +18,7 @@ const VERSION: &str = "v3.11b";
 const NAME: &str = "memgauge(compatible)";
 pub(super) const NAME_VARIABLE: &str = "MEMGAUGE_MLC_BANNER";
 pub(super) const VERSION_VARIABLE: &str = "MEMGAUGE_MLC_VERSION";
-/// The original says this where it cannot switch prefetchers. memgauge leaves them as they are.
+/// The original says this where it cannot switch prefetchers.
 pub(super) const PREFETCHERS_ON: &str = "\
 *** Unable to modify prefetchers (try executing 'modprobe msr')
 *** So, enabling random access for latency measurements
@@ -39,7 +39,7 @@ pub(super) fn header(kind: SectionKind, translation: &Translation, plans: &[Plan
             let largest = works().flat_map(Work::buffers).map(|b| b.bytes).max().unwrap_or_default();
             format!("Using buffer size of {}\n{prefetchers}", mib(largest))
         }
-        SectionKind::Peak | SectionKind::BandwidthMatrix | SectionKind::Loaded => {
+        SectionKind::Peak | SectionKind::BandwidthMatrix | SectionKind::Loaded | SectionKind::Unloaded { .. } => {
             let (reads, writes) = largest_buffers(works());
             let blank = if kind == SectionKind::BandwidthMatrix { "" } else { "\n" };
             format!(
@@ -94,6 +94,7 @@ pub(super) fn body(section: &Section, report: &Report) -> String {
             SectionKind::Peak => tables::peak(report, wording),
             SectionKind::BandwidthMatrix => tables::bandwidth_matrix(report, wording),
             SectionKind::Loaded => tables::loaded(report, wording),
+            SectionKind::Unloaded { delay } => tables::unloaded(report, wording, delay),
             SectionKind::C2c => tables::cache_to_cache(report),
             SectionKind::OneTransfer => tables::one_transfer(report),
             SectionKind::Scan => memgauge_render::mlc_scan(report),
@@ -131,6 +132,6 @@ pub(super) fn evidence(m: &Measurement) -> String {
 }
 
 /// A value as JSON spells it, such as `idle-latency`.
-fn spell(value: impl Serialize) -> String {
+pub(super) fn spell(value: impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|json| Some(json.as_str()?.to_owned())).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
 
 /// For tests: a folder in place of `/dev/cpu`.
 const MSR_ROOT: &str = "MEMGAUGE_MSR_ROOT";
-/// For tests: the processor to stand in for, `VENDOR,FAMILY,MODEL[,announced]`. It counts only together with the folder above, so that no real
+/// For tests: the processor to stand in for, `VENDOR,FAMILY,MODEL[,announced][,obeys]`; one that obeys is taken to do what its registers say. It counts only together with the folder above, so that no real
 /// register is mistaken for that of another processor.
 const ACT_AS: &str = "MEMGAUGE_PREFETCH_AS";
 /// For tests: a folder in place of `/run/memgauge`.
@@ -43,6 +43,11 @@ fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, String>> {
         virtual_machine: false,
     };
     machine.topology.cpus.iter().map(|c| (c.id, prefetchers::control(&cpu))).collect()
+}
+
+/// Whether registers stand in for those of a processor that does what they say. Registers of files switch no prefetcher.
+pub(crate) fn stand_in_obeys() -> bool {
+    std::env::var_os(MSR_ROOT).is_some() && std::env::var(ACT_AS).is_ok_and(|words| words.split(',').any(|word| word == "obeys"))
 }
 
 /// An error that says what to do about it.

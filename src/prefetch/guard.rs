@@ -7,7 +7,7 @@ use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Experiment, Metric, PrefetchRequest, Unit};
 use memgauge_core::note::Note;
 use memgauge_core::plan::{Cell, Plan, Step, Work};
-use memgauge_core::prefetchers::{self, PrefetchState, PrefetchStatus};
+use memgauge_core::prefetchers::{self, Control, PrefetchState, PrefetchStatus};
 use memgauge_core::result::{Evidence, Measurement, Quality, QualityLevel, Report, Verdict};
 use memgauge_core::spec::{Spec, Task};
 use memgauge_core::topology::Machine;
@@ -22,12 +22,40 @@ use super::controls::{PrefetchControls, found_note, place, with_advice};
 use crate::console::Program;
 use crate::report::NOT_RESTORED;
 
-/// Prefetchers that are switched during a run.
-pub(crate) struct PrefetchGuard {
+/// Registers that are being changed, and the guardian that restores them if this process is killed.
+pub(crate) struct GuardedChange {
     // Fields are dropped in this order: the registers and their lock first, then the guardian, which finds nothing left to do. In the other
     // order the guardian would wait for the lock, and this process for the guardian.
-    change: PrefetchChange,
+    pub(crate) change: PrefetchChange,
     guardian: Guardian,
+}
+
+impl GuardedChange {
+    /// Saves the registers and starts the guardian. Nothing is switched yet.
+    ///
+    /// # Errors
+    /// When a register cannot be read or the guardian cannot be started.
+    pub(crate) fn begin(controls: &BTreeMap<u32, Control>) -> anyhow::Result<Self> {
+        let change = PrefetchChange::begin(place(), controls, ChangeKind::Run).map_err(|e| with_advice(&e))?;
+        let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
+        Ok(Self { change, guardian })
+    }
+
+    /// Puts the registers back and ends the guardian.
+    ///
+    /// # Errors
+    /// When the registers could not be put back.
+    pub(crate) fn end(self) -> Result<(), PrefetchError> {
+        let Self { change, guardian } = self;
+        let restored = change.restore();
+        guardian.dismiss();
+        restored
+    }
+}
+
+/// Prefetchers that are switched during a run.
+pub(crate) struct PrefetchGuard {
+    guarded: GuardedChange,
     controls: PrefetchControls,
     requested: PrefetchRequest,
     /// The state before the run, where the run measures several states.
@@ -49,14 +77,12 @@ impl PrefetchGuard {
         let measured = plan.steps.iter().flat_map(|s| &s.cells).fold(IdSet::new(), |all, c| all.union(&c.work.cpus()));
         controls.check(&measured)?;
         Program::MEMGAUGE.message(&prefetchers::taint_note().message);
-        let change = PrefetchChange::begin(place(), &controls.by_cpu, ChangeKind::Run).map_err(|e| with_advice(&e))?;
-        let guardian = Guardian::start(&["prefetch", "guard", change.id()]).map_err(|e| with_advice(&PrefetchError::Guardian(e)))?;
-        // From here on, the two are dropped in the order of the fields, however this ends.
-        let mut guard = Self { change, guardian, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
+        let guarded = GuardedChange::begin(&controls.by_cpu)?;
+        let mut guard = Self { guarded, controls, requested: spec.prefetch, found: None, notes: Vec::new() };
         guard.notes = guard.controls.notes();
-        guard.notes.extend(found_note(guard.change.leftover()));
+        guard.notes.extend(found_note(guard.guarded.change.leftover()));
         if compares {
-            let values = guard.change.verify().map_err(|e| with_advice(&e))?;
+            let values = guard.guarded.change.verify().map_err(|e| with_advice(&e))?;
             guard.found = Some(guard.controls.state(PrefetchRequest::Leave, &all_read(values)));
         }
         // A comparison begins with prefetchers on. They are switched off here, so that a machine that refuses does so before anything is
@@ -67,7 +93,7 @@ impl PrefetchGuard {
     }
 
     fn set(&mut self, state: PrefetchRequest) -> Result<(), PrefetchError> {
-        self.change.set(state == PrefetchRequest::Off)
+        self.guarded.change.set(state == PrefetchRequest::Off)
     }
 
     /// Measures the plan. If its cells name states of the prefetchers, there is one outcome for each state, in turn.
@@ -93,7 +119,7 @@ impl PrefetchGuard {
             Ok(()) => memgauge_engine::run(part, context, observer),
             Err(_) => memgauge_engine::run(&Plan { steps: Vec::new(), ..part.clone() }, context, observer),
         };
-        let Err(error) = set.and_then(|()| self.change.verify().map(|_| ())) else { return outcome };
+        let Err(error) = set.and_then(|()| self.guarded.change.verify().map(|_| ())) else { return outcome };
         let why = NotMeasured::PrefetchersNotSet { state, detail: error.to_string() };
         let cells = part.steps.iter().flat_map(|step| step.cells.iter().map(|cell| unmeasured(step.experiment, cell, &why)));
         outcome.results = cells.collect();
@@ -107,7 +133,7 @@ impl PrefetchGuard {
     pub(crate) fn end(mut self, report: &mut Report) -> Option<anyhow::Error> {
         let requested = self.requested;
         report.notes.append(&mut self.notes);
-        let mut state = match (self.found.take(), self.change.verify()) {
+        let mut state = match (self.found.take(), self.guarded.change.verify()) {
             (Some(found), _) => found,
             (None, Ok(values)) => self.controls.state(requested, &all_read(values)),
             (None, Err(error)) => {
@@ -132,11 +158,7 @@ impl PrefetchGuard {
             report.notes.push(note);
         }
         report.environment.prefetch = Some(state);
-        // Taken apart only here: if anything above panics, the two are dropped in the order of the fields.
-        let Self { change, guardian, .. } = self;
-        let restored = change.restore();
-        guardian.dismiss();
-        let error = restored.err()?;
+        let error = self.guarded.end().err()?;
         report.notes.push(Note::error(NOT_RESTORED, error.to_string()).advise(error.advice()));
         Some(with_advice(&error))
     }
@@ -148,7 +170,7 @@ fn all_read(values: BTreeMap<u32, u64>) -> BTreeMap<u32, Result<u64, MsrError>> 
 }
 
 /// A cell without a value, and why.
-fn unmeasured(experiment: Experiment, cell: &Cell, why: &NotMeasured) -> Measurement {
+pub(crate) fn unmeasured(experiment: Experiment, cell: &Cell, why: &NotMeasured) -> Measurement {
     let (metric, unit) = match cell.work {
         Work::Latency { .. } => (Metric::Latency, Unit::Nanoseconds),
         _ => (Metric::Bandwidth, Unit::GigabytesPerSecond),
@@ -189,6 +211,10 @@ struct PartObserver<'a> {
 impl Observer for PartObserver<'_> {
     fn cell(&mut self, step: &Step, cell: &Cell) {
         self.whole.cell(step, cell);
+    }
+
+    fn measured(&mut self, results: &[Measurement]) {
+        self.whole.measured(results);
     }
 
     fn progress(&mut self, share: f64) {

@@ -214,7 +214,11 @@ impl Registers {
 
     /// The program with these registers.
     pub(crate) fn program(&self) -> Command {
-        let mut command = super::program();
+        self.beside(super::program())
+    }
+
+    /// A command with these registers.
+    pub(crate) fn beside(&self, mut command: Command) -> Command {
         command.env("MEMGAUGE_MSR_ROOT", self.folder.join("cpu"));
         command.env("MEMGAUGE_PREFETCH_AS", self.acts_as);
         command.env("MEMGAUGE_RUNTIME_DIR", self.journals());

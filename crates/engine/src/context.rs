@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use memgauge_core::plan::{Cell, Step, StopRule};
 use memgauge_core::protocol::{STARVED_BUDGETS, WINDOW, burst_windows};
+use memgauge_core::result::Measurement;
 use memgauge_core::topology::Machine;
 use memgauge_core::units::Bytes;
 use memgauge_os::clock::Clock;
@@ -106,6 +107,8 @@ pub trait Observer {
     fn cell(&mut self, step: &Step, cell: &Cell);
     /// This share of the plan's estimated time is done, 0 to 1.
     fn progress(&mut self, share: f64);
+    /// These were just measured, in the order in which the outcome will have them. Their values will not change, their judgements may.
+    fn measured(&mut self, _results: &[Measurement]) {}
 }
 
 /// A thread that has not come back this long after its work should have ended is lost.

@@ -51,6 +51,7 @@ pub fn run(plan: &Plan, context: &RunContext<'_>, observer: &mut dyn Observer) -
                 session.recorder.record_failure(cell, &error);
             }
             complete &= !session.budget.stopped();
+            session.show_results();
             session.progress.end_cell();
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Session<'a> {
     /// Time spent on setting up, apart from memory.
     pub(crate) set_up: SetUp,
     pub(crate) calibration: Calibration,
+    /// Results that the observer has.
+    shown: usize,
 }
 
 /// What a cell has found out and later cells use.
@@ -65,6 +67,16 @@ impl<'a> Session<'a> {
             progress: Progress::new(observer, plan.estimated_s),
             set_up: SetUp::default(),
             calibration: Calibration::default(),
+            shown: 0,
+        }
+    }
+
+    /// Hands the observer what it does not have yet.
+    pub(crate) fn show_results(&mut self) {
+        let new = &self.recorder.results[self.shown..];
+        if !new.is_empty() {
+            self.progress.observer.measured(new);
+            self.shown = self.recorder.results.len();
         }
     }
 

@@ -17,7 +17,7 @@ pub use figure::Picture;
 pub use format::{Format, Named, RenderError};
 pub use json::{Json, ReadError, read};
 pub use mlc_scan::mlc_scan;
-pub use text::{Text, plan_text};
+pub use text::{Text, plan_of_run_text, plan_text};
 
 /// Columns of text that is written to a file: fits a page and most terminals.
 pub const FILE_WIDTH: usize = 100;

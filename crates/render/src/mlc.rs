@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, Method, Metric};
+use memgauge_core::plan::Work;
 use memgauge_core::result::{Measurement, Report, TrafficRates};
 use memgauge_core::traffic::{Mix, Rfo};
 use memgauge_core::units::IdSet;
@@ -67,6 +68,7 @@ impl Wording {
     }
 }
 
+const TRANSFERS: &str = "Measuring cache-to-cache transfer latency (in ns)...";
 const MEGABYTES: &str = "Bandwidths are in MB/sec (1 MB/sec = 1,000,000 Bytes/sec)";
 
 /// The mixes of the peak table, with their rows' names, in its order. Those after the fifth have rows only when
@@ -109,10 +111,15 @@ pub fn latency_per_cpu(report: &Report) -> String {
 
 /// One idle latency: base-frequency clocks and ns.
 pub fn idle_latency(report: &Report) -> String {
+    let ns = idle_ns(report);
+    format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
+}
+
+/// The first idle latency.
+fn idle_ns(report: &Report) -> Option<f64> {
     let cells: Vec<&Measurement> = by_method(report, Method::IdleLatency).collect();
     let order = chase_order(&cells);
-    let ns = cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value);
-    format!("Each iteration took {} base frequency clocks (\t{}\tns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
+    cells.iter().find(|m| m.at.order == order).and_then(|m| m.estimate.value)
 }
 
 /// How often latencies of so many clocks were seen: (clocks at which a bucket begins, count), buckets of 2^`log2` clocks. Stands before a result;
@@ -165,18 +172,16 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
     if cells.is_empty() {
         cells = bandwidths(report).collect();
     }
-    let threads = wording.threads();
     let mix = cells.first().and_then(|m| m.at.mix);
     let traffic = match mix {
         None if wording.per_thread => "Using traffic types given for each thread".to_owned(),
         mix => traffic(mix),
     };
-    let mut text = format!("Measuring Loaded Latencies for the system\n{threads}\n{traffic}\n");
-    text.push_str(if wording.large_pages { "Using large pages for buffers\n" } else { "" });
+    let mut text = loaded_heading(wording, &traffic);
     if wording.per_thread {
-        text.push_str(&per_thread(&cells));
+        text.push_str(&per_thread(report, &cells));
     }
-    let _ = writeln!(text, "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n{}", "=".repeat(26));
+    text.push_str(LOADED_COLUMNS);
     // In the order of measurement, which is the order of the delays asked for.
     let mut delays: Vec<u32> = Vec::new();
     for delay in cells.iter().filter(|m| m.at.mix == mix).map(|m| delay_of(m)) {
@@ -189,7 +194,7 @@ pub fn loaded(report: &Report, wording: Wording) -> String {
         let latency = find(delay, Metric::Latency);
         let ns = if latency.is_some() { latency.and_then(|m| m.estimate.value) } else { Some(0.0) };
         let mbs = find(delay, Metric::Bandwidth).and_then(megabytes);
-        let _ = writeln!(text, " {delay:05}\t{}\t{}", number(ns, 6, 2), number(mbs, 9, 1));
+        text.push_str(&loaded_row(delay, ns, mbs));
     }
     text
 }
@@ -199,24 +204,58 @@ fn delay_of(m: &Measurement) -> u32 {
     m.at.delay_cycles.unwrap_or(0)
 }
 
-/// What each loader moved, by CPU, at each delay. Nothing may follow a table, so this stands before it; delays have no leading zeros, which are
-/// the rows' own.
-fn per_thread(cells: &[&Measurement]) -> String {
+/// What each loader moved, by CPU, at each delay: its share of the table's bandwidth, of which the chase's part is left. Nothing may follow a
+/// table, so this stands before it; delays have no leading zeros, which are the rows' own.
+fn per_thread(report: &Report, cells: &[&Measurement]) -> String {
+    let own_delays = own_delays(report);
     let mut text = String::from("Bandwidth of each thread (in MB/sec)\n");
     for m in cells.iter().filter(|m| m.metric == Metric::Bandwidth) {
-        // The loaders' bytes at the memory are to their own bytes as the table's are.
-        let counted = m.evidence.traffic.map_or(1.0, |t| moved(m, t) / (t.app_read_gbs + t.app_write_gbs));
-        for (cpu, gbs) in &m.evidence.gbs_by_cpu {
-            let _ = writeln!(text, "CPU {cpu}, delay {}:\t{:.1}", delay_of(m), gbs * counted * 1e3);
+        let by_cpu = &m.evidence.gbs_by_cpu;
+        // Rates of threads are means of all the time, and the table's is the median of windows: the same basis for both, so that they add up.
+        let all: f64 = by_cpu.values().sum();
+        let loaders = m.evidence.traffic.map(|t| moved(m, t)).or(m.estimate.value);
+        for (cpu, gbs) in by_cpu {
+            let mbs = loaders.filter(|_| all > 0.0).map(|loaders| gbs / all * loaders * 1e3);
+            let delay = own_delays.get(cpu).copied().unwrap_or_else(|| delay_of(m));
+            let _ = writeln!(text, "CPU {cpu}, delay {delay}:\t{}", number(mbs, 0, 1));
         }
     }
     text
 }
 
+/// Injection delays of loaders that have one of their own, by CPU.
+fn own_delays(report: &Report) -> BTreeMap<u32, u32> {
+    let works = report.plan.iter().flat_map(|p| &p.steps).flat_map(|s| &s.cells).map(|c| &c.work);
+    let loaders = works.flat_map(|work| match work {
+        Work::Bandwidth { loaders, .. } | Work::Curve { loaders, .. } => loaders.as_slice(),
+        _ => &[],
+    });
+    loaders.filter_map(|l| Some((l.cpu, l.own.as_ref()?.delay?))).collect()
+}
+
+/// The one row of a curve without load: an idle latency, and the bandwidth of its chase alone.
+pub fn unloaded(report: &Report, wording: Wording, delay: u32) -> String {
+    let ns = idle_ns(report);
+    let line = report.machine.topology.line().0 as f64;
+    let row = loaded_row(delay, ns, ns.map(|ns| line / ns * 1e3));
+    format!("{}{LOADED_COLUMNS}{row}", loaded_heading(wording, &traffic(None)))
+}
+
+fn loaded_heading(wording: Wording, traffic: &str) -> String {
+    let pages = if wording.large_pages { "Using large pages for buffers\n" } else { "" };
+    format!("Measuring Loaded Latencies for the system\n{}\n{traffic}\n{pages}", wording.threads())
+}
+
+const LOADED_COLUMNS: &str = "Inject\tLatency\tBandwidth\nDelay\t(ns)\tMB/sec\n==========================\n";
+
+fn loaded_row(delay: u32, ns: Option<f64>, mbs: Option<f64>) -> String {
+    format!(" {delay:05}\t{}\t{}\n", number(ns, 6, 2), number(mbs, 9, 1))
+}
+
 /// Cache-to-cache transfers: within a package, and between nodes.
 pub fn cache_to_cache(report: &Report) -> String {
     let cells: Vec<&Measurement> = by_method(report, Method::CacheToCache).collect();
-    let mut text = String::from("Measuring cache-to-cache transfer latency (in ns)...\n");
+    let mut text = format!("{TRANSFERS}\n");
     for (state, name) in [(LineState::Hit, "HIT "), (LineState::Hitm, "HITM")] {
         let near = cells.iter().filter(|m| m.at.state == Some(state)).filter_map(|m| Some((nearness(report, &m.at)?, m.estimate.value)));
         if let Some((_, ns)) = near.min_by_key(|(nearness, _)| *nearness) {
@@ -255,7 +294,7 @@ pub fn cache_to_cache(report: &Report) -> String {
 pub fn one_transfer(report: &Report) -> String {
     let ns = by_method(report, Method::CacheToCache).next().and_then(|m| m.estimate.value);
     // Number and bracket touch in the original.
-    format!("Latency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
+    format!("{TRANSFERS}\nLatency = {} base frequency clocks ({} ns)\n", number(clocks(report, ns), 0, 1), number(ns, 0, 1))
 }
 
 /// How near two CPUs of a package are, for the two lines about one socket: another core at the same last-level cache first. `None`: not of

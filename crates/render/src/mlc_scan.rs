@@ -1,8 +1,8 @@
 //! The text of `--memory_bandwidth_scan`, in the words of the tool's version 3.9a where they are publicly known.
 //!
 //! A line that begins with a digit is a row of a table to parsers; the original's `1GB page allocation completed` is therefore left
-//! out. What was measured in other pages than 1 GiB ones has two columns, as the original's part in 4 KB pages has. Titles of the
-//! lists are this program's own.
+//! out. Rows have three columns whatever the pages, because scripts take the third; the original's part in 4 KB pages has two. Titles of
+//! the lists are this program's own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,8 +18,8 @@ use crate::groups::planned_scan;
 const BUCKET_MBS: f64 = 5000.0;
 const GIB: u64 = 1 << 30;
 
-/// The scan of each node of a report: what was taken, the histogram, and each region's address and MB/s. The middle column of regions in
-/// 1 GiB pages is the number of the GiB that the address lies in. `nan`: not measured, or an address that may not be known.
+/// The scan of each node of a report: what was taken, the histogram, and each region's address and MB/s. The middle column is the
+/// number of the GiB that the address lies in. `nan`: not measured, or an address that may not be known.
 pub fn mlc_scan(report: &Report) -> String {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
     for m in report.results.iter().filter(|m| m.experiment == Experiment::MemoryScan && m.at.region.is_some()) {
@@ -65,18 +65,10 @@ fn one_node(text: &mut String, report: &Report, node: Option<u32>, regions: &[&M
         line(format_args!("[{low:.0}-{:.0}]\t{count}", low + bucket - 1.0));
     }
     let rate = |m: &Measurement| or_nan(mbs(m).map(|v| format!("{v:.0}")));
+    line(format_args!("phys_addr\tGB\tMB/sec"));
     let address = |m: &Measurement| or_nan(physical(m).map(|a| format!("{a:#x}")));
-    if !large.is_empty() {
-        line(format_args!("phys_addr\tGB\tMB/sec"));
-        for m in &large {
-            line(format_args!("{}\t{}\t{}", address(m), or_nan(physical(m).map(|a| (a / GIB).to_string())), rate(m)));
-        }
-    }
-    if !small.is_empty() {
-        line(format_args!("phys_addr\tMB/sec"));
-        for m in &small {
-            line(format_args!("{}\t{}", address(m), rate(m)));
-        }
+    for m in large.iter().chain(&small) {
+        line(format_args!("{}\t{}\t{}", address(m), or_nan(physical(m).map(|a| (a / GIB).to_string())), rate(m)));
     }
 }
 

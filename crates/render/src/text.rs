@@ -22,5 +22,5 @@ mod report;
 mod scan;
 mod sweep;
 
-pub use plan::plan_text;
+pub use plan::{plan_of_run_text, plan_text};
 pub use report::Text;

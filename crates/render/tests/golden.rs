@@ -104,6 +104,7 @@ fn a_scan_as_that_tool_prints_it() {
     check(golden("scan-mlc.txt"), shown.clone());
     for line in shown.lines() {
         let table = line.starts_with("0x");
+        assert!(!table || line.split('\t').count() == 3, "scripts take the third column: {line}");
         assert!(table || !line.trim_start().starts_with(|c: char| c.is_ascii_digit()), "{line}");
     }
     assert_eq!(mlc_scan(&samples::vm()), "");

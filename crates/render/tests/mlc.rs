@@ -5,7 +5,8 @@ mod samples;
 
 use std::path::PathBuf;
 
-use memgauge_core::experiment::{ChaseOrder, Experiment, LineState, MemoryPlace, Metric};
+use memgauge_core::experiment::{ChaseOrder, Coordinates, Experiment, LineState, MemoryPlace, Metric};
+use memgauge_core::plan::{Cell, Loader, OwnTraffic, Traffic, Work};
 use memgauge_core::result::Report;
 use memgauge_core::traffic::Mix;
 use memgauge_render::Format;
@@ -182,12 +183,42 @@ fn curves_read_back_with_the_bytes_counted_as_the_original_does() {
         points,
         [(0, 1329.26, counted(260.004)), (2, 330.68, counted(259.1)), (100, 125.98, counted(158.9926)), (20_000, 82.3, counted(2.9321))]
     );
+    // Threads that were off their CPUs for half of the time: their means are half of the median of undisturbed windows.
+    let mut report = report;
+    for m in &mut report.results {
+        m.evidence.gbs_by_cpu.values_mut().for_each(|gbs| *gbs /= 2.0);
+    }
     let threads = mlc::loaded(&report, Wording { per_thread: true, ..Wording::default() });
     let of_cpu: Vec<f64> =
         threads.lines().filter(|l| l.starts_with("CPU ")).map(|l| l.rsplit('\t').next().unwrap().parse().unwrap()).collect();
     assert_eq!(of_cpu.len(), 60);
     assert!((of_cpu[..15].iter().sum::<f64>() - counted(260.004) + 500.0).abs() < 1.0, "{threads}");
     assert_eq!(curve(&threads), points);
+}
+
+#[test]
+fn a_curve_without_load_is_one_row() {
+    let mut report = samples::two_nodes();
+    report.results.retain(|m| m.experiment == Experiment::IdleLatency && m.at.order == Some(ChaseOrder::WindowLocal));
+    let ns = report.results[0].estimate.value.unwrap();
+    let text = mlc::unloaded(&report, Wording::default(), 300);
+    let [(delay, latency, mbs)] = curve(&text)[..] else { panic!("{text}") };
+    assert!(delay == 300 && (latency - ns).abs() < 0.006 && (mbs - 64e3 / ns).abs() < 0.06, "{text}");
+}
+
+#[test]
+fn a_thread_with_a_delay_of_its_own_is_labelled_with_it() {
+    let mut report = samples::four_nodes();
+    let mut plan = samples::vm().plan.unwrap();
+    let buffer = plan.steps.iter().flat_map(|s| &s.cells).flat_map(|c| c.work.buffers()).next().unwrap().clone();
+    let own = OwnTraffic { traffic: Traffic::default(), delay: Some(700), second: None, second_percent: 0 };
+    let loader = Loader { cpu: 2, buffer, own: Some(Box::new(own)) };
+    let work = Work::Bandwidth { loaders: vec![loader], traffic: Traffic::default(), delay: 0 };
+    plan.steps[0].cells = vec![Cell::new(Coordinates::default(), work)];
+    report.plan = Some(plan);
+    let text = mlc::loaded(&report, Wording { per_thread: true, ..Wording::default() });
+    assert!(text.contains("\nCPU 2, delay 700:\t") && !text.contains("\nCPU 2, delay 0:"), "{text}");
+    assert!(text.contains("\nCPU 3, delay 0:\t"), "{text}");
 }
 
 #[test]
@@ -249,7 +280,8 @@ fn single_numbers_read_back() {
     let ns: f64 = text.split(['(', ')']).nth(1).unwrap().trim().trim_end_matches("ns").trim().parse().unwrap();
     assert_eq!((ns, clocks), (104.3, 271.2), "2.6 GHz of the sample's clock: {text:?}");
     let pair = mlc::one_transfer(&samples::four_nodes());
-    let words: Vec<&str> = pair.split_whitespace().collect();
+    let line = pair.strip_prefix("Measuring cache-to-cache transfer latency (in ns)...\n").unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!((words[0], words[1], &words[3..6]), ("Latency", "=", &["base", "frequency", "clocks"][..]));
     assert!(words[6].starts_with('(') && words[6][1..].parse::<f64>().is_ok() && words[7] == "ns)", "{pair:?}");
 }

@@ -10,7 +10,7 @@ use memgauge_core::units::IdSet;
 
 use crate::guest::{self, set_online};
 use crate::job::{Job, Machine, PLAIN, tests};
-use crate::program::{Memgauge, memgauge};
+use crate::program::{Memgauge, memgauge, mlc};
 
 pub(crate) const JOB: Job = Job {
     name: "msr",
@@ -21,6 +21,7 @@ pub(crate) const JOB: Job = Job {
         without_the_module_it_is_named,
         registers_are_read,
         what_an_emulated_cpu_forgets_is_not_claimed,
+        the_drop_in_chases_at_random_where_writes_are_forgotten,
         a_register_that_keeps_its_value_is_written_and_restored,
         writes_switched_off,
         an_offline_cpu_is_named,
@@ -82,6 +83,18 @@ fn what_an_emulated_cpu_forgets_is_not_claimed() -> Result<()> {
     // The user was warned beforehand: bit 2 stands for a CPU out of specification.
     let tainted: u64 = guest::read("/proc/sys/kernel/tainted")?.parse()?;
     ensure!(tainted & 4 != 0, "tainted is {tainted}");
+    Ok(())
+}
+
+fn the_drop_in_chases_at_random_where_writes_are_forgotten() -> Result<()> {
+    let matrix = "--latency_matrix -b1m -t0.2";
+    for (line, unable, order) in [(matrix.to_owned(), true, "random"), (format!("{matrix} -e"), false, "sequential")] {
+        let text = mlc(&line)?;
+        ensure!(text.contains("*** Unable to modify prefetchers") == unable, "{line}: {text}");
+        ensure!(text.contains(&format!("Measuring idle latencies for {order} access")), "{line}: {text}");
+        ensure!(!Path::new("/run/memgauge/prefetch-run.journal").exists(), "a journal stays");
+    }
+    ensure!(status()?.environment.prefetch.context("no state")?.status == PrefetchStatus::On, "something was switched");
     Ok(())
 }
 

@@ -28,8 +28,9 @@ const MIN_GUEST_LOADERS: u64 = 1 << 30;
 const GUEST_LOADERS_ONE_IN: u64 = 8;
 /// Derived sizes that are no powers of two are multiples of this: whole huge pages, and whole steps of all streams.
 const STEP: u64 = 4 << 20;
-/// The smallest buffer of a loader in which every stream of every kernel has whole steps.
-const MIN_LOADER_SIZE: Bytes = Bytes::kib(16);
+/// The smallest buffer of a loader: one step, four bursts of four lines, of most kernels. Which kernels fit into a small buffer is found when
+/// their streams are laid out.
+const MIN_LOADER_SIZE: Bytes = Bytes::kib(1);
 /// The chase window: 128 pages of 4 KiB fit a second-level TLB, and it has far more lines than prefetchers track.
 const WINDOW: Bytes = Bytes::kib(512);
 /// The largest number of threads that touch one buffer first. Fewer already saturate memory by clearing pages.

@@ -143,6 +143,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
             // The points before are kept.
             Err(error) => break Err(error),
         };
+        session.show_results();
         if let (Some(latency_ns), Some(bandwidth_gbs)) = (estimated.0.value, estimated.1.value) {
             points.push(CurvePoint { delay_cycles: delay, bandwidth_gbs, latency_ns });
         }

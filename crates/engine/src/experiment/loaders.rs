@@ -37,6 +37,9 @@ pub(crate) struct GroupLoader {
     delay: Option<u32>,
 }
 
+/// A larger buffer holds a step of every kernel: at most 36 lines, or a page of each stream of a string kernel.
+const ANY_KERNEL: Bytes = Bytes::kib(64);
+
 pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
@@ -129,6 +132,12 @@ impl LoaderGroup {
         let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
         let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref(), self.line);
         load.map_err(|why| CellError::Load { cpu: *cpu, why })
+    }
+
+    /// Whether the buffers of the loaders with this traffic hold a step of `kernel`.
+    pub(crate) fn fits(&self, kernel: &'static Kernel, traffic: &Traffic) -> bool {
+        let laid_out = |(index, l): (usize, &GroupLoader)| l.bytes > ANY_KERNEL || self.lay_out(index, kernel, traffic, l.bytes).is_ok();
+        self.loaders.iter().enumerate().filter(|(_, l)| l.traffic == *traffic).all(laid_out)
     }
 
     /// Fresh loads of all loaders.

@@ -76,8 +76,13 @@ fn fastest(session: &mut Session<'_>, group: &LoaderGroup, traffic: &Traffic) ->
     if let Some((_, known)) = session.calibration.trials.iter().find(|(made, _)| *made == key) {
         return Ok(known.clone());
     }
+    let mut kernels = candidates(traffic);
+    // If none fits, the first of them says so.
+    if kernels.iter().any(|kernel| group.fits(kernel, traffic)) {
+        kernels.retain(|kernel| group.fits(kernel, traffic));
+    }
     let won = session.as_trial(|session| {
-        compare(session, &candidates(traffic), traffic, Contest::DropSlow, |session, kernel| {
+        compare(session, &kernels, traffic, Contest::DropSlow, |session, kernel| {
             let loads = group.loads_where(|_| kernel, |l| l.traffic == *traffic, 0)?;
             burst_gbs(session, loads, BurstShape::cell(TRIAL_WINDOWS))
         })

@@ -117,6 +117,15 @@ impl PrefetchChange {
         Ok(values)
     }
 
+    /// Restores every register for a while: the change stays open, and [`Self::set`] may follow.
+    ///
+    /// # Errors
+    /// When one does not take its value.
+    pub fn put_back(&mut self) -> Result<(), PrefetchError> {
+        self.wanted.clear();
+        self.restore_saved()
+    }
+
     /// Leaves the registers as they are, and the journal for [`PrefetchRegisters::restore`].
     pub fn keep(mut self) {
         self.open = false;
@@ -136,6 +145,10 @@ impl PrefetchChange {
             return self.registers.undo(self.kind, Some(&self.id)).map(|_| ());
         }
         // The journal holds the values from before an earlier change, which is kept.
+        self.restore_saved()
+    }
+
+    fn restore_saved(&self) -> Result<(), PrefetchError> {
         let failed: Vec<MsrError> = self.saved.iter().filter_map(|s| self.registers.restore_register(s).err()).collect();
         if failed.is_empty() {
             return Ok(());

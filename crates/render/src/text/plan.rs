@@ -21,10 +21,19 @@ use crate::number::{count, human, percent, seconds, sizes};
 /// With more lines than this a step is summed up.
 const LISTED_CELLS: usize = 24;
 
-/// The plan as text of `width` columns, without colours.
+/// The plan as text of `width` columns, without colours, where it is all that is asked for.
 pub fn plan_text(plan: &Plan, machine: &Machine, width: usize) -> String {
+    text_under(&format!("nothing is measured; the run would take {}", duration(plan)), plan, machine, width)
+}
+
+/// The same where the plan is measured next.
+pub fn plan_of_run_text(plan: &Plan, machine: &Machine, width: usize) -> String {
+    text_under(&format!("the run takes {}", duration(plan)), plan, machine, width)
+}
+
+fn text_under(heading: &str, plan: &Plan, machine: &Machine, width: usize) -> String {
     let mut page = Page::new(width, false);
-    page.heading("Plan", &format!("nothing is measured; the run would take {}", duration(plan)));
+    page.heading("Plan", heading);
     page.items(Style::Plain, "", machine::identity(machine));
     page.items(Style::Plain, "", rules(plan));
     for dir in &plan.directories {

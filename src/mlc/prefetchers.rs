@@ -1,0 +1,121 @@
+//! Prefetchers off while latency is measured, as in the original: where the registers can be written and chases show that it has an effect.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use memgauge_core::conclusions::advise;
+use memgauge_core::experiment::ChaseOrder;
+use memgauge_core::plan::{KernelRow, Work};
+use memgauge_core::planner::plan;
+use memgauge_core::prefetchers::taint_note;
+use memgauge_core::spec::{LatencyShape, Spec, Task};
+use memgauge_core::topology::Machine;
+use memgauge_core::units::{Bytes, IdSet};
+use memgauge_engine::{Observer, RunContext};
+
+use super::messages::message;
+use super::sections::Translation;
+use crate::console;
+use crate::prefetch::controls::{PrefetchControls, found_note, stand_in_obeys, with_advice};
+use crate::prefetch::guard::GuardedChange;
+
+/// `leave`: registers are not touched, and chases are random as where they cannot be.
+pub(super) const VARIABLE: &str = "MEMGAUGE_MLC_PREFETCH";
+/// The buffer whose chases show whether prefetchers are off. It need not be memory-sized: prefetchers hide a last-level cache, too.
+const TRIAL_SIZE: Bytes = Bytes::mib(64);
+const TRIAL_TIME: Duration = Duration::from_millis(200);
+
+/// Whether the user keeps registers from being touched.
+pub(super) fn left_alone() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| value == "leave")
+}
+
+/// Prefetchers of the CPUs that chase, switched off and back for each section that chases.
+pub(super) struct ChasePrefetchers(GuardedChange);
+
+impl ChasePrefetchers {
+    /// Switches them off, looks whether that has an effect, and back on.
+    ///
+    /// # Errors
+    /// Why prefetchers stay on. The registers are as before.
+    pub(super) fn begin(cpus: &IdSet, context: &RunContext<'_>, kernels: &[KernelRow]) -> anyhow::Result<Self> {
+        let controls = PrefetchControls::find(context.machine);
+        controls.check(cpus)?;
+        let by_cpu: BTreeMap<_, _> = controls.by_cpu.into_iter().filter(|(cpu, _)| cpus.contains(*cpu)).collect();
+        let guarded = GuardedChange::begin(&by_cpu)?;
+        message(taint_note().message);
+        found_note(guarded.change.leftover()).iter().for_each(|note| message(console::with_advice(note)));
+        let mut this = Self(guarded);
+        this.off()?;
+        if !stand_in_obeys() {
+            effect(cpus.first().unwrap_or(0), context, kernels)?;
+        }
+        this.back()?;
+        Ok(this)
+    }
+
+    /// # Errors
+    /// When a register cannot be written or does not keep its value.
+    pub(super) fn off(&mut self) -> anyhow::Result<()> {
+        self.0.change.set(true).map_err(|e| with_advice(&e))
+    }
+
+    /// # Errors
+    /// When they were not off all the time, as far as their registers say now.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        self.0.change.verify().map(|_| ()).map_err(|e| with_advice(&e))
+    }
+
+    /// Puts the registers back until the next section that chases.
+    ///
+    /// # Errors
+    /// When one does not take its value.
+    pub(super) fn back(&mut self) -> anyhow::Result<()> {
+        self.0.change.put_back().map_err(|e| with_advice(&e))
+    }
+
+    /// # Errors
+    /// When registers could not be put back.
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        self.0.end().map_err(|e| with_advice(&e))
+    }
+}
+
+/// The CPUs whose latency is measured. Those that only make traffic keep their prefetchers.
+pub(super) fn chasing_cpus(translation: &Translation, machine: &Machine, kernels: &[KernelRow]) -> IdSet {
+    let specs = translation.sections.iter().filter(|section| section.chases()).flat_map(|section| &section.specs);
+    let plans = specs.filter_map(|spec| plan(spec, machine, kernels).ok());
+    let works = plans.flat_map(|plan| plan.steps).flat_map(|step| step.cells).map(|cell| cell.work);
+    works
+        .filter_map(|work| match work {
+            Work::Latency { probe, .. } | Work::Curve { probe, .. } => Some(probe.cpu),
+            _ => None,
+        })
+        .collect()
+}
+
+/// # Errors
+/// When chases on this CPU show that a prefetcher is active, or show nothing.
+fn effect(cpu: u32, context: &RunContext<'_>, kernels: &[KernelRow]) -> anyhow::Result<()> {
+    let mut spec = Spec::new(Task::Latency(LatencyShape::One));
+    (spec.cpus, spec.size, spec.time) = (Some(IdSet::one(cpu)), Some(TRIAL_SIZE), Some(TRIAL_TIME));
+    spec.chase.orders = vec![ChaseOrder::Sequential, ChaseOrder::WindowLocal];
+    let plan = plan(&spec, context.machine, kernels)?;
+    let outcome = memgauge_engine::run(&plan, context, &mut Unwatched);
+    if let Some(note) = advise::contradicted(&outcome.results) {
+        anyhow::bail!(note.message);
+    }
+    anyhow::ensure!(
+        outcome.results.iter().any(|m| m.evidence.prefetch.is_some()),
+        "whether switching them off has an effect could not be measured"
+    );
+    Ok(())
+}
+
+/// Watches nothing: a trial takes less than a second.
+struct Unwatched;
+
+impl Observer for Unwatched {
+    fn cell(&mut self, _: &memgauge_core::plan::Step, _: &memgauge_core::plan::Cell) {}
+    fn progress(&mut self, _: f64) {}
+}

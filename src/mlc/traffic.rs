@@ -1,0 +1,167 @@
+//! Letters → traffic: what each thread does (`-o`), and how (`-U`, `-l`, `-K`, `-I`, `-P`, `-Q`, `-M`, `-Y`, `-Z`), as far as this CPU has
+//! kernels for it.
+
+use memgauge_core::spec::{BandwidthShape, BufferPlace, Spec, Task, WidthRequest};
+use memgauge_core::traffic::{Access, Form, LineUse, Mix, Width};
+use memgauge_core::units::Bytes;
+use memgauge_kernels::Order;
+
+use super::files;
+use super::sections::{LINE, Translator};
+use crate::contents;
+
+/// Without `-K`, the original touches parts of lines in buffers of fewer bytes, with these mixes.
+const PARTS_BELOW: Bytes = Bytes(50_000_000);
+const PARTS: [Mix; 4] = [Mix::AllReads, Mix::R2W1, Mix::R3W1, Mix::R1W1];
+
+impl Translator<'_> {
+    /// `-o`: what each thread does. Returns whether one of the buffers is persistent memory.
+    pub(super) fn threads(&mut self, spec: &mut Spec, latency_cpu: Option<u32>) -> Result<bool, String> {
+        let Some(path) = &self.letters.threads else { return Ok(false) };
+        let text = (self.inputs.read)(path)?;
+        let threads = files::threads(&text, latency_cpu, self.inputs.directory).map_err(|why| format!("{}: {why}", path.display()))?;
+        let l = self.letters;
+        for (given, letters) in [(l.mix.is_some(), "-W, -R"), (l.loaders.is_some(), "-k, -m"), (l.random_traffic, "-U")] {
+            if given {
+                self.note(format!("{letters}: no effect on traffic with -o, whose lines say that of each CPU"));
+            }
+        }
+        spec.cpus = None;
+        spec.traffic.threads = threads.traffic;
+        let Some((size, place)) = threads.latency else {
+            spec.size = self.letters.buffer;
+            return Ok(threads.pmem);
+        };
+        spec.size = Some(size);
+        if place != BufferPlace::Local && spec.chase.touch.take().is_some() {
+            self.note("-i: no effect where -o says where the latency buffer is");
+        }
+        match place {
+            BufferPlace::Local => {}
+            BufferPlace::Node(node) => spec.chase.node = Some(node),
+            BufferPlace::Directory(dir) => (spec.memory_dir, spec.chase.node) = (Some(*dir), None),
+        }
+        Ok(threads.pmem)
+    }
+
+    /// `-P` and `-Q`: stored lines are written back; with `-P` only if there is persistent memory.
+    pub(super) fn flush(&mut self, spec: &mut Spec, pmem: bool) {
+        let l = self.letters;
+        // The threads of a file replace the mixes, and have orders of their own.
+        let traffic: Vec<(Mix, Access)> = match spec.traffic.threads.as_slice() {
+            [] => spec.mixes.iter().map(|mix| (*mix, spec.traffic.access)).collect(),
+            threads => threads.iter().map(|t| (t.mix, t.access)).collect(),
+        };
+        let mut storing = traffic.iter().filter(|(mix, _)| mix.lines().1 > 0);
+        let stores = storing.clone().next().is_some();
+        match (l.flush || (l.flush_pmem && pmem), l.flush || l.flush_pmem) {
+            (true, _) if stores && !storing.any(|(_, access)| *access == Access::Sequential) => {
+                self.note("-P, -Q: no effect on traffic that is not sequential");
+            }
+            (true, _) if stores => {
+                spec.traffic.line = LineUse::WrittenBack;
+                self.fit(spec);
+            }
+            (_, true) if !stores => self.note("-P, -Q: no effect on traffic without stores"),
+            (false, true) => self.note("-P: no effect: no buffer is persistent memory"),
+            _ => {}
+        }
+    }
+
+    /// What letters say about traffic, as far as this CPU has kernels for it.
+    pub(super) fn traffic(&mut self, spec: &mut Spec) -> Result<(), String> {
+        let l = self.letters;
+        spec.traffic.shared = l.shared;
+        if let Some(path) = &l.contents {
+            spec.traffic.contents = contents::parse(&(self.inputs.read)(path)?).map_err(|why| format!("{}: {why}", path.display()))?;
+        }
+        let stride = u64::from(l.stride.unwrap_or(0)).next_multiple_of(self.inputs.line());
+        if !spec.traffic.threads.is_empty() {
+            if stride > self.inputs.line() {
+                self.note("-l: with -o, it is the stride of the latency CPU only: lines say seq or rand");
+            }
+        } else if l.random_traffic {
+            spec.traffic.access = Access::Random;
+            spec.traffic.window = l.lines_or_node.filter(|&n| n > 0).map(|n| self.random_window(n));
+        } else {
+            if l.lines_or_node.is_some() {
+                self.note("-n: no effect without -U");
+            }
+            if stride > self.inputs.line() {
+                spec.traffic.access = Access::Strided;
+                spec.traffic.stride = Some(Bytes(stride));
+            }
+        }
+        let ordered = spec.traffic.access == Access::Sequential;
+        let part = l.part_of_line.unwrap_or_else(|| ordered && self.parts_by_default(spec));
+        if (l.checked || part) && !ordered {
+            self.note("-K, -I: no effect on traffic that is not sequential");
+        } else if l.checked {
+            spec.traffic.line = LineUse::Checked;
+        } else if part {
+            spec.traffic.line = LineUse::Part;
+        }
+        self.fit(spec);
+        Ok(())
+    }
+
+    /// A window of so many lines, or of the fewest that have a random order.
+    fn random_window(&mut self, lines: u32) -> Bytes {
+        let least = Order::MIN_LINES as u32;
+        if lines < least {
+            self.note(format!("-n{lines}: the smallest window of random traffic has {least} lines, and is used"));
+        }
+        Bytes(u64::from(lines.max(least)) * LINE)
+    }
+
+    /// Whether parts of lines are touched without `-K`: in small buffers, where this CPU has kernels for it.
+    fn parts_by_default(&self, spec: &Spec) -> bool {
+        let kernel = |mix: Mix| self.inputs.kernels.iter().any(|k| k.mix == mix && k.form.line == LineUse::Part);
+        spec.task != Task::Bandwidth(BandwidthShape::Matrix)
+            && spec.traffic.threads.is_empty()
+            && self.letters.buffer.is_some_and(|b| b < PARTS_BELOW)
+            && spec.mixes.iter().all(|mix| PARTS.contains(mix) && kernel(*mix))
+    }
+
+    /// Drops what no kernel of this CPU can do, and chooses the width: 16 bytes on x86-64 as in the original, or that of `-Y` and `-Z`.
+    fn fit(&mut self, spec: &mut Spec) {
+        let requested = self.letters.width.unwrap_or(Width::Sse2);
+        if spec.traffic.access == Access::Random {
+            spec.mixes.iter_mut().for_each(|m| *m = m.with_one_read_stream());
+        }
+        let kernels = self.inputs.kernels;
+        if kernels.is_empty() {
+            spec.width = WidthRequest::Is(requested);
+            return;
+        }
+        let has = |spec: &Spec, width: Option<Width>| {
+            let one = |mix: Mix, access: Access| {
+                let form = Form::new(mix, access, spec.traffic.line);
+                kernels.iter().any(|k| k.mix == mix && k.form == form && width.is_none_or(|w| k.width == w))
+            };
+            // The threads of a file replace the mixes.
+            match spec.traffic.threads.as_slice() {
+                [] => spec.mixes.iter().all(|m| one(*m, spec.traffic.access)),
+                threads => threads.iter().all(|t| one(t.mix, t.access)),
+            }
+        };
+        let mixes = spec.mixes.iter().map(|m| m.name()).collect::<Vec<_>>().join(", ");
+        if !has(spec, None) && spec.traffic.line != LineUse::Whole {
+            self.note(format!("-K, -I, -P, -Q: no kernel of this CPU does that with {mixes}; whole lines are loaded and stored"));
+            spec.traffic.line = LineUse::Whole;
+        }
+        if !has(spec, None) && spec.traffic.access != Access::Sequential {
+            self.note(format!("-U, -l: no kernel of this CPU does that with {mixes}; lines are visited in order"));
+            (spec.traffic.access, spec.traffic.stride, spec.traffic.window) = (Access::Sequential, None, None);
+        }
+        let widths = [Width::Avx512, Width::Avx2, Width::Sse2, Width::Neon];
+        let from = widths.iter().position(|w| *w == requested).unwrap_or(0);
+        let found = widths[from..].iter().copied().find(|w| has(spec, Some(*w)));
+        spec.width = found.map_or(WidthRequest::Best, WidthRequest::Is);
+        if self.letters.width.is_some() && found != Some(requested) {
+            let letter = if requested == Width::Avx512 { 'Z' } else { 'Y' };
+            let instead = found.map_or("the fastest there is".to_owned(), |w| w.to_string());
+            self.note(format!("-{letter}: this CPU has no {requested} kernel for this traffic; {instead} is used"));
+        }
+    }
+}
