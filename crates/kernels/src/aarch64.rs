@@ -123,6 +123,9 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     Ok("cntvct")
 }
 
+/// Programs may drop lines from the caches.
+pub(crate) const FLUSHES: bool = true;
+
 #[inline(always)]
 pub(crate) unsafe fn flush(line: *const u8) {
     // Linux lets programs clean and invalidate by address (SCTLR_EL1.UCI).

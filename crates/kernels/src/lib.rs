@@ -153,6 +153,11 @@ pub unsafe fn flush(line: *const u8) {
     unsafe { arch::flush(line) }
 }
 
+/// Whether [`flush`] drops lines from the caches on this instruction set.
+pub const fn flushes() -> bool {
+    arch::FLUSHES
+}
+
 /// Waits until every earlier load, store and flush of this thread is done.
 #[inline(always)]
 pub fn fence() {

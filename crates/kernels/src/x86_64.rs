@@ -10,7 +10,7 @@ mod strided;
 
 use crate::kernel::Kernel;
 
-pub(crate) use cpu::{counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
+pub(crate) use cpu::{FLUSHES, counter_frequency, fence, flush, has_prefetch_control, invariant_counter, ticks, ticks_fenced};
 
 pub(crate) const ISA: &str = "x86_64";
 

@@ -7,6 +7,7 @@ mod counters;
 mod curve;
 mod distribution;
 mod evidence;
+mod faults;
 mod footnotes;
 mod grid;
 mod latency;

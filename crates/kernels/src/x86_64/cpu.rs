@@ -78,6 +78,9 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     if FEATURES.invariant_tsc { Ok("tsc") } else { Err("the CPU does not report an invariant TSC (CPUID 8000_0007h EDX bit 8)") }
 }
 
+/// Programs may drop lines from the caches.
+pub(crate) const FLUSHES: bool = true;
+
 #[inline(always)]
 pub(crate) unsafe fn flush(line: *const u8) {
     // SAFETY: the caller promises a mapped line; `clflushopt` is used only where the CPU has it.
