@@ -133,3 +133,45 @@ fn bits_that_flip_once_are_found_as_often_as_the_result_says() {
     println!("{found} of {} flips found, {expected:.1} expected at least", injections());
     assert!(f64::from(found) >= expected - 1.0, "{found} of {}", injections());
 }
+
+/// The same faults and the same time as stressapptest (of Debian's package), which must be installed.
+#[test]
+#[ignore = "takes minutes, and needs stressapptest and an optimised build: see docs/benchmarks.md"]
+fn side_by_side_with_stressapptest() {
+    const SECONDS: u32 = 10;
+    let cases = [Fault::StuckAt0, Fault::StuckAt1, Fault::FlipsOnce];
+    let mut found = [[0; 2]; 3];
+    let mut rates = [Vec::new(), Vec::new()];
+    for (row, fault) in cases.into_iter().enumerate() {
+        for n in 0..injections() {
+            let after = Duration::from_secs_f64(1.0 + 0.6 * f64::from(SECONDS) * spread(n));
+            let injection = Injection { fault, mapping: 512 * MIB, at: spread(n * 7 + 3), bit: (n % 8) as u8, after };
+            let within = format!("scan --node 0 --size 512M --region 512M --passes 1 --integrity --patterns {PATTERNS} --within {SECONDS}s --format json");
+            let (status, output, changes) = damaged(memgauge(&within), injection);
+            let report: Report = serde_json::from_slice(&output).unwrap();
+            let integrity = report.results.iter().find_map(|m| m.evidence.integrity.as_ref()).unwrap();
+            rates[0].push(integrity.compared.0 as f64 / 1e9 / report.timing.total_s);
+            found[row][0] += u32::from(status == 3);
+            let mut other = Command::new("stressapptest");
+            other.args(["-M", "512", "-s", &SECONDS.to_string()]).stdin(Stdio::null());
+            let (other_status, other_output, other_changes) = damaged(other, injection);
+            let other_text = String::from_utf8_lossy(&other_output).into_owned();
+            let (rate, failed) = (completed_gbs(&other_text), other_text.contains("Status: FAIL"));
+            rates[1].push(rate);
+            found[row][1] += u32::from(failed);
+            println!("{fault:?} after {after:.1?}: memgauge status {status} ({changes} changes, {:.2} GB/s, {:.1} s), stressapptest status {other_status} ({other_changes} changes, {rate:.2} GB/s)", rates[0].last().unwrap(), report.timing.total_s);
+        }
+        println!("{fault:?}: memgauge {}, stressapptest {} of {}", found[row][0], found[row][1], injections());
+    }
+    assert!(found.iter().all(|[own, other]| own >= other), "{found:?}");
+}
+
+/// Those of which all complete within the time.
+const PATTERNS: &str = "random,address,checkerboard,moving-inversions,walking-ones";
+
+/// GB/s that stressapptest says it has moved: each byte that it copies is read, checked and written.
+fn completed_gbs(output: &str) -> f64 {
+    let line = output.lines().find(|l| l.contains("Stats: Completed:")).unwrap_or_default();
+    let number = |after: &str, before: &str| line.split(after).nth(1)?.split(before).next()?.trim().parse::<f64>().ok();
+    number("Completed: ", "M in").zip(number(" in ", "s ")).map_or(f64::NAN, |(mib, seconds)| mib * 1.048_576e-3 / seconds)
+}

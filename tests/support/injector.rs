@@ -76,6 +76,7 @@ fn damage(pid: u32, injection: Injection, stop: &AtomicBool, changes: &AtomicU32
     let Ok(memory) = File::options().read(true).write(true).open(format!("/proc/{pid}/mem")) else { return };
     let mask = 1 << injection.bit;
     let mut byte = [0];
+    // Often enough for a sweep of some milliseconds, and seldom enough to leave the CPU to the process.
     while !stopped() && memory.read_exact_at(&mut byte, address).is_ok() {
         let damaged = match injection.fault {
             Fault::StuckAt0 => byte[0] & !mask,
@@ -89,16 +90,17 @@ fn damage(pid: u32, injection: Injection, stop: &AtomicBool, changes: &AtomicU32
                 return;
             }
         }
+        std::thread::sleep(Duration::from_micros(100));
     }
 }
 
-/// The first anonymous mapping of this size.
+/// The first mapping of this size, or a little more.
 fn mapping(pid: u32, bytes: u64) -> Option<u64> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     maps.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-        (words.next()? == "rw-p" && end - start == bytes).then_some(start)
+        (words.next()?.starts_with("rw") && (bytes..bytes + bytes / 8).contains(&(end - start))).then_some(start)
     })
 }
