@@ -1,16 +1,15 @@
 //! Bits that are stuck or flip are found by every mode that claims to compare with what was written: another process damages the buffers.
 //!
 //! `MEMGAUGE_INJECTIONS=100 cargo test --test integrity -- --nocapture` injects 100 faults in each mode.
-// A panic in a helper is the failure report of its test.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is the failure report of its test, and the shares found are printed")]
 
-mod support;
 #[path = "support/injector.rs"]
 mod injector;
+mod support;
 
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use memgauge_core::result::Report;
 
@@ -53,7 +52,10 @@ fn finds_stuck_bits(mode: &str, mapping: u64, later: Duration, command: impl Fn(
         injected += 1;
         found += u32::from(status == 3);
         if status != 3 {
-            println!("{mode}: status {status} with {injection:?}, {changes} changes: {}", String::from_utf8_lossy(&output[..output.len().min(2000)]));
+            println!(
+                "{mode}: status {status} with {injection:?}, {changes} changes: {}",
+                String::from_utf8_lossy(&output[..output.len().min(2000)])
+            );
         }
     }
     println!("{mode}: {found} of {injected} stuck bits found");
@@ -111,6 +113,27 @@ fn a_scan_says_which_bit_was_wrong_and_keeps_its_values() {
     assert!(word.address.is_some() && word.pattern.is_some(), "{word:?}");
 }
 
+#[test]
+fn a_check_that_is_interrupted_says_how_much_it_compared() {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut line = memgauge("scan --size 64M --region 16M --passes 3 --node 0 --integrity --patterns random --hold 60s --format json");
+    let child = line.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    // SAFETY: the process is our child and has not been waited for, so its number is still its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    let sent = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(sent.elapsed() < Duration::from_secs(10), "{:?}", sent.elapsed());
+    let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!report.complete && report.results.len() == 4);
+    for m in &report.results {
+        let integrity = m.evidence.integrity.as_ref().unwrap();
+        assert_eq!((integrity.patterns, integrity.patterns_planned, integrity.mismatches), (0, 2, 0), "{integrity:?}");
+        assert!(m.estimate.value.is_some(), "{:?}", m.estimate);
+    }
+}
+
 /// A flip is found if it happens between a write and the next comparison; the result says which share of the time that is.
 #[test]
 fn bits_that_flip_once_are_found_as_often_as_the_result_says() {
@@ -146,7 +169,9 @@ fn side_by_side_with_stressapptest() {
         for n in 0..injections() {
             let after = Duration::from_secs_f64(1.0 + 0.6 * f64::from(SECONDS) * spread(n));
             let injection = Injection { fault, mapping: 512 * MIB, at: spread(n * 7 + 3), bit: (n % 8) as u8, after };
-            let within = format!("scan --node 0 --size 512M --region 512M --passes 1 --integrity --patterns {PATTERNS} --within {SECONDS}s --format json");
+            let within = format!(
+                "scan --node 0 --size 512M --region 512M --passes 1 --integrity --patterns {PATTERNS} --within {SECONDS}s --format json"
+            );
             let (status, output, changes) = damaged(memgauge(&within), injection);
             let report: Report = serde_json::from_slice(&output).unwrap();
             let integrity = report.results.iter().find_map(|m| m.evidence.integrity.as_ref()).unwrap();
@@ -159,19 +184,22 @@ fn side_by_side_with_stressapptest() {
             let (rate, failed) = (completed_gbs(&other_text), other_text.contains("Status: FAIL"));
             rates[1].push(rate);
             found[row][1] += u32::from(failed);
-            println!("{fault:?} after {after:.1?}: memgauge status {status} ({changes} changes, {:.2} GB/s, {:.1} s), stressapptest status {other_status} ({other_changes} changes, {rate:.2} GB/s)", rates[0].last().unwrap(), report.timing.total_s);
+            println!(
+                "{fault:?} after {after:.1?}: memgauge status {status} ({changes} changes, {:.2} GB/s, {:.1} s), stressapptest status {other_status} ({other_changes} changes, {rate:.2} GB/s)",
+                rates[0].last().unwrap(),
+                report.timing.total_s
+            );
         }
         println!("{fault:?}: memgauge {}, stressapptest {} of {}", found[row][0], found[row][1], injections());
     }
     assert!(found.iter().all(|[own, other]| own >= other), "{found:?}");
 }
 
-/// Those of which all complete within the time.
 const PATTERNS: &str = "random,address,checkerboard,moving-inversions,walking-ones";
 
-/// GB/s that stressapptest says it has moved: each byte that it copies is read, checked and written.
+/// GB/s that stressapptest has copied and checked: what it states counts each byte twice, read and written.
 fn completed_gbs(output: &str) -> f64 {
     let line = output.lines().find(|l| l.contains("Stats: Completed:")).unwrap_or_default();
     let number = |after: &str, before: &str| line.split(after).nth(1)?.split(before).next()?.trim().parse::<f64>().ok();
-    number("Completed: ", "M in").zip(number(" in ", "s ")).map_or(f64::NAN, |(mib, seconds)| mib * 1.048_576e-3 / seconds)
+    number("Completed: ", "M in").zip(number(" in ", "s ")).map_or(f64::NAN, |(mib, seconds)| mib * 1.048_576e-3 / 2.0 / seconds)
 }

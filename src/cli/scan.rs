@@ -48,7 +48,10 @@ pub(super) struct ScanArgs {
     /// How long each pattern stays in the memory at least before it is compared [default: as long as a sweep takes]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "integrity", help_heading = "Scan")]
     hold: Option<Duration>,
-    /// Seed of the order in which regions are read
+    /// End the scan within this time; patterns for which half of it is too short are left out
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Scan")]
+    within: Option<Duration>,
+    /// Seed of the order in which regions are read, and of random patterns
     #[arg(long, value_name = "N", help_heading = "Scan")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -76,6 +79,7 @@ impl ScanArgs {
         spec.size = self.size;
         spec.width = self.width;
         spec.seed = self.seed;
+        spec.within = self.within;
         spec.scan = ScanSpec {
             region: self.region,
             passes: self.passes,

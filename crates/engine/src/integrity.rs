@@ -95,7 +95,11 @@ impl Sweep {
                 unsafe { self.buffer.as_ptr().add(offset).copy_from_nonoverlapping(words.as_ptr().cast(), bytes) };
             }
         };
-        if self.descending { blocks.rev().for_each(&mut go_over) } else { blocks.for_each(&mut go_over) }
+        if self.descending {
+            blocks.rev().for_each(&mut go_over)
+        } else {
+            blocks.for_each(&mut go_over)
+        }
         if self.write.is_some() {
             self.drop_lines(lines);
         }
@@ -385,7 +389,9 @@ impl CheckedBuffers {
         if let Err(error) = outcome
             && !matches!(error, CellError::Interrupted)
         {
-            session.recorder.note(memgauge_core::note::Note::warning("check-cut-short", format!("what was written was not compared: {error}")));
+            session
+                .recorder
+                .note(memgauge_core::note::Note::warning("check-cut-short", format!("what was written was not compared: {error}")));
         }
         all.ecc = Some(self.ecc.end(session));
         name_devices(session, &mut all);

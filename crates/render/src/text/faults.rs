@@ -10,6 +10,9 @@ use crate::number::{count, human, number, seconds};
 /// Words that are listed. The result has more, and counts all.
 const LISTED: usize = 20;
 
+/// A hold time that is worth a word.
+const SHORTEST_HELD_S: f64 = 0.05;
+
 /// The first words that were wrong.
 pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
     let all: Vec<_> = ms.iter().flat_map(|m| m.evidence.integrity.iter().flat_map(move |i| &i.first).map(move |w| (*m, w))).collect();
@@ -18,7 +21,8 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
         return;
     }
     page.table([
-        Column::text("region", listed.iter().map(|(m, _)| m.at.region.map(|r| r.to_string()))).only_if(ms.iter().any(|m| m.at.region.is_some())),
+        Column::text("region", listed.iter().map(|(m, _)| m.at.region.map(|r| r.to_string())))
+            .only_if(ms.iter().any(|m| m.at.region.is_some())),
         Column::text("offset", listed.iter().map(|(_, w)| format!("{:#x}", w.offset))),
         Column::text("physical address", listed.iter().map(|(_, w)| w.physical.map(|p| format!("{p:#x}")))),
         Column::text("virtual", listed.iter().map(|(_, w)| w.address.map(|a| format!("{a:#x}")))).optional(),
@@ -26,7 +30,10 @@ pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
         Column::text("pattern", listed.iter().map(|(_, w)| w.pattern.map(|p| p.name()))),
         Column::text("written", listed.iter().map(|(_, w)| format!("{:016x}", w.written))),
         Column::text("bits that differ", listed.iter().map(|(_, w)| format!("{:016x}", w.written ^ w.read))),
-        Column::text("second reading", listed.iter().map(|(_, w)| if w.second_read == w.written { "right (soft)" } else { "wrong (hard)" })),
+        Column::text(
+            "second reading",
+            listed.iter().map(|(_, w)| if w.second_read == w.written { "right (soft)" } else { "wrong (hard)" }),
+        ),
         Column::text("device", listed.iter().map(|(_, w)| (!w.devices.is_empty()).then(|| w.devices.join(" or ")))).optional(),
     ]);
     let wrong: u64 = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).map(|i| i.mismatches).fold(0, u64::saturating_add);
@@ -64,7 +71,8 @@ pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
     if bytes > 0 {
         text += &format!("; {} compared", human(memgauge_core::units::Bytes(bytes)));
     }
-    if let Some(held) = least(|i| i.held_s) {
+    // Less is the time between two sweeps, and not between writing a word and comparing it.
+    if let Some(held) = least(|i| i.held_s).filter(|held| *held >= SHORTEST_HELD_S) {
         text += &format!(", each word at least {} after it was written", seconds(held));
     }
     if let Some(watched) = least(|i| i.watched) {

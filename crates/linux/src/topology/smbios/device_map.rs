@@ -53,7 +53,8 @@ impl DeviceMap {
 
     /// The devices that may hold this physical address: several where addresses are interleaved, none where firmware does not tell.
     pub fn at(&self, physical: u64) -> Vec<String> {
-        let mut found: Vec<String> = self.devices.iter().filter(|(range, _)| range.contains(&physical)).map(|(_, name)| name.clone()).collect();
+        let mut found: Vec<String> =
+            self.devices.iter().filter(|(range, _)| range.contains(&physical)).map(|(_, name)| name.clone()).collect();
         if found.is_empty() {
             found = self.arrays.iter().filter(|(range, _)| range.contains(&physical)).flat_map(|(_, names)| names.clone()).collect();
         }
