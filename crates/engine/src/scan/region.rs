@@ -1,7 +1,6 @@
-//! How the threads of a scan read a region. They take portions of the region from a
-//! common counter until none is left: what counts is how fast the region is read, and a thread that gets less of its CPU or of the memory
-//! takes fewer portions instead of making the others wait. No portion is read twice, so a pass finds in the caches only what fits there
-//! between two passes.
+//! How the threads of a scan read a region. They take portions of it from a common counter until none is left: what counts is how fast the
+//! region is read, and a thread that gets less of its CPU or of the memory takes fewer portions instead of making the others wait. No
+//! portion is read twice, so a pass finds in the caches only what fits there between two passes.
 
 use std::sync::Arc;
 
