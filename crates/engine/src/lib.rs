@@ -14,7 +14,6 @@ mod memory;
 mod microbench;
 #[cfg(feature = "simulate")]
 mod model;
-
 mod noise;
 mod portions;
 mod recorder;
