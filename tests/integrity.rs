@@ -159,7 +159,7 @@ fn bits_that_flip_once_are_found_as_often_as_the_result_says() {
 
 /// The same faults and the same time as stressapptest (of Debian's package), which must be installed.
 #[test]
-#[ignore = "takes minutes, and needs stressapptest and an optimised build: see docs/benchmarks.md"]
+#[ignore = "takes minutes, and needs stressapptest, an optimised build and a quiet machine"]
 fn side_by_side_with_stressapptest() {
     const SECONDS: u32 = 10;
     let cases = [Fault::StuckAt0, Fault::StuckAt1, Fault::FlipsOnce];

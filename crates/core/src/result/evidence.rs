@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::FileEvidence;
 use crate::experiment::PageRequest;
-use crate::result::Integrity;
 use crate::result::environment::RfoReason;
+use crate::result::integrity::Integrity;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 

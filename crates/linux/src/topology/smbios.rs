@@ -3,7 +3,7 @@
 //! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
 //! numbers and asset tags are not read.
 
-mod device_map;
+pub(super) mod device_map;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,8 +13,6 @@ use memgauge_core::installed::{InstalledMemory, MemoryDevice};
 use memgauge_core::units::Bytes;
 
 use crate::tree::Tree;
-
-pub use device_map::DeviceMap;
 
 /// The kernel lets only root read it, because it holds serial numbers.
 const TABLE: &str = "sys/firmware/dmi/tables/DMI";
