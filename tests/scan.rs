@@ -32,7 +32,11 @@ fn a_scan_measures_every_region_and_checks_what_it_keeps() {
         assert_ne!(m.evidence.placement.status, PlacementStatus::Wrong);
         assert!(m.evidence.pages.obtained.is_some() && m.verdict.limit.is_some());
         let integrity = m.evidence.integrity.as_ref().unwrap();
-        assert_eq!((integrity.patterns, integrity.mismatches), (2, 0));
+        assert_eq!((integrity.patterns, integrity.patterns_planned, integrity.mismatches), (137, 137, 0));
+        assert_eq!((integrity.tested.len(), integrity.compared.0), (6, 137 * (16 << 20)));
+        assert!(integrity.held_s.is_some_and(|s| s > 0.0) && integrity.watched.is_some_and(|share| share > 0.8), "{integrity:?}");
+        let ecc = integrity.ecc.as_ref().unwrap();
+        assert_eq!(ecc.corrected_before.is_none(), ecc.reason.is_some());
         let physical = m.evidence.physical.as_ref().unwrap();
         assert_eq!(physical.first.is_some(), physical.reason.is_none());
         addresses.extend(physical.first);

@@ -1,8 +1,11 @@
 //! `memgauge scan`: its command line.
 
+use std::time::Duration;
+
 use clap::Args;
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{ScanSpec, Spec, Task, WidthRequest};
-use memgauge_core::units::Bytes;
+use memgauge_core::units::{Bytes, parse_duration};
 
 use super::options::{Pages, Placement, Prefetch};
 use super::request::{Request, RunOptions};
@@ -16,6 +19,8 @@ physical addresses.
 Examples:
   memgauge scan                           each node's free memory, read by its own CPUs
   memgauge scan --node 1 --integrity      one node; also write patterns and compare
+  memgauge scan --integrity --patterns random,walking-ones --hold 1m
+                                          these patterns, each a minute in the memory
   memgauge scan --size 16G --region 256M  16 GiB of each node in smaller regions
   memgauge scan --node 2 --cpu 0-15       a node without CPUs, read by these
   memgauge scan --pages 1g -o scan.json   the free 1 GiB pages of the pool, all regions in a file";
@@ -34,10 +39,19 @@ pub(super) struct ScanArgs {
     /// Width of the histogram's buckets in GB/s [default: 5]
     #[arg(long, value_name = "GB/S", value_parser = |text: &str| parse_above_0(text, BUCKET), help_heading = "Scan")]
     bucket: Option<f64>,
-    /// Afterwards write two patterns to all of it, and compare what is read back
+    /// Also write test patterns to all of it, and compare what is read back
     #[arg(long, help_heading = "Scan")]
     integrity: bool,
-    /// Seed of the order in which regions are read
+    /// Patterns of --integrity, in this order [default: all that fit the time, at most 10 minutes or half of --within]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(&TestPattern::ALL), requires = "integrity", help_heading = "Scan")]
+    patterns: Vec<TestPattern>,
+    /// How long each pattern stays in the memory at least before it is compared [default: as long as a sweep takes]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "integrity", help_heading = "Scan")]
+    hold: Option<Duration>,
+    /// End the scan within this time; patterns for which half of it is too short are left out
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Scan")]
+    within: Option<Duration>,
+    /// Seed of the order in which regions are read, and of random patterns
     #[arg(long, value_name = "N", help_heading = "Scan")]
     seed: Option<u64>,
     #[command(flatten)]
@@ -65,7 +79,15 @@ impl ScanArgs {
         spec.size = self.size;
         spec.width = self.width;
         spec.seed = self.seed;
-        spec.scan = ScanSpec { region: self.region, passes: self.passes, bucket_gbs: self.bucket, integrity: self.integrity };
+        spec.within = self.within;
+        spec.scan = ScanSpec {
+            region: self.region,
+            passes: self.passes,
+            bucket_gbs: self.bucket,
+            integrity: self.integrity,
+            patterns: self.patterns,
+            hold: self.hold,
+        };
         Request::new(spec, self.run)
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use memgauge_core::experiment::PageRequest;
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::spec::{BandwidthShape, LatencyShape, ScanSpec, Spec, Task, WidthRequest};
 use memgauge_core::traffic::{Mix, Width};
 use memgauge_core::units::{Bytes, IdSet};
@@ -103,14 +104,23 @@ fn shapes() {
 
 #[test]
 fn a_scan_says_how_much_and_how_often() {
-    let got = spec("memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --pages 1g --seed 9");
+    let got = spec(
+        "memgauge scan --node 1 --cpu 0-3 --size 16G --region 256M --passes 3 --bucket 2.5 --integrity --patterns walking-ones,random --hold 2s --within 5m --pages 1g --seed 9",
+    );
     assert_eq!(got.task, Task::Scan);
     assert_eq!((got.nodes, got.cpus), (Some(IdSet::one(1)), Some("0-3".parse().unwrap())));
     assert_eq!((got.size, got.pages, got.seed), (Some(Bytes::gib(16)), PageRequest::Huge1G, Some(9)));
-    let scan = ScanSpec { region: Some(Bytes::mib(256)), passes: Some(3), bucket_gbs: Some(2.5), integrity: true };
-    assert_eq!(got.scan, scan);
+    let scan = ScanSpec {
+        region: Some(Bytes::mib(256)),
+        passes: Some(3),
+        bucket_gbs: Some(2.5),
+        integrity: true,
+        patterns: vec![TestPattern::WalkingOnes, TestPattern::Random],
+        hold: Some(Duration::from_secs(2)),
+    };
+    assert_eq!((got.scan, got.within), (scan, Some(Duration::from_secs(300))));
     assert_eq!(spec("memgauge scan"), Spec::new(Task::Scan));
-    for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s"] {
+    for bad in ["--passes 0", "--bucket 0", "--bucket nan", "--memory-dir /tmp", "--time 1s", "--hold 1s", "--integrity --patterns none"] {
         let line = format!("memgauge scan {bad}");
         assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{bad}");
     }

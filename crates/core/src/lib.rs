@@ -14,6 +14,7 @@ pub mod distribution;
 pub mod estimate;
 pub mod experiment;
 pub mod installed;
+pub mod integrity;
 pub mod metrics;
 pub mod microbench;
 pub mod note;

@@ -3,6 +3,7 @@
 mod curves;
 mod environment;
 mod evidence;
+mod integrity;
 mod matrix;
 mod measurement;
 mod report;
@@ -11,6 +12,7 @@ mod summary;
 pub use curves::*;
 pub use environment::*;
 pub use evidence::*;
+pub use integrity::*;
 pub use matrix::*;
 pub use measurement::*;
 pub use report::*;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::directory::MemoryDir;
 use crate::experiment::{ChaseOrder, Hops, LineState, Metric, PageRequest, PrefetchRequest};
+use crate::integrity::TestPattern;
 use crate::traffic::{Access, LineContent, LineUse, Mix, Width};
 use crate::units::{Bytes, IdSet};
 
@@ -253,6 +254,10 @@ pub struct ScanSpec {
     pub bucket_gbs: Option<f64>,
     /// Also write patterns to all of the memory and compare what is read back.
     pub integrity: bool,
+    /// Which patterns. If empty: those that fit the time.
+    pub patterns: Vec<TestPattern>,
+    /// How long a pattern stays in the memory at least before it is compared; if not given, no longer than going over it takes.
+    pub hold: Option<Duration>,
 }
 
 /// The options of a sweep over working sets.

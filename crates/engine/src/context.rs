@@ -57,6 +57,14 @@ impl<'a> RunContext<'a> {
         self.simulated.map(|(model, _)| model)
     }
 
+    /// Whether a model answers instead of the machine, so that there is no memory.
+    pub(crate) const fn is_model(&self) -> bool {
+        #[cfg(feature = "simulate")]
+        return self.simulated.is_some();
+        #[cfg(not(feature = "simulate"))]
+        false
+    }
+
     /// The time now: the machine's, or that of its model.
     pub fn now(&self) -> Instant {
         #[cfg(feature = "simulate")]

@@ -9,11 +9,13 @@ mod burst;
 mod context;
 mod error;
 mod experiment;
+mod integrity;
 mod memory;
 mod microbench;
 #[cfg(feature = "simulate")]
 mod model;
 mod noise;
+mod portions;
 mod recorder;
 mod run;
 mod scan;

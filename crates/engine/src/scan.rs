@@ -10,6 +10,7 @@ use std::time::Duration;
 use memgauge_core::conclusions::scan;
 use memgauge_core::estimate::{Estimate, NotMeasured};
 use memgauge_core::experiment::{Coordinates, Metric};
+use memgauge_core::integrity::{self, BLOCK_BYTES, TestStep};
 use memgauge_core::note::Note;
 use memgauge_core::plan::Scan;
 use memgauge_core::result::{Evidence, Integrity, Measurement, Noise, TrafficRates, Trial};
@@ -28,8 +29,9 @@ use crate::error::{CellError, Result};
 use crate::experiment::disturbance::{BurstConditions, BurstSamples, GroupBy};
 use crate::experiment::kernels::{Contest, TrialResult, candidates};
 use crate::experiment::trials;
+use crate::integrity::{EccWatch, How, TestedBuffer, name_devices};
 use crate::session::Session;
-use region::{PATTERNS, PatternCheck, PatternMismatches, RegionPass};
+use region::RegionPass;
 
 /// A pass over a region at this rate is slower than any memory: a thread that takes longer is lost.
 const SLOWEST_BYTES_S: u64 = 20 << 20;
@@ -43,8 +45,6 @@ struct Region {
     /// GB/s of each pass.
     passes: BurstSamples,
     coverage: Vec<f64>,
-    checked: u32,
-    found: PatternMismatches,
 }
 
 struct Pass {
@@ -59,13 +59,21 @@ type Span = Option<(u64, u64)>;
 pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) -> Result {
     let mut regions = grow(session, plan)?;
     session.watch(plan.cpus.first().unwrap_or(0), &plan.cpus)?;
+    let (mut test, begun) = if plan.integrity {
+        let (test, begun) = session.unwatched(|session| Test::begin(session, plan, &regions));
+        (Some(test), begun)
+    } else {
+        (None, Ok(()))
+    };
+    begun?;
     let (kernel, tried) = fastest_reader(session, plan, &regions)?;
     // What was measured before a failure or a signal is kept.
     let outcome = read(session, plan, kernel, &mut regions);
     let mut scheduler = SchedulerNoise::default();
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
     let noise = session.unwatch(&scheduler);
-    let outcome = outcome.and_then(|()| if plan.integrity { check(session, plan, &mut regions) } else { Ok(()) });
+    let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan)));
+    let mut checked = test.map(|test| test.finish(session)).unwrap_or_default().into_iter();
     if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
         return outcome;
     }
@@ -77,7 +85,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
             (false, Some(why)) => Estimate { not_measured: Some(why.clone()), ..Estimate::default() },
             _ => region.passes.estimate(0, session.budget.stop.relative_half_width),
         };
-        let evidence = evidence(plan, kernel, &tried, region, &estimate, &noise);
+        let evidence = Evidence { integrity: checked.next(), ..evidence(plan, kernel, &tried, region, &estimate, &noise) };
         let samples = Some(region.passes.keep(0));
         let result = session.recorder.judge(at, Metric::Bandwidth, estimate, evidence);
         session.recorder.record(Measurement { samples, ..result });
@@ -110,7 +118,7 @@ fn grow(session: &mut Session<'_>, plan: &Scan) -> Result<Vec<Region>> {
             Ok(buffer) => {
                 // Passes are as far apart as the scan is long, so what drifts is in their spread: they are one group of samples.
                 let passes = BurstSamples::new(GroupBy::Allocation, plan.passes);
-                regions.push(Region { buffer, passes, coverage: Vec::new(), checked: 0, found: PatternMismatches::default() });
+                regions.push(Region { buffer, passes, coverage: Vec::new() });
             }
             Err(error) if regions.is_empty() || matches!(error, CellError::Interrupted) => return Err(error),
             Err(error) => {
@@ -214,39 +222,70 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
 }
 
-/// Writes each pattern to all regions, and then compares all regions: in between, more memory passes through the caches than they hold.
-fn check(session: &mut Session<'_>, plan: &Scan, regions: &mut [Region]) -> Result {
-    let all = (2 * PATTERNS as usize * regions.len()).max(1) as f64;
-    let mut done = 0u32;
-    let timeout = WORKER_TIMEOUT + Duration::from_secs(plan.region.bytes.0 / SLOWEST_BYTES_S);
-    for (pattern, compare) in (0..PATTERNS).flat_map(|pattern| [(pattern, false), (pattern, true)]) {
-        for (index, region) in regions.iter_mut().enumerate() {
-            if session.interrupted() {
-                return Err(CellError::Interrupted);
-            }
-            let check = Arc::new(PatternCheck::new(region.buffer.clone(), index, pattern, plan.cpus.len(), session.context.cutoff(None)));
-            let mut jobs: Vec<(u32, Job<()>)> = Vec::new();
-            for cpu in plan.cpus.iter() {
-                let check = check.clone();
-                jobs.push((cpu, Box::new(move || if compare { check.compare() } else { check.write() })));
-            }
-            let started = session.context.now();
-            session.runner.workers.run(jobs, timeout)?;
-            session.add_measuring(session.context.now() - started);
-            region.found.add(check.found());
-            region.checked += u32::from(compare && !session.interrupted());
-            done += 1;
-            session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * f64::from(done) / all));
-        }
+/// The patterns of a scan: what its regions hold now, and what was compared.
+struct Test {
+    buffers: Vec<TestedBuffer>,
+    steps: Vec<TestStep>,
+    /// Steps that were begun in all regions.
+    begun: usize,
+    ecc: EccWatch,
+}
+
+impl Test {
+    /// Writes the first pattern, so that what bits do while regions are read is found as well.
+    fn begin(session: &mut Session<'_>, plan: &Scan, regions: &[Region]) -> (Self, Result) {
+        let cpus: Vec<u32> = plan.cpus.iter().collect();
+        let buffers = regions.iter().map(|region| TestedBuffer::new(region.buffer.clone(), cpus.clone())).collect();
+        let mut test = Self { buffers, steps: integrity::steps(&plan.patterns), begun: 0, ecc: EccWatch::begin(session) };
+        let outcome = test.step(session, plan);
+        (test, outcome)
     }
-    Ok(())
+
+    /// Compares in all regions what they hold and writes the next step, region by region.
+    fn step(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+        let step = self.steps.get(self.begun);
+        // What the caches hold of the regions was read there before the first comparison.
+        let drop_first = self.begun == 1;
+        let hold = Duration::from_secs_f64(plan.hold_s);
+        let how = How { descending: step.is_some_and(|s| s.descending), drop_first, hold };
+        let blocks = (plan.region.bytes.0 as usize).div_ceil(BLOCK_BYTES) as u64;
+        for (buffer, first_block) in self.buffers.iter_mut().zip((0..).step_by(blocks as usize)) {
+            let next = |_| step.map(|step| (step.words(session.plan.seed, first_block), Some(step.pattern)));
+            let words = next(0);
+            crate::integrity::sweep(session, std::slice::from_mut(buffer), how, |_| words.clone())?;
+        }
+        self.begun += 1;
+        Ok(())
+    }
+
+    /// The rest of the steps, and the last comparison.
+    fn rest(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+        while self.begun <= self.steps.len() {
+            self.step(session, plan)?;
+            let share = self.begun as f64 / (self.steps.len() + 1) as f64;
+            session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * share));
+        }
+        Ok(())
+    }
+
+    /// What came out for each region.
+    fn finish(self, session: &Session<'_>) -> Vec<Integrity> {
+        let (planned, ecc) = (self.steps.len() as u32, self.ecc.end(session));
+        let each = self.buffers.into_iter().map(|mut buffer| {
+            let compared = &self.steps[..(buffer.compared() as usize).min(self.steps.len())];
+            let tested = compared.iter().filter(|step| step.last).map(|step| step.pattern).collect();
+            let mut integrity = Integrity { ecc: Some(ecc.clone()), ..buffer.take(planned, tested) };
+            name_devices(session, &mut integrity);
+            integrity
+        });
+        each.collect()
+    }
 }
 
 fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, estimate: &Estimate, noise: &Noise) -> Evidence {
     // The machine's counters are those of the whole scan, since passes over all regions follow each other; the threads' are the region's.
     let mut noise = region.passes.conditions().scheduler.replace_in(noise);
     region.passes.write_disturbances(&mut noise);
-    let PatternMismatches { mismatches, first } = region.found.clone();
     Evidence {
         threads: plan.cpus.len() as u32,
         kernel: kernel.name.into(),
@@ -266,7 +305,6 @@ fn evidence(plan: &Scan, kernel: &Kernel, tried: &[Trial], region: &Region, esti
             rfo_reason: None,
         }),
         physical: Some(region.buffer.physical()),
-        integrity: (region.checked > 0).then_some(Integrity { patterns: region.checked, mismatches, first }),
         noise,
         ..Evidence::default()
     }

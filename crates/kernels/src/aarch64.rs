@@ -146,11 +146,25 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     Ok("cntvct")
 }
 
+/// Programs may drop lines from the caches.
+pub(crate) const FLUSHES: bool = true;
+
 #[inline(always)]
 pub(crate) unsafe fn flush(line: *const u8) {
     // Linux lets programs clean and invalidate by address (SCTLR_EL1.UCI).
     // SAFETY: the caller promises a mapped line.
     unsafe { asm!("dc civac, {}", in(reg) line, options(nostack, preserves_flags)) };
+}
+
+#[inline(always)]
+pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
+    // Non-temporal pairs (`stnp`) are only a hint, so lines are dropped instead.
+    // SAFETY: the caller promises room for all words, which nobody else uses.
+    unsafe { to.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+    for index in (0..words.len()).step_by(crate::LINE as usize / size_of::<u64>()) {
+        // SAFETY: a line of these words.
+        unsafe { flush(to.add(index).cast()) };
+    }
 }
 
 #[inline(always)]

@@ -155,6 +155,23 @@ pub unsafe fn flush(line: *const u8) {
     unsafe { arch::flush(line) }
 }
 
+/// Writes words so that the caches do not hold them afterwards: by non-temporal stores where there are any, otherwise by stores whose lines
+/// are dropped ([`flush`]). Done for certain only after a [`fence`].
+///
+/// # Safety
+///
+/// As many words from `to` on, which is a multiple of 16, are valid for writes, and no other thread uses them.
+#[inline(always)]
+pub unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
+    // SAFETY: the caller's promise is the function's requirement.
+    unsafe { arch::write_past_caches(to, words) }
+}
+
+/// Whether [`flush`] drops lines from the caches on this instruction set.
+pub const fn flushes() -> bool {
+    arch::FLUSHES
+}
+
 /// Waits until every earlier load, store and flush of this thread is done.
 #[inline(always)]
 pub fn fence() {

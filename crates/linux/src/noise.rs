@@ -137,7 +137,7 @@ impl Counters {
             counts: Counts {
                 cpu_pressure: text("proc/pressure/cpu").and_then(|t| pressure(&t)),
                 memory_pressure: text("proc/pressure/memory").and_then(|t| pressure(&t)),
-                memory_errors: memory_errors(Tree::new(root)),
+                memory_errors: memory_errors(root).map(|(corrected, uncorrected)| corrected + uncorrected),
                 ..events
             },
         }
@@ -274,12 +274,17 @@ pub(crate) fn pressure(text: &str) -> Option<u64> {
     some.split_ascii_whitespace().find_map(|w| w.strip_prefix("total="))?.parse().ok()
 }
 
-/// Corrected and uncorrected errors of all memory controllers; `None` when no EDAC driver is loaded.
-fn memory_errors(tree: Tree<'_>) -> Option<u64> {
+/// Corrected and uncorrected errors of all memory controllers since the machine started; `None` when no EDAC driver is loaded.
+pub fn memory_errors(root: &Path) -> Option<(u64, u64)> {
     const CONTROLLERS: &str = "sys/devices/system/edac/mc";
-    let numbers = tree.numbered(CONTROLLERS, "mc");
-    let files = numbers.iter().flat_map(|mc| ["ce_count", "ue_count"].map(|file| format!("{CONTROLLERS}/mc{mc}/{file}")));
-    files.filter_map(|file| tree.parsed::<u64>(&file)).reduce(|sum, count| sum + count)
+    let tree = Tree::new(root);
+    let count = |mc: u32, file: &str| tree.parsed::<u64>(&format!("{CONTROLLERS}/mc{mc}/{file}"));
+    let controllers = tree.numbered(CONTROLLERS, "mc");
+    let counts = controllers.iter().filter_map(|mc| {
+        let (corrected, uncorrected) = (count(mc, "ce_count"), count(mc, "ue_count"));
+        corrected.or(uncorrected).map(|_| (corrected.unwrap_or(0), uncorrected.unwrap_or(0)))
+    });
+    counts.reduce(|sum, count| (sum.0 + count.0, sum.1 + count.1))
 }
 
 #[cfg(test)]
@@ -370,6 +375,7 @@ mod tests {
         fs::create_dir_all(root.join("proc")).unwrap();
         fs::write(root.join("proc/stat"), STAT).unwrap();
         let read = Counters::read(&root, &IdSet::one(0));
+        assert_eq!(memory_errors(&root), Some((8, 1)));
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(read.counts, Counts { memory_errors: Some(9), ..Counts::default() });
         assert_eq!(read.stat.unwrap().busy, 153);

@@ -20,6 +20,8 @@ use crate::cpu::{self, online_and_offline};
 use crate::limits;
 use crate::tree::{CPU_DIR, Tree};
 
+pub use smbios::device_map::DeviceMap;
+
 /// Why the machine cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {

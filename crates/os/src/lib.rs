@@ -67,6 +67,7 @@ pub mod environment {
 /// - [`MemoryFault`](memory::MemoryFault): what happened to memory while it was measured, as [`Buffer::fault`](memory::Buffer::fault) says: a
 ///   file that was truncated, an error of the hardware. It costs the measurement and not the process.
 /// - [`MemoryWatch`](memory::MemoryWatch): says when a measurement that takes most of the memory must stop taking.
+/// - [`DeviceMap`](memory::DeviceMap): which memory devices may hold a physical address, as firmware describes it.
 /// - [`prefer_out_of_memory_kill`](memory::prefer_out_of_memory_kill): a benchmark must be the first to die when memory runs out.
 ///
 /// How much memory and CPU time the process may use (limits of the system, of containers and of the user) is in
@@ -74,6 +75,7 @@ pub mod environment {
 pub mod memory {
     pub use crate::system::faults::MemoryFault;
     pub use crate::system::memory::{Buffer, MemoryError, MemoryErrorKind, MemoryWatch, prefer_out_of_memory_kill};
+    pub use crate::system::topology::DeviceMap;
 }
 
 /// What disturbed a measurement.
@@ -83,10 +85,11 @@ pub mod memory {
 ///   how long, the calling thread was ready and did not run; read at both ends of every burst.
 /// - [`busy_seconds`](noise::busy_seconds), [`ProcessTimes`](noise::ProcessTimes): how busy each CPU is, and which processes are.
 /// - [`thread_cpu_ns`](noise::thread_cpu_ns): how long the calling thread ran; read once in every window, so it must be cheap.
+/// - [`memory_errors`](noise::memory_errors): errors that memory controllers have counted.
 /// - [`stolen_seconds`](noise::stolen_seconds): time that a hypervisor gave to others.
 pub mod noise {
     pub use crate::system::noise::{
-        NoiseProbe, busy_seconds, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
+        NoiseProbe, busy_seconds, memory_errors, stolen_seconds, thread_cpu_ns, thread_involuntary_switches, thread_waited_ns,
     };
     pub use crate::system::processes::ProcessTimes;
 }

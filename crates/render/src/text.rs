@@ -8,6 +8,7 @@ mod counters;
 mod curve;
 mod distribution;
 mod evidence;
+mod faults;
 mod footnotes;
 mod grid;
 mod headline;

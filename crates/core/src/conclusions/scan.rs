@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::estimate::{Estimate, NotMeasured};
 use crate::experiment::Method;
 use crate::note::Note;
-use crate::result::{LimitSource, Measurement, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
+use crate::result::{LimitSource, Measurement, Mismatch, PhysicalRange, Verdict, VerdictReason, VerdictStatus};
 use crate::stats;
 use crate::wording::number_of;
 
@@ -71,6 +71,9 @@ pub fn corrupted(m: &Measurement) -> bool {
 /// The largest number of weak or corrupted regions that a note names. The result has the others.
 const NAMED: usize = 10;
 
+/// Words that a note names.
+const FAULTS_NAMED: usize = 3;
+
 /// Notes on a scan: weak regions, memory that does not keep what is written, and unknown addresses.
 pub fn notes(results: &[Measurement]) -> Vec<Note> {
     let mut nodes: BTreeMap<Option<u32>, Vec<&Measurement>> = BTreeMap::new();
@@ -120,18 +123,22 @@ fn corruption_note(of_node: &str, regions: &[&Measurement]) -> Option<Note> {
     let words: Vec<String> = bad
         .iter()
         .flat_map(|m| m.evidence.integrity.iter().flat_map(|i| &i.first).map(move |w| (m, w)))
-        .take(NAMED)
+        .take(FAULTS_NAMED)
         .map(|(m, w)| {
             let place = w.physical.map_or_else(|| format!("{} + {:#x}", name(m), w.offset), |p| format!("{p:#x}"));
-            let again = if w.reread == w.written { "right when read again" } else { "wrong when read again" };
-            format!("{place}: bits {:#018x} differ, {again}, CPU {}", w.written ^ w.read, w.cpu)
+            format!("{place}: bits {:#018x} differ, {}, CPU {}", w.written ^ w.read, second_read(w), w.cpu)
         })
         .collect();
-    let (of_words, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
+    let (wrong, regions) = (number_of(all, "word", "words"), number_of(bad.len() as u64, "region", "regions"));
     let were = if all == 1 { "was" } else { "were" };
-    let message = format!("{of_words} in {regions}{of_node} {were} not what had been written there: {}", words.join("; "));
+    let message = format!("{wrong} {were} not what had been written there, in {regions}{of_node}: {}", words.join("; "));
     let advice = "take the machine out of service and test its memory; look into the kernel's log for machine checks and EDAC";
     (!bad.is_empty()).then(|| Note::error(CORRUPTED, message).advise(advice))
+}
+
+/// Whether a word was wrong again.
+pub fn second_read(word: &Mismatch) -> &'static str {
+    if word.second_read == word.written { "right when read again" } else { "wrong when read again" }
 }
 
 /// `region 5`, with its physical addresses if they are known.
@@ -263,13 +270,25 @@ mod tests {
     fn corrupted_memory_fails_however_fast_it_is() {
         use crate::result::{Integrity, Mismatch};
         let mut regions: Vec<Measurement> = (0..4).map(|i| measurement(i, 100.0)).collect();
-        let word = Mismatch { offset: 16, physical: Some(0x1010), written: 0xff, read: 0xfb, reread: 0xfb, cpu: 3 };
-        regions[2].evidence.integrity = Some(Integrity { patterns: 2, mismatches: 1, first: vec![word] });
+        let word = Mismatch {
+            offset: 16,
+            address: None,
+            physical: Some(0x1010),
+            node: Some(1),
+            devices: Vec::new(),
+            pattern: None,
+            written: 0xff,
+            read: 0xfb,
+            second_read: 0xfb,
+            cpu: 3,
+        };
+        regions[2].evidence.integrity = Some(Integrity { patterns: 2, mismatches: 1, first: vec![word], ..Integrity::default() });
         judge(&mut regions);
         assert_eq!((regions[2].verdict.status, regions[2].verdict.reason), (VerdictStatus::Failure, VerdictReason::MemoryCorrupted));
         assert_eq!(regions[1].verdict.status, VerdictStatus::Ok);
         let notes = notes(&regions);
         let text = &notes[0].message;
+        assert!(text.starts_with("1 word was not what had been written there, in 1 region of node 1: "), "{text}");
         assert!(text.contains("0x1010: bits 0x0000000000000004 differ, wrong when read again, CPU 3"), "{text}");
     }
 

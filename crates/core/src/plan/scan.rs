@@ -4,6 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use crate::integrity::TestPattern;
 use crate::plan::loaders::{BufferPlan, Traffic};
 use crate::units::{Bytes, IdSet};
 
@@ -28,12 +29,29 @@ pub struct Scan {
     /// Whether patterns are written to the memory and compared with what is read back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub integrity: bool,
+    /// Which patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patterns: Vec<TestPattern>,
+    /// How long a pattern stays in the memory at least before it is compared.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub hold_s: f64,
+}
+
+/// Whether nothing is waited for.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 impl Scan {
     /// Bytes of all regions.
     pub const fn bytes(&self) -> Bytes {
         Bytes(self.region.bytes.0.saturating_mul(self.regions as u64))
+    }
+
+    /// How often all regions are written with a pattern. They are compared as often.
+    pub fn pattern_writes(&self) -> u32 {
+        self.patterns.iter().map(|pattern| pattern.writes()).sum()
     }
 }
 

@@ -71,8 +71,8 @@ const READ_BYTES_S: f64 = 10e9;
 const TOUCH_BYTES_S: f64 = 3e9;
 /// Threads of a scan meet before each pass.
 const MEET_S: f64 = 1e-3;
-/// Times that an integrity check goes over memory: two patterns, each written and compared; scalar loops, about as fast as first touch.
-const INTEGRITY_PASSES: f64 = 4.0;
+/// What the CPUs of a node at least compare and write a second in a sweep of an integrity check.
+const CHECK_BYTES_S: f64 = 3e9;
 /// Bytes a second at which the buffers of a core-to-core matrix are allocated and their chains written, and what its calibration takes.
 const MATRIX_BYTES_S: f64 = 2e9;
 const CALIBRATION_S: f64 = 1.5;
@@ -340,11 +340,19 @@ impl<'a> Costs<'a> {
     /// Its passes are counted; at most, some are repeated.
     fn scan(&self, scan: &Scan) -> f64 {
         let bytes = scan.bytes().0 as f64;
-        let check = if scan.integrity { INTEGRITY_PASSES * bytes / TOUCH_BYTES_S } else { 0.0 };
         let passes = f64::from(scan.passes);
         let more = if self.share < 1.0 { 0.0 } else { f64::from(more_passes(scan.passes)) };
-        bytes / TOUCH_BYTES_S + (passes + more) * (bytes / READ_BYTES_S + f64::from(scan.regions) * MEET_S) + check
+        bytes / TOUCH_BYTES_S + (passes + more) * (bytes / READ_BYTES_S + f64::from(scan.regions) * MEET_S) + check_s(scan)
     }
+}
+
+/// Writing and comparing the patterns of a scan.
+pub(super) fn check_s(scan: &Scan) -> f64 {
+    let sweep_s = scan.bytes().0 as f64 / CHECK_BYTES_S + f64::from(scan.regions) * MEET_S;
+    let writes = f64::from(scan.pattern_writes());
+    // A region waits while others are gone over.
+    let waits_s = writes * (scan.hold_s - sweep_s).max(0.0);
+    if writes > 0.0 { (writes + 1.0) * sweep_s + waits_s } else { 0.0 }
 }
 
 /// Times that a burst is run: once more for the batches of a histogram.

@@ -1,10 +1,14 @@
 //! A scan of memory: which CPUs read which node, how much memory is scanned, and the size of a region.
 
+use std::collections::BTreeSet;
+
 use crate::experiment::{Coordinates, Experiment, MemoryPlace};
+use crate::integrity::TestPattern;
 use crate::note::Note;
 use crate::plan::{Cell, Scan, Step, Work};
 use crate::planner::check::{PlanError, invalid, unavailable};
 use crate::planner::context::Planner;
+use crate::planner::cost;
 use crate::planner::sizes::{approximately, floor_power_of_two};
 use crate::topology::{Node, Topology};
 use crate::traffic::Mix;
@@ -26,6 +30,10 @@ const BUCKET_GBS: f64 = 5.0;
 /// start during the scan.
 const MARGIN_PERCENT: u64 = 5;
 const MIN_MARGIN: u64 = 2 << 30;
+/// How long patterns may take where nothing is said: enough for all of them on 10 GiB, and for the quick ones on a large node.
+const CHECK_S: f64 = 600.0;
+/// The share of a run's time limit that patterns may take: the rest is for taking and reading the regions.
+const CHECK_SHARE: f64 = 0.5;
 /// On small nodes the least margin is one part in this many of the node's memory.
 const SMALL_NODE: u64 = 4;
 
@@ -114,9 +122,41 @@ impl Planner<'_> {
             traffic: self.traffic(mix)?,
             bucket_gbs: self.spec.scan.bucket_gbs.unwrap_or(BUCKET_GBS),
             integrity: self.spec.scan.integrity,
+            patterns: Vec::new(),
+            hold_s: self.spec.scan.hold.map_or(0.0, |hold| hold.as_secs_f64()),
         };
+        let patterns = if scan.integrity { self.patterns(node, &scan) } else { Vec::new() };
+        let scan = Scan { patterns, ..scan };
         self.warn_of_caches(node, &scan);
         Ok(scan)
+    }
+
+    /// The patterns asked for, otherwise as many as fit the time, the first of them in any case.
+    fn patterns(&mut self, node: u32, scan: &Scan) -> Vec<TestPattern> {
+        let mut requested = self.spec.scan.patterns.clone();
+        if !requested.is_empty() {
+            let mut seen = BTreeSet::new();
+            requested.retain(|pattern| seen.insert(*pattern));
+            return requested;
+        }
+        let check_s = self.spec.within.map_or(CHECK_S, |within| within.as_secs_f64() * CHECK_SHARE) / self.nodes.len().max(1) as f64;
+        let takes_s = |patterns: &[TestPattern]| cost::check_s(&Scan { patterns: patterns.to_vec(), ..scan.clone() });
+        let (mut taken, mut left_out) = (Vec::new(), Vec::new());
+        for (name, pattern) in TestPattern::ALL {
+            taken.push(pattern);
+            if taken.len() > 1 && takes_s(&taken) > check_s {
+                taken.pop();
+                left_out.push((name, pattern));
+            }
+        }
+        if !left_out.is_empty() {
+            let (names, patterns): (Vec<&str>, Vec<TestPattern>) = left_out.into_iter().unzip();
+            let (more_s, names) = (takes_s(&patterns), names.join(","));
+            let message = format!("patterns left out on node {node}, because they would take about {:.0} min more: {names}", more_s / 60.0);
+            let advice = format!("name them for a scan with them: --patterns {names}");
+            self.notes.push(Note::info("patterns-left-out", message).advise(advice));
+        }
+        taken
     }
 
     /// Within the limits of other measurements, and with 5 % of the node, or 2 GiB, left free.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::FileEvidence;
 use crate::experiment::PageRequest;
 use crate::result::environment::RfoReason;
+use crate::result::integrity::Integrity;
 use crate::traffic::Rfo;
 use crate::units::Bytes;
 
@@ -67,7 +68,8 @@ pub struct Evidence {
     /// Where the buffer is in the machine's physical memory; for regions of a scan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical: Option<PhysicalRange>,
-    /// The comparison of patterns that were written and read back; for regions of a scan with `--integrity`.
+    /// The comparison of what was written with what was read back, word by word; for regions of a scan with `--integrity`, and for loaders
+    /// with `--line check`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrity>,
     /// The part of a full-random latency that is address translation: its excess over the window-local latency of the same cell, whose
@@ -330,38 +332,6 @@ pub struct PhysicalRange {
     /// Why the addresses are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// The comparison of patterns that were written to a whole buffer and read back.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Integrity {
-    /// Patterns that were written and compared. The first depends on the address of each word, the second is its complement.
-    pub patterns: u32,
-    /// Words of 8 bytes that differed from what had been written, over all patterns.
-    pub mismatches: u64,
-    /// The first of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub first: Vec<Mismatch>,
-}
-
-/// A word that differed from what had been written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Mismatch {
-    /// Offset from the start of the buffer, in bytes.
-    pub offset: u64,
-    /// Physical address; `null` if this process may not see it.
-    pub physical: Option<u64>,
-    /// What had been written.
-    pub written: u64,
-    /// What was read.
-    pub read: u64,
-    /// What was read the second time, from memory, after the line was dropped from the caches. It equals `written` if only the first
-    /// reading was wrong.
-    pub reread: u64,
-    /// The CPU that read it.
-    pub cpu: u32,
 }
 
 /// What disturbed a burst. A burst with several causes counts for the first of them in this order.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use memgauge_core::integrity::Words;
 use memgauge_core::plan::Traffic;
 use memgauge_core::result::Checksums;
 use memgauge_core::traffic::{Access, LineContent, LineUse, Width};
 use memgauge_core::units::Bytes;
-use memgauge_kernels::{self as kernels, Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
+use memgauge_kernels::{Kernel, LINE, Line, MAX_STREAMS, Order, Walk};
 use memgauge_os::memory::{Buffer, MemoryFault};
 
 use super::windows::{BLOCK_NS, FENCED_BLOCK_NS, STRING_BLOCK_NS, Schedule, Trace, run_until_end};
@@ -74,6 +75,15 @@ struct Traversal {
     buffer: Arc<Buffer>,
 }
 
+/// What a loader's buffer holds and its stores write.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Contents<'a> {
+    /// What stores write.
+    pub(crate) stored: Option<&'a LineContent>,
+    /// What was written to the buffer, where checksums are compared with it.
+    pub(crate) words: Option<&'a Words>,
+}
+
 /// The checksum of what a pass loads.
 #[derive(Clone)]
 struct PassChecksum {
@@ -87,7 +97,7 @@ struct PassChecksum {
 
 impl Load {
     /// Lays `kernel` out over `bytes` of `buffer` as `traffic` says; `index` is the loader's place in its group. Stores write
-    /// `stored`, or the kernels' default. `line`: the machine's cache line.
+    /// what `contents` say, or the kernels' default. `line`: the machine's cache line.
     ///
     /// # Errors
     /// When the buffer is too small for the traffic.
@@ -97,10 +107,10 @@ impl Load {
         buffer: &Arc<Buffer>,
         bytes: usize,
         index: usize,
-        stored: Option<&LineContent>,
+        contents: Contents<'_>,
         line: Bytes,
     ) -> Result<Self, LoadError> {
-        let stored = stored.map_or(Line::STORED, |line| Line(line.0));
+        let stored = contents.stored.map_or(Line::STORED, |line| Line(line.0));
         let stride = traffic.stride.map_or(LINE as usize, |s| s.0 as usize);
         let (mut advance, mut order, mut windows) = ([0; MAX_STREAMS], None, 1);
         for (to, stream) in advance.iter_mut().zip(kernel.streams) {
@@ -140,15 +150,16 @@ impl Load {
         assert!(order.is_some() || steps * per_step + slack <= buffer.len(), "the buffer holds the streams");
         // Buffers are aligned alike; threads that started alike would visit the same channels and banks in step. 0.618… spreads any number.
         let next = (index as f64 * 0.618_033_988_75).fract() * (steps * windows) as f64;
-        let check = (kernel.form.line == LineUse::Checked).then(|| PassChecksum::new(bases[0], steps * advance[0]));
+        let check = kernel.form.line == LineUse::Checked;
+        let check = contents.words.filter(|_| check).map(|words| PassChecksum::new(words, steps * advance[0]));
         let next = next as usize % (steps * windows);
         let traversal = Traversal { kernel, bases, advance, steps, order, windows, stride, next, stored, check, buffer: buffer.clone() };
         Ok(Self { traversal, second: None, delay: 0, due: 0, line: line.0 })
     }
 
-    /// The same, with `percent` of the accesses to a second buffer of the same size.
-    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32) -> Self {
-        self.second = Some((Box::new(self.traversal.on_buffer(buffer)), percent));
+    /// The same, with `percent` of the accesses to a second buffer of the same size, which holds `words` if its traffic keeps checksums.
+    pub(crate) fn with_second(mut self, buffer: &Arc<Buffer>, percent: u32, words: Option<&Words>) -> Self {
+        self.second = Some((Box::new(self.traversal.on_buffer(buffer, words)), percent));
         self
     }
 
@@ -238,14 +249,14 @@ impl Traversal {
     }
 
     /// The same traversal of another buffer of the same size.
-    fn on_buffer(&self, buffer: &Arc<Buffer>) -> Self {
+    fn on_buffer(&self, buffer: &Arc<Buffer>, words: Option<&Words>) -> Self {
         let (from, to) = (self.buffer.as_ptr() as usize, buffer.as_ptr() as usize);
         assert!(buffer.len() >= self.buffer.len(), "the buffer holds the streams");
         let mut traversal = Self { buffer: buffer.clone(), ..self.clone() };
         for base in traversal.bases.iter_mut().take(self.kernel.streams.len()) {
             *base = *base - from + to;
         }
-        traversal.check = traversal.check.map(|_| PassChecksum::new(traversal.bases[0], traversal.steps * traversal.advance[0]));
+        traversal.check = traversal.check.zip(words).map(|(_, words)| PassChecksum::new(words, traversal.steps * traversal.advance[0]));
         traversal
     }
 
@@ -289,10 +300,9 @@ impl Traversal {
 }
 
 impl PassChecksum {
-    /// The sum that every pass over these bytes must have.
-    fn new(start: usize, bytes: usize) -> Self {
-        // SAFETY: the caller laid the streams out inside a buffer that was touched, and nobody writes to it.
-        let expected = unsafe { kernels::checksum_xor(start as *const u8, bytes) };
+    /// The sum that every pass over these bytes of what was written must have. It is computed: memory is not asked.
+    fn new(words: &Words, bytes: usize) -> Self {
+        let expected = words.checksum(bytes as u64);
         Self { expected, sum: Line::ZERO, done: 0, compared: Checksums { passes: 0, mismatches: 0 } }
     }
 
@@ -318,6 +328,7 @@ mod tests {
     use memgauge_core::plan::BufferPlan;
     use memgauge_core::traffic::{Form, Mix};
     use memgauge_core::units::IdSet;
+    use memgauge_kernels as kernels;
 
     use super::*;
 
@@ -341,7 +352,8 @@ mod tests {
 
     fn traversal(kernel: &'static Kernel, traffic: &Traffic, buffer: &Arc<Buffer>, index: usize) -> Traversal {
         let content = LineContent([7; 64]);
-        Load::new(kernel, traffic, buffer, buffer.len(), index, Some(&content), Bytes(64)).unwrap().traversal
+        let contents = Contents { stored: Some(&content), words: None };
+        Load::new(kernel, traffic, buffer, buffer.len(), index, contents, Bytes(64)).unwrap().traversal
     }
 
     /// Lines of `buffer` that were stored.
@@ -368,7 +380,7 @@ mod tests {
         let bytes = |access, part: bool, stride: Option<u64>, line| {
             let kernel = kernel(Mix::R1W1, access, if part { LineUse::Part } else { LineUse::Whole });
             let traffic = Traffic { stride: stride.map(Bytes), ..Traffic::default() };
-            let found = Load::new(kernel, &traffic, &buffer, 1 << 20, 0, None, Bytes(line)).unwrap().line_bytes();
+            let found = Load::new(kernel, &traffic, &buffer, 1 << 20, 0, Contents::default(), Bytes(line)).unwrap().line_bytes();
             (found.counted, found.moved)
         };
         for line in [64, 128, 256] {
@@ -393,8 +405,16 @@ mod tests {
     #[test]
     fn a_changed_bit_is_a_mismatch_of_each_later_pass() {
         let buffer = buffer(1 << 18);
+        let words = Words::random(4, 0);
+        let mut block = [0; 512];
+        for number in 0..64 {
+            words.block(number, &mut block);
+            // SAFETY: within the buffer, which no thread uses now.
+            unsafe { buffer.as_ptr().cast::<[u64; 512]>().add(number as usize).write(block) };
+        }
         let checked = kernel(Mix::AllReads, Access::Sequential, LineUse::Checked);
-        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, None, Bytes(64)).unwrap();
+        let contents = Contents { stored: None, words: Some(&words) };
+        let mut load = Load::new(checked, &Traffic::default(), &buffer, buffer.len(), 1, contents, Bytes(64)).unwrap();
         let steps = load.traversal.steps;
         // In pieces that do not divide a pass, beginning in the middle.
         for _ in 0..7 {
@@ -414,8 +434,9 @@ mod tests {
         for mix in [Mix::R1W1, Mix::NtWrite] {
             let Some(kernel) = kernels::available().find(|k| k.mix == mix && k.form.is_plain()) else { continue };
             let buffers = [buffer(1 << 20), buffer(1 << 20)];
-            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, Some(&content), Bytes(64)).unwrap();
-            let mut load = load.with_second(&buffers[1], 25);
+            let contents = Contents { stored: Some(&content), words: None };
+            let load = Load::new(kernel, &Traffic::default(), &buffers[0], 1 << 20, 0, contents, Bytes(64)).unwrap();
+            let mut load = load.with_second(&buffers[1], 25, None);
             assert_eq!(load.traversal.fences(), mix == Mix::NtWrite);
             // In blocks, as a burst does it.
             (0..load.traversal.steps / 64).for_each(|_| load.run_steps(64, None));
@@ -429,7 +450,7 @@ mod tests {
     fn the_longest_delay_is_no_shorter_for_long_bursts() {
         let long = kernels::available().filter(|k| k.form.is_plain()).max_by_key(|k| k.burst_lines).unwrap();
         let buffer = buffer(1 << 18);
-        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, None, Bytes(64)).unwrap();
+        let load = Load::new(long, &Traffic::default(), &buffer, buffer.len(), 0, Contents::default(), Bytes(64)).unwrap();
         assert!(long.burst_lines > 4);
         assert_eq!(Load { delay: 100, ..load.clone() }.burst_delay(), Some(25 * long.burst_lines));
         assert_eq!(Load { delay: u32::MAX, ..load.clone() }.burst_delay(), Some(u32::MAX));
@@ -441,7 +462,7 @@ mod tests {
         let small = buffer(4096);
         for access in [Access::Sequential, Access::Random] {
             let kernel = kernel(Mix::AllReads, access, LineUse::Whole);
-            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, None, Bytes(64)).err().unwrap();
+            let error = Load::new(kernel, &Traffic::default(), &small, 64, 0, Contents::default(), Bytes(64)).err().unwrap();
             assert!(error.to_string().contains("less than"), "{error}");
         }
     }

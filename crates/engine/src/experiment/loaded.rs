@@ -24,11 +24,13 @@ use super::trials;
 use crate::burst::chase::Chase;
 use crate::burst::counters::certain;
 use crate::error::{CellError, Result};
+use crate::integrity::CheckedBuffers;
 use crate::memory::combined_pages;
 use crate::session::Session;
 
 pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loaders: &[Loader], traffic: &Traffic, delay: u32) -> Result {
     let group = LoaderGroup::prepare(session, loaders, traffic)?;
+    let checked = group.write_checked(session)?;
     let experiment = Experiment { probe: None, loaders: Some(&group), vary: Vary::Nothing };
     experiment.watch(session)?;
     let (chosen, stores, loads) = session.unwatched(|session| {
@@ -44,6 +46,7 @@ pub(crate) fn measure_bandwidth(session: &mut Session<'_>, at: &Coordinates, loa
     let (stores, in_memory) = (stores.at_delay(group.longest_delay(delay)), group.memory_sized(session.context.machine));
     evidence.traffic = estimate.value.map(|gbs| series.load_totals.traffic(gbs, stores, in_memory));
     series.unwatch(session, &mut evidence);
+    evidence.integrity = checked.map(|mut checked| checked.end(session));
     let certain = group.certain(session.context.machine, &chosen, None);
     let counters = session.counted(&series.load_totals.counters, WorkUnit::Line, certain);
     let samples = Some(series.samples.keep(0));
@@ -118,15 +121,17 @@ struct Setup<'a> {
     /// What plain stores do without delay.
     stores: StoresRead,
     buffer: Arc<Buffer>,
+    checked: Option<CheckedBuffers>,
 }
 
 pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: &Curve<'_>) -> Result {
     let group = LoaderGroup::prepare(session, curve.loaders, curve.traffic)?;
+    let checked = group.write_checked(session)?;
     let chosen = trials::choose_kernels(session, &group)?;
     let stores = trials::stores_read(session, &group, &chosen)?;
     let buffer = session.chase_buffer(&curve.probe.buffer, 0)?;
     let mut chase = Chase::new(session.ring(curve.probe, curve.order, &buffer, 0)?);
-    let setup = Setup { curve, group, chosen, stores, buffer };
+    let mut setup = Setup { curve, group, chosen, stores, buffer, checked };
     let (mut delays, budget_s, most_points) =
         (NextDelay::new(curve), session.budget.stop.budget_s, cost::curve_points(curve.delays, curve.at_percent));
     let mut points: Vec<CurvePoint> = Vec::new();
@@ -138,7 +143,7 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
         }
         session.budget.begin_point(budget_s, most_points.saturating_sub(estimates.len()));
         let estimated;
-        (estimated, chase) = match measure_point(session, at, &setup, delay, chase) {
+        (estimated, chase) = match measure_point(session, at, &mut setup, delay, chase) {
             Ok(measured) => measured,
             // The points before are kept.
             Err(error) => break Err(error),
@@ -159,14 +164,13 @@ pub(crate) fn measure_curve(session: &mut Session<'_>, at: &Coordinates, curve: 
 fn measure_point(
     session: &mut Session<'_>,
     at: &Coordinates,
-    setup: &Setup<'_>,
+    setup: &mut Setup<'_>,
     delay: u32,
     chase: Chase,
 ) -> Result<((Estimate, Estimate), Chase)> {
-    let Setup { curve, group, chosen, buffer, .. } = setup;
+    let Setup { curve, group, chosen, buffer, checked, .. } = &mut *setup;
     let probe = curve.probe;
     let experiment = Experiment { probe: Some(probe), loaders: Some(group), vary: Vary::Delay(delay) };
-    // Laying loads out may read all of their memory, from whichever CPU this thread is on.
     let loads = group.loads(chosen, delay)?;
     experiment.watch(session)?;
     let series = experiment.series(Some(chase), loads, curve.histogram);
@@ -183,6 +187,7 @@ fn measure_point(
     evidence.pages = combined_pages(loaders.chain([(buffer.pages(), probe.buffer.bytes)]));
     evidence.placement = Placement::combined([evidence.placement, buffer.placement_now()]);
     series.unwatch(session, &mut evidence);
+    evidence.integrity = checked.as_mut().map(|checked| checked.end(session));
     let target = session.budget.stop.relative_half_width;
     let latency = series.samples.estimate_with_drift(LATENCY, target);
     let bandwidth = series.samples.estimate_with_drift(BANDWIDTH, target);

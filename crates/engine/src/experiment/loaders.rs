@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use memgauge_core::conclusions::limit;
 use memgauge_core::counters::ExpectedEvents;
+use memgauge_core::integrity::{BLOCK_BYTES, Words};
 use memgauge_core::plan::{Loader, Traffic};
 use memgauge_core::result::{Checksums, Evidence, Placement, TrafficRates};
 use memgauge_core::topology::{Machine, Topology};
-use memgauge_core::traffic::{LineContent, Rfo, Width};
+use memgauge_core::traffic::{LineContent, LineUse, Rfo, Width};
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_kernels::{Kernel, LINE};
 use memgauge_os::clock::Clock;
@@ -17,10 +18,11 @@ use memgauge_os::memory::Buffer;
 use super::kernels::{ChosenKernels, LoaderMemory, TrialKey};
 use super::stores::StoresRead;
 use crate::burst::counters::{CounterTotals, certain};
-use crate::burst::load::{LineBytes, Load, lines_per_step};
+use crate::burst::load::{Contents, LineBytes, Load, lines_per_step};
 use crate::burst::result::Loaded;
 use crate::burst::slots::BurstWindows;
 use crate::error::{CellError, Result};
+use crate::integrity::{CheckedBuffers, TestedBuffer};
 use crate::memory::combined_pages;
 use crate::session::Session;
 
@@ -44,6 +46,8 @@ pub(crate) struct LoaderGroup {
     pub(crate) loaders: Vec<GroupLoader>,
     /// What stores write, where that was asked for.
     stored: Option<LineContent>,
+    /// What was written to the buffers of loaders that keep checksums.
+    words: Vec<(Arc<Buffer>, Words)>,
     /// The machine's cache line.
     line: Bytes,
 }
@@ -53,7 +57,7 @@ impl LoaderGroup {
     pub(crate) fn prepare(session: &mut Session<'_>, loaders: &[Loader], traffic: &Traffic) -> Result<Self> {
         session.memory.keep_loader_buffers(loaders);
         let stored = session.plan.contents.first().cloned();
-        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored, line: session.context.line() };
+        let mut group = Self { loaders: Vec::with_capacity(loaders.len()), stored, words: Vec::new(), line: session.context.line() };
         for loader in loaders {
             let own = loader.own.as_deref();
             let buffer = session.memory.loader_buffer(&mut session.noise, loader.cpu, 0, &loader.buffer)?;
@@ -71,7 +75,43 @@ impl LoaderGroup {
                 delay: own.and_then(|own| own.delay),
             });
         }
+        group.words = group.checked_words(session);
         Ok(group)
+    }
+
+    /// What each buffer of loaders that keep checksums will hold: the plan's contents, or random words, everywhere others.
+    fn checked_words(&self, session: &Session<'_>) -> Vec<(Arc<Buffer>, Words)> {
+        let mut first_block = 0;
+        let mut words: Vec<(Arc<Buffer>, Words)> = Vec::new();
+        for loader in self.loaders.iter().filter(|l| l.traffic.form.line == LineUse::Checked) {
+            for buffer in [&loader.buffer].into_iter().chain(loader.second.as_ref().map(|(buffer, _)| buffer)) {
+                if words.iter().all(|(known, _)| !Arc::ptr_eq(known, buffer)) {
+                    words.push((buffer.clone(), Words::lines(&session.plan.contents, session.plan.seed, first_block)));
+                    first_block += buffer.len().div_ceil(BLOCK_BYTES) as u64;
+                }
+            }
+        }
+        words
+    }
+
+    fn words_of(&self, buffer: &Arc<Buffer>) -> Option<&Words> {
+        self.words.iter().find(|(known, _)| Arc::ptr_eq(known, buffer)).map(|(_, words)| words)
+    }
+
+    /// Writes what loaders compare checksums with to their buffers, and compares all of it; `None` where none does.
+    ///
+    /// # Errors
+    /// When the run must end, or a thread is lost.
+    pub(crate) fn write_checked(&self, session: &mut Session<'_>) -> Result<Option<CheckedBuffers>> {
+        if self.words.is_empty() || session.context.is_model() {
+            return Ok(None);
+        }
+        let cpus = |buffer: &Arc<Buffer>| {
+            let uses = |l: &&GroupLoader| Arc::ptr_eq(&l.buffer, buffer) || l.second.as_ref().is_some_and(|(b, _)| Arc::ptr_eq(b, buffer));
+            self.loaders.iter().filter(uses).map(|l| l.cpu).collect()
+        };
+        let buffers = self.words.iter().map(|(buffer, words)| (TestedBuffer::new(buffer.clone(), cpus(buffer)), words.clone()));
+        CheckedBuffers::begin(session, buffers.collect()).map(Some)
     }
 
     pub(crate) fn cpus(&self) -> IdSet {
@@ -130,7 +170,8 @@ impl LoaderGroup {
     /// Lays `kernel` out over the first `bytes` of the buffer of the loader at `index`.
     fn lay_out(&self, index: usize, kernel: &'static Kernel, traffic: &Traffic, bytes: Bytes) -> Result<Load> {
         let GroupLoader { cpu, buffer, .. } = &self.loaders[index];
-        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, self.stored.as_ref(), self.line);
+        let contents = Contents { stored: self.stored.as_ref(), words: self.words_of(buffer) };
+        let load = Load::new(kernel, traffic, buffer, bytes.0 as usize, index, contents, self.line);
         load.map_err(|why| CellError::Load { cpu: *cpu, why })
     }
 
@@ -157,7 +198,8 @@ impl LoaderGroup {
             .map(|(index, l)| {
                 let mut load = self.lay_out(index, kernel(index), &l.traffic, l.bytes)?;
                 load.delay = l.delay.unwrap_or(delay);
-                Ok((l.cpu, if let Some((buffer, percent)) = &l.second { load.with_second(buffer, *percent) } else { load }))
+                let Some((buffer, percent)) = &l.second else { return Ok((l.cpu, load)) };
+                Ok((l.cpu, load.with_second(buffer, *percent, self.words_of(buffer))))
             })
             .collect()
     }
@@ -337,7 +379,7 @@ mod tests {
     fn load() -> Load {
         let kernel = kernels::all().iter().find(|k| k.mix == Mix::AllReads && k.form.is_plain()).unwrap();
         let buffer = Arc::new(Buffer::allocate(&plan(), std::path::Path::new("/")).unwrap());
-        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, None, Bytes(64)).unwrap()
+        Load::new(kernel, &Traffic::default(), &buffer, 1 << 20, 0, Contents::default(), Bytes(64)).unwrap()
     }
 
     const LINE_64: LineBytes = LineBytes { counted: 64, moved: 64 };
@@ -407,7 +449,7 @@ mod tests {
             traffic: Traffic { mix: Mix::R1W1, ..Traffic::default() },
             delay: None,
         };
-        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None, line: Bytes(64) }
+        LoaderGroup { loaders: (0..cpus).map(loader).collect(), stored: None, words: Vec::new(), line: Bytes(64) }
     }
 
     /// A machine whose cores stop reading what they overwrite when eight of them make memory busy, as Intel's SpecI2M does.

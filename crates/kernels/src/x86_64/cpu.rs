@@ -78,6 +78,9 @@ pub(crate) fn invariant_counter() -> Result<&'static str, &'static str> {
     if FEATURES.invariant_tsc { Ok("tsc") } else { Err("the CPU does not report an invariant TSC (CPUID 8000_0007h EDX bit 8)") }
 }
 
+/// Programs may drop lines from the caches.
+pub(crate) const FLUSHES: bool = true;
+
 #[inline(always)]
 pub(crate) unsafe fn flush(line: *const u8) {
     // SAFETY: the caller promises a mapped line; `clflushopt` is used only where the CPU has it.
@@ -88,6 +91,20 @@ pub(crate) unsafe fn flush(line: *const u8) {
         } else {
             asm!("clflush [{}]", in(reg) line, options(nostack, preserves_flags));
         }
+    }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
+    use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
+    let (pairs, rest) = words.as_chunks::<2>();
+    for (index, pair) in pairs.iter().enumerate() {
+        // SAFETY: the caller promises room for all words from an address that is a multiple of 16; SSE2 is part of x86-64.
+        unsafe { _mm_stream_si128(to.add(2 * index).cast(), _mm_loadu_si128(pair.as_ptr().cast())) };
+    }
+    for word in rest {
+        // SAFETY: the last word that the caller promises room for.
+        unsafe { _mm_stream_si64(to.add(2 * pairs.len()).cast(), word.cast_signed()) };
     }
 }
 

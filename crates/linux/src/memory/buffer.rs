@@ -132,6 +132,11 @@ impl Buffer {
         let range = range((at / page * page) as u64, page, page, |at, to| map.read_exact_at(to, at)).ok()?;
         range.first.map(|first| first + (at % page) as u64)
     }
+
+    /// The node of the page at `offset` now; `None` when the kernel does not tell.
+    pub fn node_at(&self, offset: usize) -> Option<u32> {
+        (offset < self.len()).then(|| placement::node_of(self.as_ptr().wrapping_add(offset / base_page() * base_page())))?
+    }
 }
 
 /// Reads the entries of `len` bytes from `start`. `read(at, to)` reads the file. The error says in words why the addresses are unknown.
@@ -222,6 +227,7 @@ mod tests {
         match (range.first, &range.reason) {
             (Some(first), None) => {
                 assert_eq!(buffer.physical_address(5), Some(first + 5));
+                assert!(buffer.node_at(5).is_none_or(|node| buffer.placement().pages_by_node.contains_key(&node)));
                 assert!(range.low.unwrap() <= first && first < range.high.unwrap());
                 assert!(range.high.unwrap() - range.low.unwrap() >= 4 << 20, "{range:?}");
             }

@@ -85,6 +85,11 @@ impl Policy {
     }
 }
 
+/// The node of the page at `address`; `None` when the kernel does not tell or there is no page.
+pub(super) fn node_of(address: *mut u8) -> Option<u32> {
+    u32::try_from(*PROCESS.query_nodes(&[address]).ok()?.first()?).ok()
+}
+
 /// A mask with the bit of `node`, and its `maxnode`: the kernel reads one bit less than that number.
 fn mask(node: u32) -> (Vec<usize>, usize) {
     let bits = usize::BITS as usize;

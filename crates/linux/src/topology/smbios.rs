@@ -3,9 +3,11 @@
 //! Format: DMTF DSP0134 (SMBIOS 3.7), sections 6.1 (structures), 7.17 (type 16, memory array) and 7.18 (type 17, memory device). Serial
 //! numbers and asset tags are not read.
 
+pub(super) mod device_map;
+
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 
 use memgauge_core::installed::{InstalledMemory, MemoryDevice};
 use memgauge_core::units::Bytes;
@@ -25,16 +27,22 @@ const SYSTEM_MEMORY: u8 = 3;
 
 /// Reads which memory is installed, as firmware states it.
 pub(crate) fn read(tree: Tree<'_>) -> InstalledMemory {
-    let path = tree.path(TABLE);
-    let mut bytes = Vec::new();
-    // Reading a pipe or a device in a recorded folder could block for ever.
-    let opened = path.metadata().and_then(|m| if m.is_file() { File::open(&path) } else { Err(ErrorKind::NotFound.into()) });
-    match opened.and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)) {
-        Ok(_) => parse(&bytes),
+    match table(tree) {
+        Ok(bytes) => parse(&bytes),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => InstalledMemory::unknown(format!("only root may read /{TABLE}")),
         Err(error) if error.kind() == ErrorKind::NotFound => InstalledMemory::unknown("this machine shows no firmware table (SMBIOS)"),
         Err(error) => InstalledMemory::unknown(format!("/{TABLE} cannot be read: {error}")),
     }
+}
+
+/// The bytes of firmware's table.
+fn table(tree: Tree<'_>) -> io::Result<Vec<u8>> {
+    let path = tree.path(TABLE);
+    let mut bytes = Vec::new();
+    // Reading a pipe or a device in a recorded folder could block for ever.
+    let opened = path.metadata().and_then(|m| if m.is_file() { File::open(&path) } else { Err(ErrorKind::NotFound.into()) });
+    opened?.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Parses a table of structures. The table ends at a structure that does not fit.
@@ -82,6 +90,10 @@ impl Structure<'_> {
 
     fn dword(&self, at: usize) -> Option<u32> {
         self.formatted.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+    }
+
+    fn qword(&self, at: usize) -> Option<u64> {
+        self.formatted.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
     }
 
     /// The string whose number is at `at`.
@@ -177,7 +189,7 @@ mod tests {
     use crate::tests::fixture::Fixture;
     use proptest::prelude::*;
 
-    fn structure(kind: u8, handle: u16, body: &[u8], strings: &[&str]) -> Vec<u8> {
+    pub(super) fn structure(kind: u8, handle: u16, body: &[u8], strings: &[&str]) -> Vec<u8> {
         let mut bytes = vec![kind, 4 + body.len() as u8];
         bytes.extend(handle.to_le_bytes());
         bytes.extend(body);

@@ -10,6 +10,7 @@ use memgauge_core::wording::{self, reasons};
 
 use super::context::{Context, memory_only};
 use super::evidence::{evidence, widest_interval};
+use super::faults::checksums;
 use super::footnotes::Footnotes;
 use super::grid::{CLAIMED, Cell, Column, column_name, matrix as matrix_table, row_names, without_half};
 use super::page::{INDENT, Page, Style};
@@ -88,20 +89,6 @@ fn mixes_table(page: &mut Page, context: &mut Context<'_>, ms: &[&Measurement]) 
     }
     items.extend(evidence(ms));
     page.items(Style::Detail, INDENT, &items);
-}
-
-/// What came of comparing checksums, where that was asked for.
-fn checksums(page: &mut Page, ms: &[&Measurement]) {
-    let checked: Vec<_> = ms.iter().filter_map(|m| m.evidence.checksums).collect();
-    if checked.is_empty() {
-        return;
-    }
-    let passes: u64 = checked.iter().map(|c| c.passes).sum();
-    let wrong: u64 = checked.iter().map(|c| c.mismatches).sum();
-    page.paragraph(
-        if wrong > 0 { Style::Error } else { Style::Dim },
-        format!("checksums compared: {passes} passes over buffers, {wrong} wrong"),
-    );
 }
 
 /// What the column `bus` means, and whether stores read first.

@@ -9,6 +9,7 @@ use memgauge_core::wording::reasons::share_missed;
 use super::context::Context;
 use super::distribution::distributions;
 use super::evidence::evidence;
+use super::faults::checksums;
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
@@ -64,6 +65,7 @@ fn one_curve(page: &mut Page, context: &mut Context<'_>, curve: &LoadedCurve<'_>
         let law = "in flight: cache lines on their way to all CPUs together, by Little's law (bandwidth x latency / line size), assuming that loads wait as long as the chase";
         page.paragraph(Style::Detail, law);
     }
+    checksums(page, &all.iter().filter_map(|p| p.bandwidth).collect::<Vec<_>>());
     page.items(Style::Detail, INDENT, evidence(ms));
 }
 

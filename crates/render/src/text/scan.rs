@@ -9,6 +9,7 @@ use memgauge_core::wording;
 
 use super::context::Context;
 use super::evidence::evidence;
+use super::faults::{compared, faults};
 use super::footnotes::Footnotes;
 use super::grid::{Cell, Column};
 use super::page::{INDENT, Page, Style};
@@ -67,6 +68,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
     // The usual advice against these, more time, is not an option of a scan.
     context.advised.extend([QualityReason::NotConverged, QualityReason::Coverage]);
     footnotes.print(page, &mut context.advised);
+    faults(page, regions);
     let mut items = Vec::new();
     if let Some(range) = range(values.iter().copied()) {
         items.push(format!("{range} GB/s, median {}, MAD {}", maybe(median), maybe(stats::mad(&values))));
@@ -78,7 +80,7 @@ fn one_node(page: &mut Page, context: &mut Context<'_>, node: Option<u32>, regio
         None if values.len() < scan::MIN_REGIONS => items.push("too few regions to tell weak ones".into()),
         None => items.push("the regions scatter too much to tell weak ones".into()),
     }
-    items.extend(checked(regions));
+    items.extend(compared(regions));
     if regions.len() > listed.len() {
         let degraded = regions.iter().filter(|m| matches!(m.quality.level, QualityLevel::Degraded | QualityLevel::Unreliable)).count();
         let which = if weak > 0 { "weakest" } else { "slowest" };
@@ -115,16 +117,4 @@ fn verdict_word(m: &Measurement) -> &'static str {
         VerdictReason::WeakRegion => "weak",
         _ => "",
     }
-}
-
-/// What came of checking patterns, where that was asked for.
-fn checked(regions: &[&Measurement]) -> Option<String> {
-    let all: Vec<_> = regions.iter().filter_map(|m| m.evidence.integrity.as_ref()).collect();
-    let patterns = all.iter().map(|i| i.patterns).min()?;
-    let wrong: u64 = all.iter().map(|i| i.mismatches).fold(0, u64::saturating_add);
-    let regions = if all.len() == regions.len() { "every region".to_owned() } else { count(all.len(), "region", "regions") };
-    Some(match wrong {
-        0 => format!("{} written to {regions} were read back as written", count(patterns as usize, "pattern", "patterns")),
-        n => format!("{n} words of {regions} were not read back as written"),
-    })
 }

@@ -7,6 +7,7 @@ use memgauge_core::estimate::*;
 use memgauge_core::experiment::PageRequest;
 use memgauge_core::experiment::*;
 use memgauge_core::installed::InstalledMemory;
+use memgauge_core::integrity::TestPattern;
 use memgauge_core::plan::*;
 use memgauge_core::result::*;
 use memgauge_core::topology::*;
@@ -350,7 +351,17 @@ impl Lab {
                 ..PhysicalRange::default()
             },
         });
-        m.evidence.integrity = Some(Integrity { patterns: 2, mismatches: 0, first: vec![] });
+        m.evidence.integrity = Some(Integrity {
+            patterns: 4,
+            patterns_planned: 4,
+            tested: vec![TestPattern::Random, TestPattern::Address],
+            compared: Bytes::gib(4),
+            seconds: 0.42,
+            held_s: Some(1.5),
+            watched: Some(0.982),
+            past_caches: Some(true),
+            ..Integrity::default()
+        });
         self.results.push(m);
     }
 
@@ -465,6 +476,8 @@ impl Lab {
                 traffic: traffic(),
                 bucket_gbs: 5.0,
                 integrity: true,
+                patterns: vec![TestPattern::Random, TestPattern::Address],
+                hold_s: 0.0,
             }),
         }
     }

@@ -1,6 +1,9 @@
 //! Scans.
 
+use std::time::Duration;
+
 use super::*;
+use crate::integrity::TestPattern;
 use crate::plan::Scan;
 
 fn scans(plan: &Plan) -> Vec<&Scan> {
@@ -81,6 +84,36 @@ fn a_scan_of_a_size_in_regions() {
     ] {
         assert!(matches!(wrong, PlanError::Request(_)), "{wrong}");
     }
+}
+
+#[test]
+fn patterns_are_those_asked_for_or_those_that_fit_the_time() {
+    let integrity = |change: fn(&mut Spec)| {
+        let plan = planned(Task::Scan, |s| {
+            s.scan.integrity = true;
+            change(s);
+        });
+        let plan = plan.unwrap();
+        (scans(&plan)[0].clone(), has_note(&plan, "patterns-left-out"), plan)
+    };
+    let all = TestPattern::ALL.map(|(_, pattern)| pattern);
+    // 64 MiB.
+    let (scan, left_out, _) = integrity(|s| (s.size, s.scan.region) = (Some(Bytes::mib(64)), Some(Bytes::mib(16))));
+    assert_eq!((&scan.patterns[..], left_out, scan.pattern_writes(), scan.hold_s), (&all[..], false, 137, 0.0));
+    // 4 GiB each of three nodes: a sweep takes 1.4 s.
+    let (scan, left_out, plan) = integrity(|s| s.within = Some(Duration::from_secs(120)));
+    assert_eq!((&scan.patterns[..], left_out), (&all[..4], true));
+    let note = plan.notes.iter().find(|n| n.code == "patterns-left-out").unwrap();
+    assert!(note.advice.as_ref().unwrap().contains("--patterns walking-ones,walking-zeros"), "{note:?}");
+    let (scan, ..) = integrity(|s| s.within = Some(Duration::from_secs(1)));
+    assert_eq!(scan.patterns, [TestPattern::Random], "one in any case");
+    // With a hold of 100 s, ten of these would not fit.
+    let (named, left_out, plan) = integrity(|s| {
+        s.scan.patterns = vec![TestPattern::WalkingOnes, TestPattern::Address, TestPattern::WalkingOnes];
+        s.scan.hold = Some(Duration::from_secs(10));
+    });
+    assert_eq!((named.patterns, named.hold_s, left_out), (vec![TestPattern::WalkingOnes, TestPattern::Address], 10.0, false));
+    assert!(plan.estimated_s > 3.0 * 66.0 * 10.0, "{}", plan.estimated_s);
 }
 
 #[test]

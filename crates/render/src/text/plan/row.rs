@@ -7,7 +7,7 @@ use memgauge_core::plan::{BufferPlan, Cell as PlanCell, Delays, Handoff, Probe, 
 use memgauge_core::units::{Bytes, IdSet};
 use memgauge_core::wording;
 
-use crate::number::{count, human, sizes};
+use crate::number::{count, human, seconds, sizes};
 
 /// One line of the plan. The states of a transfer share a line; loaders that do different things have a line each.
 #[derive(Clone, PartialEq, Default)]
@@ -171,8 +171,12 @@ fn scan(row: &mut Row, scan: &Scan) {
     row.mix = Some(scan.traffic.mix.to_string());
     row.kernels.clone_from(&scan.traffic.kernels);
     row.regions = Some(scan.regions);
-    let check = if scan.integrity { ", patterns written and compared" } else { "" };
-    row.detail = format!("{} over each region{check}", count(scan.passes as usize, "pass", "passes"));
+    row.detail = format!("{} over each region", count(scan.passes as usize, "pass", "passes"));
+    if scan.integrity {
+        let names: Vec<&str> = scan.patterns.iter().map(|p| p.name()).collect();
+        let held = if scan.hold_s > 0.0 { format!(", each held {} at least", seconds(scan.hold_s)) } else { String::new() };
+        row.detail += &format!("; patterns written and compared: {}{held}", names.join(", "));
+    }
 }
 
 /// The order of a chase where it is not the usual one.

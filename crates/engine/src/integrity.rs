@@ -1,0 +1,433 @@
+//! Whether memory returns what was written to it: sweeps over buffers that write computed words and compare what comes back.
+//!
+//! A sweep compares what the sweep before it has written, and writes the next content in the same go, block by block: something that will be
+//! compared lies in the memory nearly all of the time. What is written goes past the caches, so that what is compared comes from memory and
+//! not from a cache.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use memgauge_core::integrity::{BLOCK_BYTES, BLOCK_WORDS, TestPattern, Words};
+use memgauge_core::result::{EccCounts, Integrity, Mismatch};
+use memgauge_core::units::Bytes;
+use memgauge_kernels as kernels;
+use memgauge_os::memory::{Buffer, DeviceMap};
+use memgauge_os::{cpu, noise};
+
+use crate::burst::workers::Job;
+use crate::context::{Cutoff, WORKER_TIMEOUT};
+use crate::error::{CellError, Result};
+use crate::portions::Portions;
+use crate::session::Session;
+
+/// Bytes that a thread goes over before it is asked again whether the run must end: some 10 ms.
+const PIECE: usize = 64 << 20;
+/// A sweep at this rate is slower than any memory: a thread that takes longer is lost.
+const SLOWEST_BYTES_S: u64 = 20 << 20;
+/// Mismatches of a buffer that are listed one by one; a chip that fails gives millions.
+const MAX_LISTED: usize = 20;
+/// How long a wait for the end of the hold time may delay the answer to a signal.
+const NAP: Duration = Duration::from_millis(20);
+
+/// One sweep over a buffer.
+pub(crate) struct Sweep {
+    buffer: Arc<Buffer>,
+    /// What the words must be, and the test pattern that they belong to.
+    compare: Option<(Words, Option<TestPattern>)>,
+    write: Option<Words>,
+    descending: bool,
+    /// Lines are dropped from the caches before they are compared: others have read them since they were written.
+    drop_first: bool,
+    portions: Portions,
+    found: Mutex<Found>,
+}
+
+/// What was found in a buffer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Found {
+    mismatches: u64,
+    first: Vec<Mismatch>,
+}
+
+impl Sweep {
+    /// Compares with `compare`, then writes `write`, in ascending order, shared by so many threads.
+    fn new(
+        buffer: Arc<Buffer>,
+        compare: Option<(Words, Option<TestPattern>)>,
+        write: Option<Words>,
+        threads: usize,
+        cutoff: Cutoff,
+    ) -> Self {
+        let portions = Portions::new(buffer.len().next_multiple_of(BLOCK_BYTES), threads, BLOCK_BYTES, cutoff);
+        Self { buffer, compare, write, descending: false, drop_first: false, portions, found: Mutex::default() }
+    }
+
+    /// Goes over portions until none is left or `left` bytes are done. Returns what is left of those.
+    fn run(&self, mut left: usize) -> usize {
+        let mut own = Found::default();
+        while left > 0
+            && let Some(portion) = self.portions.take()
+        {
+            left = left.saturating_sub(portion.len());
+            self.portion(portion, &mut own);
+        }
+        // A thread that panicked left what it had found.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).add(own);
+        left
+    }
+
+    fn portion(&self, portion: Range<usize>, found: &mut Found) {
+        let all = self.portions.bytes();
+        let portion = if self.descending { all - portion.end..all - portion.start } else { portion };
+        let lines = portion.start..portion.end.min(self.buffer.len());
+        if self.drop_first {
+            self.drop_lines(lines);
+        }
+        let blocks = portion.start / BLOCK_BYTES..portion.end / BLOCK_BYTES;
+        let mut words = [0; BLOCK_WORDS];
+        let mut go_over = |block: usize| {
+            let offset = block * BLOCK_BYTES;
+            let bytes = (self.buffer.len() - offset).min(BLOCK_BYTES) / 8 * 8;
+            if let Some((compare, pattern)) = &self.compare {
+                compare.block(block as u64, &mut words);
+                self.compare_block(offset, &words[..bytes / 8], *pattern, found);
+            }
+            if let Some(write) = &self.write {
+                write.block(block as u64, &mut words);
+                // SAFETY: `bytes` bytes from `offset` on, a multiple of a block, are inside the buffer, which begins with a page and lives as
+                // long as `self`, in a portion that only this thread has.
+                unsafe { kernels::write_past_caches(self.buffer.as_ptr().add(offset).cast(), &words[..bytes / 8]) };
+            }
+        };
+        if self.descending {
+            blocks.rev().for_each(&mut go_over)
+        } else {
+            blocks.for_each(&mut go_over)
+        }
+        kernels::fence();
+    }
+
+    fn drop_lines(&self, lines: Range<usize>) {
+        for offset in lines.step_by(kernels::LINE as usize) {
+            // SAFETY: a line of the buffer.
+            unsafe { kernels::flush(self.buffer.as_ptr().add(offset)) };
+        }
+        kernels::fence();
+    }
+
+    /// Compares the words at `offset` with what they must be.
+    fn compare_block(&self, offset: usize, expected: &[u64], pattern: Option<TestPattern>, found: &mut Found) {
+        let mut read = [0; BLOCK_WORDS];
+        // Read once: what is reported is what the comparison saw.
+        // SAFETY: as many bytes from `offset` on are inside the buffer, which lives as long as `self`, in a portion that only this thread has.
+        unsafe {
+            read.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(self.buffer.as_ptr().add(offset), size_of_val(expected));
+        }
+        let differing = read.iter().zip(expected).fold(0, |differing, (read, expected)| differing | (read ^ expected));
+        if differing == 0 {
+            return;
+        }
+        for (index, (read, written)) in read.iter().zip(expected).enumerate().filter(|(_, (read, written))| read != written) {
+            found.mismatches += 1;
+            if found.first.len() < MAX_LISTED {
+                found.first.push(self.mismatch(offset + 8 * index, *written, *read, pattern));
+            }
+        }
+    }
+
+    fn mismatch(&self, offset: usize, written: u64, read: u64, pattern: Option<TestPattern>) -> Mismatch {
+        // SAFETY: a whole, aligned word of the buffer. The line is read again, from memory where it can be dropped from the caches.
+        let (at, second_read) = unsafe {
+            let at = self.buffer.as_ptr().add(offset).cast::<u64>();
+            kernels::flush(at.cast());
+            kernels::fence();
+            (at, at.read_volatile())
+        };
+        Mismatch {
+            offset: offset as u64,
+            address: Some(at as u64),
+            physical: self.buffer.physical_address(offset),
+            node: self.buffer.node_at(offset),
+            devices: Vec::new(),
+            pattern,
+            written,
+            read,
+            second_read,
+            cpu: cpu::current_cpu().unwrap_or_default(),
+        }
+    }
+}
+
+impl Found {
+    /// Adds what was found elsewhere or later: of all the first ones are kept, and of each word the first time.
+    fn add(&mut self, other: Self) {
+        self.mismatches += other.mismatches;
+        self.first.extend(other.first);
+        // The sort is stable: what was found first stays first.
+        self.first.sort_by_key(|m| m.address);
+        self.first.dedup_by_key(|m| m.address);
+        self.first.truncate(MAX_LISTED);
+    }
+}
+
+/// A buffer under test, and what became of it so far.
+pub(crate) struct TestedBuffer {
+    buffer: Arc<Buffer>,
+    cpus: Vec<u32>,
+    /// What it holds now.
+    holds: Option<(Words, Option<TestPattern>)>,
+    found: Found,
+    /// How often all of it was compared.
+    compared: u32,
+    bytes: u64,
+    busy: Duration,
+    /// When the first write began, and the middle of it.
+    began: Option<(Instant, Instant)>,
+    /// When the last write ended.
+    written: Option<Instant>,
+    /// The middle and the end of the last comparison.
+    last: Option<(Instant, Instant)>,
+    held: Option<Duration>,
+}
+
+impl TestedBuffer {
+    /// A buffer that these CPUs write and compare together.
+    pub(crate) const fn new(buffer: Arc<Buffer>, cpus: Vec<u32>) -> Self {
+        let found = Found { mismatches: 0, first: Vec::new() };
+        let (compared, bytes, busy) = (0, 0, Duration::ZERO);
+        Self { buffer, cpus, holds: None, found, compared, bytes, busy, began: None, written: None, last: None, held: None }
+    }
+
+    fn sweep(&self, write: Option<Words>, how: How, cutoff: Cutoff) -> Arc<Sweep> {
+        let sweep = Sweep::new(self.buffer.clone(), self.holds.clone(), write, self.cpus.len(), cutoff);
+        Arc::new(Sweep { descending: how.descending, drop_first: how.drop_first && self.holds.is_some(), ..sweep })
+    }
+
+    /// Takes over what a sweep found.
+    fn finish(&mut self, sweep: &Sweep, next: Option<(Words, Option<TestPattern>)>, started: Instant, ended: Instant) {
+        let middle = started + (ended - started) / 2;
+        self.found.add(std::mem::take(&mut *sweep.found.lock().unwrap_or_else(PoisonError::into_inner)));
+        self.busy += ended - started;
+        if !sweep.portions.are_taken() {
+            // Cut short: what it holds now is not one content.
+            self.holds = None;
+            return;
+        }
+        if self.holds.is_some() {
+            self.compared += 1;
+            self.bytes += self.buffer.len() as u64;
+            self.last = Some((middle, ended));
+            let held = self.written.map(|written| started.saturating_duration_since(written));
+            self.held = self.held.into_iter().chain(held).min();
+        }
+        if next.is_some() {
+            self.began = self.began.or(Some((started, middle)));
+            self.written = Some(ended);
+        }
+        self.holds = next;
+    }
+
+    /// When it may be compared, if it must hold its content for so long.
+    fn ready_at(&self, hold: Duration) -> Option<Instant> {
+        self.written.filter(|_| self.holds.is_some()).map(|written| written + hold)
+    }
+
+    /// What was found since the last call, with `planned` comparisons.
+    pub(crate) fn take(&mut self, planned: u32, tested: Vec<TestPattern>) -> Integrity {
+        let Found { mismatches, first } = std::mem::take(&mut self.found);
+        let watched = self.began.zip(self.last).map(|((began, written), (compared, ended))| {
+            let whole = ended.saturating_duration_since(began).as_secs_f64();
+            compared.saturating_duration_since(written).as_secs_f64() / whole.max(1e-9)
+        });
+        Integrity {
+            patterns: std::mem::take(&mut self.compared),
+            patterns_planned: planned,
+            tested,
+            compared: Bytes(std::mem::take(&mut self.bytes)),
+            seconds: std::mem::take(&mut self.busy).as_secs_f64(),
+            held_s: self.held.map(|held| held.as_secs_f64()),
+            watched,
+            past_caches: Some(kernels::flushes()),
+            mismatches,
+            first,
+            ecc: None,
+        }
+    }
+
+    /// How often all of it was compared since the last [`take`](Self::take).
+    pub(crate) const fn compared(&self) -> u32 {
+        self.compared
+    }
+}
+
+/// How a sweep goes over memory.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct How {
+    /// From the end.
+    pub(crate) descending: bool,
+    /// Lines are dropped from the caches before they are compared.
+    pub(crate) drop_first: bool,
+    /// At least so long after the content was written.
+    pub(crate) hold: Duration,
+}
+
+/// Compares what the buffers hold and writes to each what `next` says, all at the same time. A CPU may work on several of them.
+///
+/// # Errors
+/// When the run must end, or a thread is lost; what was found until then is in the buffers.
+pub(crate) fn sweep(
+    session: &mut Session<'_>,
+    buffers: &mut [TestedBuffer],
+    how: How,
+    next: impl Fn(usize) -> Option<(Words, Option<TestPattern>)>,
+) -> Result {
+    wait_until(session, buffers.iter().filter_map(|b| b.ready_at(how.hold)).max())?;
+    let nexts: Vec<_> = (0..buffers.len()).map(next).collect();
+    let sweeps: Vec<_> = buffers
+        .iter()
+        .zip(&nexts)
+        .map(|(b, next)| b.sweep(next.as_ref().map(|n| n.0.clone()), how, session.context.cutoff(None)))
+        .collect();
+    let mut by_cpu: BTreeMap<u32, Vec<Arc<Sweep>>> = BTreeMap::new();
+    for (buffer, sweep) in buffers.iter().zip(&sweeps) {
+        buffer.cpus.iter().for_each(|cpu| by_cpu.entry(*cpu).or_default().push(sweep.clone()));
+    }
+    let started = session.context.now();
+    let outcome = run(session, &by_cpu);
+    let ended = session.context.now();
+    for ((buffer, sweep), next) in buffers.iter_mut().zip(&sweeps).zip(nexts) {
+        buffer.finish(sweep, next, started, ended);
+    }
+    session.add_measuring(ended - started);
+    outcome
+}
+
+/// Runs all sweeps to their end, piece by piece.
+fn run(session: &mut Session<'_>, by_cpu: &BTreeMap<u32, Vec<Arc<Sweep>>>) -> Result {
+    let timeout = WORKER_TIMEOUT + Duration::from_secs(PIECE as u64 / SLOWEST_BYTES_S);
+    while by_cpu.values().flatten().any(|sweep| !sweep.portions.are_taken()) {
+        if session.interrupted() {
+            return Err(CellError::Interrupted);
+        }
+        let job = |sweeps: &Vec<Arc<Sweep>>| -> Job<()> {
+            let sweeps = sweeps.clone();
+            Box::new(move || {
+                sweeps.iter().fold(PIECE, |left, sweep| sweep.run(left));
+            })
+        };
+        session.runner.workers.run(by_cpu.iter().map(|(cpu, sweeps)| (*cpu, job(sweeps))).collect(), timeout)?;
+    }
+    Ok(())
+}
+
+fn wait_until(session: &Session<'_>, ready: Option<Instant>) -> Result {
+    while let Some(left) = ready.map(|ready| ready.saturating_duration_since(session.context.now())).filter(|left| !left.is_zero()) {
+        if session.interrupted() {
+            return Err(CellError::Interrupted);
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+    Ok(())
+}
+
+/// Counts of corrected and uncorrected errors, from the beginning of a check to now.
+pub(crate) struct EccWatch(Option<(u64, u64)>);
+
+impl EccWatch {
+    pub(crate) fn begin(session: &Session<'_>) -> Self {
+        Self(noise::memory_errors(&session.context.root))
+    }
+
+    pub(crate) fn end(&self, session: &Session<'_>) -> EccCounts {
+        let after = noise::memory_errors(&session.context.root);
+        let unknown = self.0.is_none() || after.is_none();
+        EccCounts {
+            corrected_before: self.0.map(|e| e.0),
+            corrected_after: after.map(|e| e.0),
+            uncorrected_before: self.0.map(|e| e.1),
+            uncorrected_after: after.map(|e| e.1),
+            reason: unknown.then(|| "no driver reports the errors of memory controllers here (EDAC)".to_owned()),
+        }
+    }
+}
+
+/// Adds which memory devices may hold the words that were wrong.
+pub(crate) fn name_devices(session: &Session<'_>, integrity: &mut Integrity) {
+    if integrity.first.iter().all(|m| m.physical.is_none()) {
+        return;
+    }
+    let map = DeviceMap::read(&session.context.root);
+    for mismatch in &mut integrity.first {
+        mismatch.devices = mismatch.physical.map(|physical| map.at(physical)).unwrap_or_default();
+    }
+}
+
+/// The buffers of loaders that keep checksums: filled, compared and inverted before they are read and after.
+pub(crate) struct CheckedBuffers {
+    buffers: Vec<TestedBuffer>,
+    words: Vec<Words>,
+    ecc: EccWatch,
+    /// Comparisons that should have been made since results were taken last.
+    planned: u32,
+}
+
+impl CheckedBuffers {
+    /// Writes the complement of each buffer's words, compares it and writes the words.
+    ///
+    /// # Errors
+    /// When the run must end, or a thread is lost.
+    pub(crate) fn begin(session: &mut Session<'_>, buffers: Vec<(TestedBuffer, Words)>) -> Result<Self> {
+        let ecc = EccWatch::begin(session);
+        let (buffers, words) = buffers.into_iter().unzip();
+        let mut checked = Self { buffers, words, ecc, planned: 1 };
+        checked.sweep(session, true)?;
+        checked.sweep(session, false)?;
+        Ok(checked)
+    }
+
+    /// Compares the words and their complement, and writes the words again. A check that was cut short says so in its result.
+    pub(crate) fn end(&mut self, session: &mut Session<'_>) -> Integrity {
+        let planned = self.planned + 2;
+        let outcome = self.sweep(session, true).and_then(|()| self.sweep(session, false));
+        self.planned = 0;
+        let each = self.buffers.iter_mut().map(|buffer| buffer.take(planned, Vec::new()));
+        let mut all = each.reduce(joined).unwrap_or_default();
+        if let Err(error) = outcome
+            && !matches!(error, CellError::Interrupted)
+        {
+            session
+                .recorder
+                .note(memgauge_core::note::Note::warning("check-cut-short", format!("what was written was not compared: {error}")));
+        }
+        all.ecc = Some(self.ecc.end(session));
+        name_devices(session, &mut all);
+        all
+    }
+
+    fn sweep(&mut self, session: &mut Session<'_>, inverted: bool) -> Result {
+        let words = &self.words;
+        let next = |index: usize| Some((if inverted { words[index].complement() } else { words[index].clone() }, None));
+        sweep(session, &mut self.buffers, How { drop_first: true, ..How::default() }, next)
+    }
+}
+
+/// The results of two buffers that were tested at the same time, as one.
+fn joined(a: Integrity, b: Integrity) -> Integrity {
+    let mut found = Found { mismatches: a.mismatches, first: a.first };
+    found.add(Found { mismatches: b.mismatches, first: b.first });
+    Integrity {
+        patterns: a.patterns.min(b.patterns),
+        compared: Bytes(a.compared.0 + b.compared.0),
+        seconds: a.seconds.max(b.seconds),
+        held_s: a.held_s.into_iter().chain(b.held_s).min_by(f64::total_cmp),
+        watched: a.watched.into_iter().chain(b.watched).min_by(f64::total_cmp),
+        mismatches: found.mismatches,
+        first: found.first,
+        ..a
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use memgauge_core::experiment::PageRequest;
+use memgauge_core::integrity;
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::units::IdSet;
+
+use super::*;
+
+fn buffer(bytes: u64) -> Arc<Buffer> {
+    let plan = BufferPlan {
+        bytes: Bytes(bytes),
+        node: 0,
+        pages: PageRequest::Auto,
+        touch: IdSet::one(cpu::current_cpu().unwrap()),
+        derived: false,
+        directory: None,
+        shared: false,
+    };
+    Arc::new(Buffer::allocate(&plan, std::path::Path::new("/")).unwrap())
+}
+
+/// Runs one sweep in this thread.
+fn go_over(tested: &mut TestedBuffer, write: Option<(Words, Option<TestPattern>)>, how: How) {
+    let started = Instant::now();
+    let sweep = tested.sweep(write.as_ref().map(|w| w.0.clone()), how, Cutoff::never());
+    while !sweep.portions.are_taken() {
+        sweep.run(PIECE);
+    }
+    tested.finish(&sweep, write, started, Instant::now());
+}
+
+/// Applies `damage` to the word at `offset` after each write.
+fn test_with(bytes: u64, offset: usize, damage: impl Fn(u64) -> u64) -> Integrity {
+    let patterns = TestPattern::ALL.map(|(_, pattern)| pattern);
+    let mut tested = TestedBuffer::new(buffer(bytes), vec![0]);
+    let word = tested.buffer.as_ptr().wrapping_add(offset).cast::<u64>();
+    let steps = integrity::steps(&patterns);
+    for step in &steps {
+        go_over(&mut tested, Some((step.words(5, 0), Some(step.pattern))), How { descending: step.descending, ..How::default() });
+        // SAFETY: an aligned word of the test's own buffer.
+        unsafe { word.write_volatile(damage(word.read_volatile())) };
+    }
+    go_over(&mut tested, None, How { drop_first: true, ..How::default() });
+    tested.take(steps.len() as u32, patterns.to_vec())
+}
+
+#[test]
+fn sound_memory_has_no_mismatch_whatever_its_size() {
+    for bytes in [1 << 20, 3 << 20, (64 << 10) + 4096, 4096 + 64] {
+        let integrity = test_with(bytes, 0, |word| word);
+        assert_eq!((integrity.mismatches, integrity.patterns, integrity.patterns_planned), (0, 137, 137), "{bytes}");
+        assert_eq!(integrity.compared.0, 137 * bytes);
+        assert!(integrity.watched.is_some_and(|share| share > 0.5 && share <= 1.0), "{integrity:?}");
+    }
+}
+
+#[test]
+fn bits_stuck_at_0_and_at_1_are_found_wherever_they_are() {
+    for bit in [0, 1, 31, 32, 62, 63] {
+        for offset in [0, 8, 4096 * 5 + 24, (1 << 20) - 8] {
+            for (damage, stuck) in [(u64::MAX, 1u64 << bit), (!(1u64 << bit), 0)] {
+                let integrity = test_with(1 << 20, offset, |word| word & damage | stuck);
+                assert!(integrity.mismatches > 3, "{integrity:?}");
+                let [word] = &integrity.first[..] else { panic!("{integrity:?}") };
+                assert_eq!((word.offset, word.written ^ word.read, word.second_read), (offset as u64, 1 << bit, word.read));
+                assert_eq!((word.pattern, word.cpu < 4096), (Some(TestPattern::Random), true));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bit_that_flips_once_is_found_once() {
+    let flipped = std::cell::Cell::new(false);
+    let integrity = test_with(1 << 20, 4096, |word| if flipped.replace(true) { word } else { word ^ 0x40 });
+    assert_eq!((integrity.mismatches, integrity.first.len()), (1, 1));
+}
+
+#[test]
+fn words_of_another_place_are_wrong_and_few_are_listed() {
+    let mut tested = TestedBuffer::new(buffer(1 << 20), vec![0]);
+    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
+    tested.holds = Some((Words::random(1, 256), None));
+    go_over(&mut tested, None, How::default());
+    let integrity = tested.take(1, vec![]);
+    // The first words of blocks are alike.
+    assert_eq!((integrity.mismatches, integrity.first.len()), ((1 << 17) - 256, MAX_LISTED));
+    assert!(integrity.first.windows(2).all(|two| two[0].offset < two[1].offset));
+}
+
+#[test]
+fn a_sweep_that_is_cut_short_compares_nothing_later_on() {
+    let mut tested = TestedBuffer::new(buffer(4 << 20), vec![0, 1]);
+    go_over(&mut tested, Some((Words::random(1, 0), None)), How::default());
+    let sweep = tested.sweep(Some(Words::random(2, 0)), How::default(), Cutoff::never());
+    sweep.run(1);
+    tested.finish(&sweep, Some((Words::random(2, 0), None)), Instant::now(), Instant::now());
+    assert!(tested.holds.is_none());
+    let integrity = tested.take(1, vec![]);
+    assert_eq!((integrity.patterns, integrity.mismatches, integrity.compared), (0, 0, Bytes(0)));
+}

@@ -1,0 +1,99 @@
+//! Words that memory did not return as they were written, and what was compared.
+
+use memgauge_core::conclusions::scan;
+use memgauge_core::result::{Integrity, Measurement};
+
+use super::grid::Column;
+use super::page::{Page, Style};
+use crate::number::{count, human, number, seconds};
+
+/// Words that are listed. The result has more, and counts all.
+const LISTED: usize = 20;
+
+/// A hold time that is worth a word.
+const SHORTEST_HELD_S: f64 = 0.05;
+
+/// The first words that were wrong.
+pub(super) fn faults(page: &mut Page, ms: &[&Measurement]) {
+    let all: Vec<_> = ms.iter().flat_map(|m| m.evidence.integrity.iter().flat_map(move |i| &i.first).map(move |w| (*m, w))).collect();
+    let listed = &all[..all.len().min(LISTED)];
+    if listed.is_empty() {
+        return;
+    }
+    page.table([
+        Column::text("region", listed.iter().map(|(m, _)| m.at.region.map(|r| r.to_string())))
+            .only_if(ms.iter().any(|m| m.at.region.is_some())),
+        Column::text("offset", listed.iter().map(|(_, w)| format!("{:#x}", w.offset))),
+        Column::text("physical address", listed.iter().map(|(_, w)| w.physical.map(|p| format!("{p:#x}")))),
+        Column::text("virtual", listed.iter().map(|(_, w)| w.address.map(|a| format!("{a:#x}")))).optional(),
+        Column::text("node", listed.iter().map(|(_, w)| w.node.map(|n| n.to_string()))).optional(),
+        Column::text("pattern", listed.iter().map(|(_, w)| w.pattern.map(|p| p.name()))),
+        Column::text("written", listed.iter().map(|(_, w)| format!("{:016x}", w.written))),
+        Column::text("bits that differ", listed.iter().map(|(_, w)| format!("{:016x}", w.written ^ w.read))),
+        Column::text(
+            "second reading",
+            listed.iter().map(|(_, w)| if w.second_read == w.written { "right (soft)" } else { "wrong (hard)" }),
+        ),
+        Column::text("device", listed.iter().map(|(_, w)| (!w.devices.is_empty()).then(|| w.devices.join(" or ")))).optional(),
+    ]);
+    let wrong: u64 = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).map(|i| i.mismatches).fold(0, u64::saturating_add);
+    let corrupted = ms.iter().filter(|m| scan::corrupted(m)).count();
+    page.paragraph(
+        Style::Error,
+        format!(
+            "{wrong} words were wrong, over all comparisons, in {}; {} listed, each once",
+            count(corrupted, "result", "results"),
+            count(listed.len(), "word is", "words are")
+        ),
+    );
+}
+
+/// What was compared, when, and what could not be seen.
+pub(super) fn compared(ms: &[&Measurement]) -> Option<String> {
+    let all: Vec<&Integrity> = ms.iter().filter_map(|m| m.evidence.integrity.as_ref()).collect();
+    let patterns = all.iter().map(|i| i.patterns).min()?;
+    let least = |value: fn(&Integrity) -> Option<f64>| all.iter().filter_map(|i| value(i)).min_by(f64::total_cmp);
+    let wrong: u64 = all.iter().map(|i| i.mismatches).fold(0, u64::saturating_add);
+    let bytes: u64 = all.iter().map(|i| i.compared.0).fold(0, u64::saturating_add);
+    let what = if all.len() == ms.len() { "all of the memory".to_owned() } else { format!("{} of {}", all.len(), ms.len()) };
+    let mut text = match wrong {
+        0 => format!("{} written to {what} were read back as written", count(patterns as usize, "content", "contents")),
+        _ => format!("{} written to {what} were not all read back as written", count(patterns as usize, "content", "contents")),
+    };
+    if let Some(planned) = all.iter().map(|i| i.patterns_planned).max().filter(|planned| *planned > patterns) {
+        text += &format!(" (cut short: {planned} were planned)");
+    }
+    let mut tested: Vec<&str> = all.iter().min_by_key(|i| i.patterns)?.tested.iter().map(|p| p.name()).collect();
+    tested.dedup();
+    if !tested.is_empty() {
+        text += &format!(": {}", tested.join(", "));
+    }
+    if bytes > 0 {
+        text += &format!("; {} compared", human(memgauge_core::units::Bytes(bytes)));
+    }
+    // Less is the time between two sweeps, and not between writing a word and comparing it.
+    if let Some(held) = least(|i| i.held_s).filter(|held| *held >= SHORTEST_HELD_S) {
+        text += &format!(", each word at least {} after it was written", seconds(held));
+    }
+    if let Some(watched) = least(|i| i.watched) {
+        text += &format!("; a bit that flips once is found in {} % of the check's time", number(watched * 100.0));
+    }
+    if all.iter().any(|i| i.past_caches == Some(false)) {
+        text += "; this CPU lets no program empty its caches, so what fits there was compared there";
+    }
+    Some(text)
+}
+
+/// What came of comparing checksums and contents, where that was asked for.
+pub(super) fn checksums(page: &mut Page, ms: &[&Measurement]) {
+    let checked: Vec<_> = ms.iter().filter_map(|m| m.evidence.checksums).collect();
+    if checked.is_empty() {
+        return;
+    }
+    let passes: u64 = checked.iter().map(|c| c.passes).sum();
+    let wrong: u64 = checked.iter().map(|c| c.mismatches).sum();
+    let style = if ms.iter().any(|m| scan::corrupted(m)) { Style::Error } else { Style::Dim };
+    page.paragraph(style, format!("checksums compared: {passes} passes over buffers, {wrong} wrong"));
+    compared(ms).into_iter().for_each(|text| page.paragraph(style, text));
+    faults(page, ms);
+}
