@@ -190,7 +190,7 @@ fn prefix_chain(
 ) -> Result<(Ring, ChaseLayout, Bytes)> {
     let probe = &sweep.probe;
     let touch = &probe.buffer.touch;
-    let (context, cutoff) = (session.context, session.context.cutoff(session.memory.end));
+    let cutoff = session.context.cutoff(session.memory.end);
     let interrupted = &|| cutoff.passed();
     let spec = |bytes, window| ChainSpec {
         bytes,
