@@ -5,6 +5,8 @@ mod commands;
 mod console;
 mod contents;
 mod exit;
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod host;
 mod mlc;
 mod prefetch;
@@ -29,9 +31,13 @@ use crate::exit::ExitStatus;
 
 /// The native program. A link to it, or a copy, that is called `mlc` is the drop-in.
 pub fn main() -> ExitCode {
+    start(Program::MEMGAUGE, native_main)
+}
+
+fn native_main() -> ExitCode {
     let name = std::env::args_os().next();
     if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc")) {
-        return mlc_main();
+        return drop_in_main();
     }
     match Cli::try_parse().map_err(Into::into).and_then(|cli| Ok(cli.invocation()?)) {
         Ok(Invocation::Mlc(arguments)) => exit(Program::MLC, mlc::run::run(&arguments)),
@@ -47,6 +53,18 @@ pub fn main() -> ExitCode {
 
 /// The drop-in under its own name.
 pub fn mlc_main() -> ExitCode {
+    start(Program::MLC, drop_in_main)
+}
+
+/// Runs a program with as much stack as it needs.
+fn start(program: Program, main: fn() -> ExitCode) -> ExitCode {
+    memgauge_os::process::run(main).unwrap_or_else(|error| {
+        let advice = "raise the limit on stacks (ulimit -s) or on threads (ulimit -u)";
+        exit(program, Err(anyhow::anyhow!("cannot start a thread that has enough stack: {error}; {advice}")))
+    })
+}
+
+fn drop_in_main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     exit(Program::MLC, mlc::run::run(&arguments))
 }

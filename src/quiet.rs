@@ -24,7 +24,7 @@ pub(crate) fn wait(context: &RunContext<'_>, plan: &Plan, longest: Duration, say
     let cpus = cells.fold(IdSet::new(), |all, cell| all.union(&cell.work.cpus()));
     let busiest = || {
         let (before, began) = (busy_seconds(&context.root, &cpus), Instant::now());
-        std::thread::sleep(LOOK);
+        memgauge_os::process::sleep(LOOK);
         let (after, seconds) = (busy_seconds(&context.root, &cpus), began.elapsed().as_secs_f64());
         let shares = after.iter().filter_map(|(cpu, now)| Some((*cpu, (now - before.get(cpu)?) / seconds)));
         shares.max_by(|a, b| a.1.total_cmp(&b.1))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use memgauge_core::result::Incomplete;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU};
 use signal_hook::flag;
 
 use crate::exit::ExitStatus;
@@ -36,6 +36,7 @@ impl Stop {
             SIGINT => "SIGINT".to_owned(),
             SIGTERM => "SIGTERM".to_owned(),
             SIGHUP => "SIGHUP".to_owned(),
+            SIGXCPU => "SIGXCPU (the limit on CPU time, ulimit -t)".to_owned(),
             number => format!("signal {number}"),
         };
         Some(Incomplete::Signal { name })
@@ -54,5 +55,9 @@ pub(crate) fn watch() -> io::Result<Stop> {
         flag::register(signal, stop.flag.clone())?;
         flag::register_usize(signal, stop.signal.clone(), signal as usize)?;
     }
+    // The kernel repeats this one every second, until it kills the process.
+    flag::register(SIGXCPU, stop.flag.clone())?;
+    flag::register_usize(SIGXCPU, stop.signal.clone(), SIGXCPU as usize)?;
+    memgauge_os::process::warn_of_cpu_limit(std::thread::available_parallelism().map_or(1, usize::from));
     Ok(stop)
 }

@@ -98,7 +98,7 @@ impl StartSignal {
             if stop() {
                 return false;
             }
-            std::thread::sleep(POLL_INTERVAL);
+            crate::process::sleep(POLL_INTERVAL);
         }
         true
     }
