@@ -10,7 +10,7 @@ pub(crate) mod output;
 pub(crate) mod prefetch;
 mod quick;
 pub(crate) mod request;
-mod run;
+pub(crate) mod run;
 mod scan;
 mod sweep;
 #[cfg(test)]

@@ -5,6 +5,8 @@ mod commands;
 mod console;
 mod contents;
 mod exit;
+#[cfg(feature = "fuzz")]
+pub mod fuzzing;
 mod host;
 mod input;
 mod mlc;
@@ -31,9 +33,13 @@ use crate::exit::ExitStatus;
 
 /// The native program. A link to it, or a copy, that is called `mlc` is the drop-in.
 pub fn main() -> ExitCode {
+    start(Program::MEMGAUGE, main_by_name)
+}
+
+fn main_by_name() -> ExitCode {
     let name = std::env::args_os().next();
     if name.is_some_and(|name| Path::new(&name).file_name().is_some_and(|name| name == "mlc")) {
-        return mlc_main();
+        return drop_in_main();
     }
     survive_limits();
     native_main()
@@ -54,6 +60,18 @@ fn native_main() -> ExitCode {
 
 /// The drop-in under its own name.
 pub fn mlc_main() -> ExitCode {
+    start(Program::MLC, drop_in_main)
+}
+
+/// Runs a program with as much stack as it needs.
+fn start(program: Program, main: fn() -> ExitCode) -> ExitCode {
+    memgauge_os::process::run(main).unwrap_or_else(|error| {
+        let advice = "raise the limit on stacks (ulimit -s) or on threads (ulimit -u)";
+        exit(program, Err(anyhow::anyhow!("cannot start a thread that has enough stack: {error}; {advice}")))
+    })
+}
+
+fn drop_in_main() -> ExitCode {
     survive_limits();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     // A run that switches prefetchers starts this file again as its guardian. No command line of mlc's begins with this word.

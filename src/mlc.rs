@@ -2,8 +2,8 @@
 //!
 //! Standard output holds the banner, the header lines and the tables, flushed row by row. Everything else goes to standard error.
 
-mod files;
-mod letters;
+pub(crate) mod files;
+pub(crate) mod letters;
 mod live;
 mod messages;
 mod prefetchers;

@@ -27,7 +27,7 @@ pub(crate) fn wait(context: &RunContext<'_>, plan: &Plan, longest: Duration, say
     let busiest = || {
         let (before, began) = (busy_seconds(&context.root, &cpus), Instant::now());
         while began.elapsed() < LOOK && !stopped() {
-            std::thread::sleep(LOOK / 20);
+            memgauge_os::process::sleep(LOOK / 20);
         }
         let (after, seconds) = (busy_seconds(&context.root, &cpus), began.elapsed().as_secs_f64());
         let shares = after.iter().filter_map(|(cpu, now)| Some((*cpu, (now - before.get(cpu)?) / seconds)));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use memgauge_core::result::Incomplete;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::exit::ExitStatus;
@@ -37,6 +37,7 @@ impl Stop {
             SIGINT => "SIGINT".to_owned(),
             SIGTERM => "SIGTERM".to_owned(),
             SIGHUP => "SIGHUP".to_owned(),
+            SIGXCPU => "SIGXCPU (the limit on CPU time, ulimit -t)".to_owned(),
             number => format!("signal {number}"),
         };
         Some(Incomplete::Signal { name })
@@ -101,6 +102,10 @@ pub(crate) fn watch() -> io::Result<Stop> {
         // allocates nor locks nor panics.
         unsafe { signal_hook::low_level::register(signal, arrived) }?;
     }
+    // The kernel repeats this one every second, until it kills the process.
+    flag::register(SIGXCPU, stop.flag.clone())?;
+    flag::register_usize(SIGXCPU, stop.signal.clone(), SIGXCPU as usize)?;
+    memgauge_os::process::warn_of_cpu_limit(std::thread::available_parallelism().map_or(1, usize::from));
     Ok(stop)
 }
 

@@ -516,3 +516,72 @@ fn the_drop_in_puts_prefetchers_back_however_it_ends() {
         until("no journal", || !registers.journals().join("prefetch-run.journal").exists());
     }
 }
+/// What may write registers is not chosen by the environment alone: a journal in a folder that it names is not replayed to real registers.
+#[test]
+fn a_folder_of_journals_counts_only_with_registers_that_are_not_real() {
+    let folder = support::temporary("journals");
+    let journal = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\nend\n";
+    std::fs::write(folder.join("prefetch-kept.journal"), journal).unwrap();
+    let codes = |command: &mut std::process::Command| {
+        let output = command.env("MEMGAUGE_RUNTIME_DIR", &folder).args(["prefetch", "status", "--format", "json"]).output().unwrap();
+        let report: Report = serde_json::from_slice(&output.stdout).unwrap();
+        report.notes.into_iter().map(|n| n.code).filter(|code| code == "prefetch-kept").count()
+    };
+    assert_eq!(codes(&mut program()), 0, "with the real devices");
+    assert_eq!(codes(program().env("MEMGAUGE_MSR_ROOT", "/dev/cpu/../cpu")), 0, "with the real devices by another name");
+    std::os::unix::fs::symlink("/dev", folder.join("cpu")).unwrap();
+    assert_eq!(codes(program().env("MEMGAUGE_MSR_ROOT", folder.join("cpu"))), 0, "with a link to them");
+    std::fs::create_dir(folder.join("other")).unwrap();
+    assert_eq!(codes(program().env("MEMGAUGE_MSR_ROOT", folder.join("other"))), 1, "with a stand-in");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Somebody else may have made what lies where the journal should be: it is neither followed, waited for, nor replayed.
+#[test]
+fn a_journal_that_is_not_ours_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(registers) = Registers::intel("untrusted") else { return };
+    let before = registers.values();
+    let path = registers.journals().join("prefetch-kept.journal");
+    std::fs::create_dir_all(registers.journals()).unwrap();
+    let good = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0xf\nend\n";
+    let restore = |what: &str, words: &str| {
+        let mut child = start(&registers, "prefetch restore");
+        until(what, || child.try_wait().unwrap().is_some());
+        let output = child.wait_with_output().unwrap();
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(4) && stderr.contains(words), "{what}: {stderr}");
+        assert_eq!(registers.values(), before, "{what}");
+        std::fs::remove_file(&path).unwrap();
+    };
+    let fifo = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the call reads the path.
+    assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+    restore("a FIFO", "not a regular file");
+    std::fs::write(registers.journals().join("elsewhere"), good).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+    restore("a link", "symbolic link");
+    std::fs::write(&path, good).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+    restore("a file that others may write", "may be written by others");
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        std::fs::write(&path, good).unwrap();
+        std::os::unix::fs::chown(&path, Some(54321), None).unwrap();
+        restore("a file of another user", "belongs to user 54321");
+    }
+    for wrong in [good.replace("0x1a4", "0x3a"), good.replace("mask 0xf ", "mask 0xffffffffffffffff ")] {
+        std::fs::write(&path, wrong).unwrap();
+        restore("another register", "does not switch prefetchers");
+    }
+}
+
+/// A journal is made so that nobody else can read or change it.
+#[test]
+fn a_journal_is_private() {
+    use std::os::unix::fs::MetadataExt as _;
+    let Some(registers) = Registers::intel("private") else { return };
+    assert!(run(&registers, "prefetch off").status.success());
+    let made = std::fs::metadata(registers.journals().join("prefetch-kept.journal")).unwrap();
+    assert_eq!(made.mode() & 0o7777, 0o600);
+}

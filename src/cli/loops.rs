@@ -11,9 +11,9 @@ use super::output::ReportOptions;
 #[derive(Debug, Args)]
 #[command(mut_arg("pages", |arg| arg.help("Pages to use: auto takes transparent huge pages, else base pages")))]
 struct LoopOptions {
-    /// Size of the buffer: 512M, 16K, 1G or plain bytes
-    #[arg(value_name = "SIZE", default_value = "512M")]
-    size: Bytes,
+    /// Size of the buffer: 512M, 16K, 1G or plain bytes [default: 512M, or what limits on memory leave]
+    #[arg(value_name = "SIZE")]
+    size: Option<Bytes>,
     /// CPU to run on [default: wherever this process may run]
     #[arg(long, value_name = "N", help_heading = "Where")]
     cpu: Option<u32>,
@@ -108,8 +108,8 @@ pub(crate) struct LoopRequest {
 
 impl LoopOptions {
     fn request(self, kind: LoopKind, seed: u64) -> LoopRequest {
-        let Self { size: bytes, cpu, node, pages, passes, counting, report } = self;
-        let spec = LoopSpec { kind, bytes, cpu, node, pages: pages.pages, passes, seed, counters: counting.counters };
+        let Self { size, cpu, node, pages, passes, counting, report } = self;
+        let spec = LoopSpec { kind, size, cpu, node, pages: pages.pages, passes, seed, counters: counting.counters };
         LoopRequest { spec, report }
     }
 }

@@ -135,7 +135,7 @@ fn read(path: &Path) -> anyhow::Result<Spec> {
     parse(&input::read_text(path)?).with_context(|| format!("{} does not say what threads do", path.display()))
 }
 
-fn parse(text: &str) -> anyhow::Result<Spec> {
+pub(crate) fn parse(text: &str) -> anyhow::Result<Spec> {
     let file: File = input::parse_toml(text).map_err(anyhow::Error::msg)?;
     let mut spec = Spec::new(if file.chase.is_some() { Task::Loaded } else { Task::Bandwidth(BandwidthShape::One) });
     if let Some(chase) = file.chase {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use memgauge_core::conclusions::scan;
-use memgauge_core::note::Note;
+use memgauge_core::note::{Note, Severity};
 use memgauge_engine::RunContext;
 use memgauge_os::clock::Clock;
 use memgauge_os::{memory, topology};
@@ -29,8 +29,10 @@ pub(crate) fn run_loop(request: LoopRequest) -> anyhow::Result<ExitStatus> {
     let clock = Clock::calibrate(root);
     report.environment.clock = Some(clock.report());
     let context = RunContext::new(&machine, clock, root.to_path_buf(), stop.flag());
-    let (measured, note) = memgauge_engine::run_loop(&spec, &context)?;
-    report.notes.extend(note);
+    let (measured, notes) = memgauge_engine::run_loop(&spec, &context)?;
+    // The text is one line without notes.
+    notes.iter().filter(|note| note.severity == Severity::Warning).for_each(|note| Program::MEMGAUGE.message(&note.message));
+    report.notes.extend(notes);
     let corrupted = measured.evidence.proof.as_ref().is_some_and(|p| p.mismatches > 0);
     report.results = vec![measured];
     report.incomplete = stop.interruption();

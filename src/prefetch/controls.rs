@@ -12,24 +12,40 @@ use memgauge_core::units::IdSet;
 use memgauge_core::wording::number_of;
 use memgauge_os::prefetch::{JOURNALS, Leftover, PrefetchError, PrefetchRegisters};
 use memgauge_os::prefetch::{MSR_DEVICES, MsrError};
+use memgauge_os::process::has_more_privileges_than_its_user;
 
 /// For tests: a folder in place of `/dev/cpu`.
 const MSR_ROOT: &str = "MEMGAUGE_MSR_ROOT";
 /// For tests: the processor to stand in for, `VENDOR,FAMILY,MODEL[,announced][,obeys]`; one that obeys is taken to do what its registers say. It counts only together with the folder above, so that no real
 /// register is mistaken for that of another processor.
 const ACT_AS: &str = "MEMGAUGE_PREFETCH_AS";
-/// For tests: a folder in place of `/run/memgauge`.
+/// For tests: a folder in place of `/run/memgauge`. It counts only together with the first one.
 const RUNTIME: &str = "MEMGAUGE_RUNTIME_DIR";
 
 /// The registers and the journal of this machine, or of a test.
+///
+/// Journals decide what is written to registers, so the environment may name their folder only where it names that of the registers as
+/// well; and nothing of this where the program has privileges that its user does not have.
 pub(crate) fn place() -> PrefetchRegisters {
-    let path = |name: &str, otherwise: &str| std::env::var_os(name).map_or_else(|| PathBuf::from(otherwise), PathBuf::from);
-    PrefetchRegisters::new(path(MSR_ROOT, MSR_DEVICES), path(RUNTIME, JOURNALS), "/")
+    match stand_in() {
+        Some(devices) => {
+            let journals = std::env::var_os(RUNTIME).map_or_else(|| devices.join("journals"), PathBuf::from);
+            PrefetchRegisters::new(devices, journals, "/")
+        }
+        None => PrefetchRegisters::new(MSR_DEVICES, JOURNALS, "/"),
+    }
+}
+
+/// A test's folder in place of the devices, which is not below `/dev`.
+fn stand_in() -> Option<PathBuf> {
+    let folder = std::env::var_os(MSR_ROOT).map(PathBuf::from)?;
+    let is_elsewhere = folder.canonicalize().is_ok_and(|real| !real.starts_with("/dev"));
+    (is_elsewhere && !has_more_privileges_than_its_user()).then_some(folder)
 }
 
 /// The register of every online CPU, or why it has none.
 fn find_controls(machine: &Machine) -> BTreeMap<u32, Result<Control, String>> {
-    let stand_in = std::env::var_os(MSR_ROOT).and_then(|_| std::env::var(ACT_AS).ok());
+    let stand_in = stand_in().and_then(|_| std::env::var(ACT_AS).ok());
     let Some(stand_in) = stand_in else { return prefetchers::controls(machine, memgauge_kernels::has_prefetch_control()) };
     let words: Vec<&str> = stand_in.split(',').collect();
     let number = |i: usize| words.get(i).and_then(|w| w.parse().ok());

@@ -9,11 +9,13 @@ mod busy;
 mod circles;
 mod folders;
 mod font;
+mod fuzz;
 mod generated;
 mod lab;
 mod machines;
 mod peers;
 mod schema;
+mod torture;
 
 /// memgauge's development tasks.
 #[derive(Debug, Parser)]
@@ -43,6 +45,10 @@ enum Command {
     Peers(peers::PeersArgs),
     /// Check that numbers hold while loops keep every CPU busy for a part of the time, or run a command meanwhile
     Busy(busy::BusyArgs),
+    /// Run every parser and format with mutated input
+    Fuzz(fuzz::FuzzArgs),
+    /// Give memgauge bad input, signals, limits and filters, and check that it always ends well
+    Torture(torture::TortureArgs),
     /// Fail where files of a crate import each other in a circle
     Circles(circles::CirclesArgs),
 }
@@ -56,6 +62,8 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::lab(&args),
         Command::Peers(args) => peers::peers(&args),
         Command::Busy(args) => busy::busy(&args),
+        Command::Fuzz(args) => fuzz::fuzz(&args),
+        Command::Torture(args) => torture::torture(&args),
         Command::Circles(args) => circles::circles(&args),
     };
     match done {

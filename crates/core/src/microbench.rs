@@ -17,13 +17,16 @@ const MIN_STREAM: u64 = 64 << 20;
 /// A pass of a chase makes at least this many hops: a millisecond where hops are fastest.
 const MIN_HOPS: u64 = 1 << 20;
 
+/// The buffer of a loop for which no size is given: larger than most caches.
+pub const DEFAULT_SIZE: Bytes = Bytes::mib(512);
+
 /// The request for one loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoopSpec {
     /// Which one.
     pub kind: LoopKind,
-    /// Bytes of the buffer.
-    pub bytes: Bytes,
+    /// Bytes of the buffer; if not given, [`DEFAULT_SIZE`], or less where less memory may be taken.
+    pub size: Option<Bytes>,
     /// The CPU to run on; if not given, any CPU that the process may use.
     pub cpu: Option<u32>,
     /// The node that the memory must be on; if not given, the memory policy of the process decides.

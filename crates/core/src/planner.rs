@@ -8,6 +8,7 @@ mod context;
 pub mod cost;
 mod loaded;
 mod loaders;
+mod loops;
 mod prefetch;
 pub mod quick;
 mod scan;
@@ -18,6 +19,7 @@ mod threads;
 mod transfer;
 
 pub use check::PlanError;
+pub use loops::loop_size;
 pub use tasks::plan;
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub struct Control {
 impl Control {
     /// All bits that switch a prefetcher.
     pub fn mask(&self) -> u64 {
-        self.prefetchers.iter().fold(0, |mask, p| mask | 1 << p.bit)
+        bits(self.prefetchers)
     }
 
     /// Names of the prefetchers whose bits are set in `value` (off), or clear (on).
@@ -150,6 +150,20 @@ pub fn control(cpu: &Processor<'_>) -> Result<Control, String> {
             source: "AMD PPR, announced by CPUID 8000_0021h EAX bit 13",
         }),
         other => Err(format!("no documented prefetch control register is known for CPUs of {other}")),
+    }
+}
+
+fn bits(table: &[Prefetcher]) -> u64 {
+    table.iter().fold(0, |mask, p| mask | 1 << p.bit)
+}
+
+/// All bits of a register that switch a prefetcher of some processor; `None` when it is no register that does.
+pub fn switching_bits(register: u32) -> Option<u64> {
+    const INTEL: [&[Prefetcher]; 7] = [&CORE, &GOLDEN_COVE, &METEOR_LAKE, &SAPPHIRE_RAPIDS, &GRANITE_RAPIDS, &GOLDMONT, &KNIGHTS];
+    match register {
+        INTEL_REGISTER => Some(INTEL.into_iter().fold(0, |mask, table| mask | bits(table))),
+        AMD_REGISTER => Some(bits(&ZEN)),
+        _ => None,
     }
 }
 

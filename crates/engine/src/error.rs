@@ -9,9 +9,11 @@ use memgauge_os::memory::{MemoryError, MemoryErrorKind, MemoryFault};
 /// Why a worker thread did not do its job.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum WorkerError {
-    #[error("cannot run on CPU {cpu} any more ({why}); it went offline or left this process's cpuset")]
+    #[error("cannot run on CPU {cpu}: {why}")]
     Pin { cpu: u32, why: String },
-    #[error("cannot start a thread for CPU {cpu}: {why}")]
+    #[error(
+        "cannot start a thread for CPU {cpu}: {why}; raise the limit on threads (ulimit -u; pids.max or TasksMax of its control group), or name fewer CPUs"
+    )]
     Start { cpu: u32, why: String },
     #[error("the thread on CPU {cpu} did not finish in time; work of higher priority may starve the CPU")]
     TimedOut { cpu: u32 },

@@ -8,6 +8,7 @@ use memgauge_core::experiment::{Coordinates, Experiment, MemoryPlace, Metric};
 use memgauge_core::microbench::{LoopKind, LoopProof, LoopSpec};
 use memgauge_core::note::Note;
 use memgauge_core::plan::BufferPlan;
+use memgauge_core::planner;
 use memgauge_core::protocol::{MAX_UNSEEN, MIN_UNDISTURBED};
 use memgauge_core::result::{Evidence, Measurement, Noise};
 use memgauge_core::stats;
@@ -60,32 +61,37 @@ impl From<ChainError> for LoopError {
 
 /// Runs a loop in the calling thread.
 ///
-/// Pins the thread and binds the memory only where `spec` names a CPU or a node. The note says what could not be counted, where hardware
-/// events were asked for. Where the run is stopped, the passes until then are the result.
+/// Pins the thread and binds the memory only where `spec` names a CPU or a node. Notes say that the buffer is smaller than usual, because
+/// less memory may be taken, and what could not be counted, where hardware events were asked for. Where the run is stopped, the passes until
+/// then are the result.
 ///
 /// # Errors
 /// When it was stopped before a pass was complete, the CPU may not be used, the memory cannot be allocated, or the order does not fit the buffer.
-pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Option<Note>), LoopError> {
+pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measurement, Vec<Note>), LoopError> {
+    let (bytes, smaller) = planner::loop_size(spec, context.machine).map_err(|e| LoopError::Memory(e.to_string()))?;
     if let Some(cpu) = spec.cpu {
         cpu::pin_to(cpu).map_err(|e| {
-            LoopError::Request(format!("cannot run on CPU {cpu}: {e}; name one of those that 'memgauge info' lists as allowed"))
+            LoopError::Request(format!(
+                "cannot run on CPU {cpu}: {}; name one of those that 'memgauge info' lists as allowed",
+                cpu::why_not_pinned(&e)
+            ))
         })?;
     }
-    if spec.kind == LoopKind::Stream && spec.bytes < MIN_STREAM {
-        return Err(LoopError::Request(format!("a stream of {} is less than a word of {MIN_STREAM}; give a larger size", spec.bytes)));
+    if spec.kind == LoopKind::Stream && bytes < MIN_STREAM {
+        return Err(LoopError::Request(format!("a stream of {bytes} is less than a word of {MIN_STREAM}; give a larger size")));
     }
-    let buffer = Arc::new(memory(spec, context)?);
+    let buffer = Arc::new(memory(spec, bytes, context)?);
     let here = spec.cpu.or_else(|| cpu::current_cpu().ok()).unwrap_or(0);
     let mut counters = spec.counters.then(|| ThreadCounters::open(&context.root, context.machine, here));
     let Finished { value, scheduler } = run_observed(here, || match spec.kind {
-        LoopKind::Stream => stream(spec, context, &buffer, &mut counters),
-        LoopKind::Chase { .. } => chase(spec, context, &buffer, &mut counters),
+        LoopKind::Stream => stream(spec, bytes, context, &buffer, &mut counters),
+        LoopKind::Chase { .. } => chase(spec, bytes, context, &buffer, &mut counters),
     });
     let (samples, proof, mut evidence) = value?;
     evidence.noise = Noise { involuntary_switches: scheduler.switches, waited: scheduler.waited_share(), ..evidence.noise };
     evidence.threads = 1;
     evidence.allocations = 1;
-    evidence.buffer = spec.bytes;
+    evidence.buffer = bytes;
     evidence.pages = buffer.pages().clone();
     evidence.placement = buffer.placement().clone();
     evidence.proof = Some(proof);
@@ -95,18 +101,18 @@ pub fn run_loop(spec: &LoopSpec, context: &RunContext<'_>) -> Result<(Measuremen
         LoopKind::Stream => (Experiment::Stream, Metric::Bandwidth, WorkUnit::Line),
         LoopKind::Chase { .. } => (Experiment::Chase, Metric::Latency, WorkUnit::Hop),
     };
-    let certain = certain(context.machine, here, spec.bytes);
+    let certain = certain(context.machine, here, bytes);
     let (counters, note) = counters.map(|c| c.finish(&context.clock, work, certain)).unzip();
-    let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec), metric, estimate, evidence);
-    Ok((Measurement { counters: counters.map(Box::new), ..result }, note.flatten()))
+    let result = Recorder::new(&context.machine.topology, experiment).judge(coordinates(spec, bytes), metric, estimate, evidence);
+    Ok((Measurement { counters: counters.map(Box::new), ..result }, smaller.into_iter().chain(note.flatten()).collect()))
 }
 
 /// Where a loop's result stands.
-fn coordinates(spec: &LoopSpec) -> Coordinates {
+fn coordinates(spec: &LoopSpec, bytes: Bytes) -> Coordinates {
     Coordinates {
         cpu: spec.cpu,
         memory: spec.node.map(MemoryPlace::Node),
-        working_set: Some(spec.bytes),
+        working_set: Some(bytes),
         order: if let LoopKind::Chase { order, .. } = spec.kind { Some(order) } else { None },
         mix: (spec.kind == LoopKind::Stream).then_some(Mix::AllReads),
         ..Default::default()
@@ -114,9 +120,9 @@ fn coordinates(spec: &LoopSpec) -> Coordinates {
 }
 
 /// The buffer: on the node named, or where the process's policy puts what this thread touches.
-fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
+fn memory(spec: &LoopSpec, bytes: Bytes, context: &RunContext<'_>) -> Result<Buffer, MemoryError> {
     let plan = BufferPlan {
-        bytes: spec.bytes,
+        bytes,
         node: spec.node.or(context.machine.allowed.nodes.first()).unwrap_or(0),
         pages: spec.pages,
         touch: IdSet::new(),
@@ -131,12 +137,13 @@ fn memory(spec: &LoopSpec, context: &RunContext<'_>) -> Result<Buffer, MemoryErr
 
 fn stream(
     spec: &LoopSpec,
+    bytes: Bytes,
     context: &RunContext<'_>,
     buffer: &Buffer,
     counted: &mut Option<ThreadCounters>,
 ) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
     let cutoff = context.cutoff(None);
-    let (clock, bytes) = (context.clock, spec.bytes.0 as usize / 8 * 8);
+    let (clock, bytes) = (context.clock, bytes.0 as usize / 8 * 8);
     let words = buffer.as_ptr().cast::<u64>();
     let mut expected = 0;
     for index in 0..bytes / 8 {
@@ -229,13 +236,14 @@ fn read(kernel: Option<&'static Kernel>, buffer: &Buffer, bytes: usize, laps: u6
 /// Nanoseconds per hop of each pass.
 fn chase(
     spec: &LoopSpec,
+    bytes: Bytes,
     context: &RunContext<'_>,
     buffer: &Arc<Buffer>,
     counted: &mut Option<ThreadCounters>,
 ) -> Result<(Vec<f64>, LoopProof, Evidence), LoopError> {
     let LoopKind::Chase { order, stride, window } = spec.kind else { return Err(LoopError::Request("this is no chase".into())) };
     let line = context.line();
-    let chain = ChainSpec { bytes: spec.bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
+    let chain = ChainSpec { bytes, window, stride, line, order, seed: spec.seed, even: false, offset_in_line: 0 };
     let layout = chase::layout(buffer, &chain)?;
     let cutoff = context.cutoff(None);
     let ring = chase::write(buffer, &chain, &IdSet::new(), &|| cutoff.passed())?;
@@ -296,19 +304,28 @@ mod tests {
     use super::*;
 
     fn run(kind: LoopKind, bytes: Bytes, seed: u64) -> Measurement {
-        let (measured, note) = try_to_run(kind, bytes, seed).unwrap();
+        let (measured, notes) = try_to_run(kind, bytes, seed).unwrap();
         // Either every event counted, or one note says what did not.
         let missing = measured.counters.as_ref().is_some_and(|c| c.reason.is_some() || !c.gaps().is_empty());
-        assert_eq!(note.is_some(), missing, "{note:?}");
+        assert_eq!(notes.len(), usize::from(missing), "{notes:?}");
         measured
     }
 
-    fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Option<Note>), LoopError> {
+    fn try_to_run(kind: LoopKind, bytes: Bytes, seed: u64) -> Result<(Measurement, Vec<Note>), LoopError> {
         let machine = memgauge_os::topology::read_machine(Path::new("/")).unwrap();
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let root = PathBuf::from("/");
         let context = RunContext::new(&machine, Clock::calibrate(&root), root, &stop);
-        let spec = LoopSpec { kind, bytes, cpu: None, node: None, pages: PageRequest::Base, passes: 7, seed, counters: seed == COUNTED };
+        let spec = LoopSpec {
+            kind,
+            size: Some(bytes),
+            cpu: None,
+            node: None,
+            pages: PageRequest::Base,
+            passes: 7,
+            seed,
+            counters: seed == COUNTED,
+        };
         let done = run_loop(&spec, &context)?;
         assert_eq!(done.0.counters.is_some(), spec.counters);
         Ok(done)

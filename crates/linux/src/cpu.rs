@@ -127,6 +127,15 @@ fn affinity(pid: libc::pid_t) -> io::Result<IdSet> {
     }
 }
 
+/// Why [`pin_to`] failed, in words.
+pub fn why_not_pinned(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        // The mask has no CPU that is online and allowed.
+        Some(libc::EINVAL) => "it is offline, or not in this process's cpuset (cpuset.cpus, taskset -p)".to_owned(),
+        _ => format!("the kernel refuses to bind a thread to it (sched_setaffinity: {error}), as filters of system calls (seccomp) do"),
+    }
+}
+
 /// Pins the calling thread to `cpu`.
 ///
 /// # Errors

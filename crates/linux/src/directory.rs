@@ -4,12 +4,12 @@
 //! option or an attribute of the directory decides when the file is created.
 
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use memgauge_core::directory::{FileBacking, FileEvidence, MemoryDir};
 use memgauge_core::units::Bytes;
@@ -86,7 +86,8 @@ pub(crate) fn create_nameless(dir: &Path) -> io::Result<File> {
 
 fn create_and_unlink(dir: &Path, options: &OpenOptions) -> io::Result<File> {
     for attempt in 0..NAME_ATTEMPTS {
-        let path = dir.join(format!(".memgauge-{:016x}", RandomState::new().hash_one((std::process::id(), attempt))));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let path = dir.join(format!(".memgauge-{}-{now:x}-{attempt}", std::process::id()));
         match options.clone().create_new(true).open(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod memory;
 pub mod noise;
 pub mod prefetch;
+pub mod process;
 pub mod processes;
 pub mod program;
 pub mod start_signal;

@@ -10,6 +10,7 @@ mod guardian;
 mod journal;
 mod msr;
 mod registers;
+mod trusted;
 
 pub use change::PrefetchChange;
 pub use guardian::{Guardian, run_guardian};

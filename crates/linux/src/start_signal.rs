@@ -137,7 +137,7 @@ impl StartSignal {
             if stop() {
                 return Ok(false);
             }
-            std::thread::sleep(POLL_INTERVAL);
+            crate::process::sleep(POLL_INTERVAL);
         }
         Ok(true)
     }

@@ -39,9 +39,10 @@ pub mod counters {
 ///
 /// - [`read_allowed`](cpu::read_allowed): the CPUs and nodes that this process may use now; cheap enough to be called between measurements.
 /// - [`pin_to`](cpu::pin_to), [`current_cpu`](cpu::current_cpu): bind the calling thread to a CPU; the CPU that it runs on.
+/// - [`why_not_pinned`](cpu::why_not_pinned): why binding failed, in words.
 /// - [`process_affinity`](cpu::process_affinity): the CPUs that the main thread may run on.
 pub mod cpu {
-    pub use crate::system::cpu::{AllowedSets, current_cpu, pin_to, process_affinity, read_allowed};
+    pub use crate::system::cpu::{AllowedSets, current_cpu, pin_to, process_affinity, read_allowed, why_not_pinned};
 }
 
 /// Directories whose files serve as memory (persistent memory, tmpfs, any file system).
@@ -107,6 +108,16 @@ pub mod prefetch {
         ChangeKind, Guardian, JOURNALS, Leftover, MSR_DEVICES, Msr, MsrError, MsrFault, PrefetchChange, PrefetchError, PrefetchRegisters,
         run_guardian,
     };
+}
+
+/// This process, and the limits that it was started with.
+///
+/// - [`run`](process::run): runs the program with enough stack, whatever the limit on stacks.
+/// - [`warn_of_cpu_limit`](process::warn_of_cpu_limit): a limit on CPU time is a signal first, so that what was measured can be kept.
+/// - [`sleep`](process::sleep): sleeps, without panicking where a filter of system calls denies that.
+/// - [`has_more_privileges_than_its_user`](process::has_more_privileges_than_its_user): the environment is then not to be trusted.
+pub mod process {
+    pub use crate::system::process::{has_more_privileges_than_its_user, run, sleep, warn_of_cpu_limit};
 }
 
 /// Other programs.

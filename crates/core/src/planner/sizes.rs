@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::directory::MemoryDir;
+use crate::experiment::PageRequest;
 use crate::note::Note;
 use crate::plan::{BufferPlan, Loader};
 use crate::planner::check::{PlanError, invalid};
@@ -183,9 +184,7 @@ impl<'a> Sizes<'a> {
 
     /// Free bytes of the pool that the requested pages come from.
     pub(super) fn in_pool(&self, node: u32) -> u64 {
-        let Some(page) = self.spec.pages.pool_page() else { return 0 };
-        let pools = self.machine.topology.node(node).map(|n| n.pools.as_slice()).unwrap_or_default();
-        pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
+        self.machine.topology.node(node).map_or(0, |node| pool_bytes(node, self.spec.pages))
     }
 
     fn too_much(requested: u64, what: &str, room: &Room) -> PlanError {
@@ -414,6 +413,12 @@ fn cpu_caches(topology: &Topology) -> BTreeMap<u32, CpuCaches> {
 
 pub(super) fn floor_power_of_two(n: u64) -> u64 {
     if n == 0 { 0 } else { 1 << n.ilog2() }
+}
+
+/// Free bytes of a node's pool that these pages come from.
+pub(super) fn pool_bytes(node: &Node, pages: PageRequest) -> u64 {
+    let Some(page) = pages.pool_page() else { return 0 };
+    node.pools.iter().filter(|pool| pool.page == page).map(|pool| pool.free * page.0).sum()
 }
 
 /// An amount in words, rounded: limits are rarely round numbers.

@@ -121,7 +121,8 @@ impl Workers {
             let sender = sender.clone();
             let task: Task = Box::new(move || {
                 // Pinned each time: a CPU that went offline and came back has lost its threads.
-                let result = cpu::pin_to(cpu).map_err(|e| WorkerError::Pin { cpu, why: e.to_string() }).map(|()| run_observed(cpu, job));
+                let result =
+                    cpu::pin_to(cpu).map_err(|e| WorkerError::Pin { cpu, why: cpu::why_not_pinned(&e) }).map(|()| run_observed(cpu, job));
                 // The receiver is gone only when the caller has given up waiting.
                 let _ = sender.send((index, result));
             });

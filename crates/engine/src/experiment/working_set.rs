@@ -203,7 +203,7 @@ fn prefix_chain(
         offset_in_line: 0,
     };
     #[cfg(feature = "simulate")]
-    if context.model().is_some() {
+    if session.context.model().is_some() {
         let spec = spec(size, Bytes(probe.window.0.min(size.0)));
         return Ok((chase::unwritten(buffer, &spec)?, chase::layout(buffer, &spec)?, spec.window));
     }

@@ -54,7 +54,7 @@ impl Clock {
         let mut samples = Vec::with_capacity(SAMPLES);
         for i in 0..SAMPLES {
             if i > 0 {
-                std::thread::sleep(SAMPLE_GAP);
+                crate::process::sleep(SAMPLE_GAP);
             }
             samples.push(Sample::read());
         }

@@ -114,7 +114,8 @@ impl Buffer {
             error::check_room(plan, state, len)?;
         }
         let mut mapping = Mapping::new(len, backing).map_err(|e| error::mapping(plan, backing, &e))?;
-        let bound = policy.bind(mapping.data(), mapping.len(), plan.node).map_err(|e| error::bind(plan, state, &e))?;
+        let bound =
+            policy.bind(mapping.data(), mapping.len(), plan.node, state.allows(plan.node)).map_err(|e| error::bind(plan, state, &e))?;
         let (cpus, strict) = touch::choose_cpus(plan, state, bound.is_ok());
         touch::populate(&mut mapping, backing, &cpus, strict, interrupted).map_err(|e| error::touch(plan, backing, state, &e))?;
         let pages = read_pages(plan, &mapping, backing, state, reasons, interrupted)?;

@@ -56,6 +56,10 @@ impl MemoryError {
 
 pub(super) const UNCONFINED: &str = "allow memory policies: in Docker or Podman add --cap-add SYS_NICE, in Kubernetes the capability SYS_NICE; or measure this node from its own CPUs";
 
+/// The kernel does not refuse to map private memory for any other reason than that there is too little.
+const FILTERED: &str =
+    "look for a filter of system calls (the container's seccomp profile, SystemCallFilter=) or a security module that denies mmap";
+
 pub(super) fn size(plan: &BufferPlan) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Size, plan, "the size is zero or beyond the address space", "give --size, such as --size 512M")
 }
@@ -116,14 +120,15 @@ pub(super) fn mapping(plan: &BufferPlan, backing: Backing, e: &io::Error) -> Mem
             MemoryErrorKind::Space,
             "give a smaller --size, or lift the limit: ulimit -v (address space), vm.overcommit_memory, vm.max_map_count",
         ),
-        _ => (MemoryErrorKind::System, "give a smaller --size"),
+        _ => (MemoryErrorKind::System, FILTERED),
     };
     MemoryError::new(kind, plan, format!("the kernel refused the mapping: {e}"), advice)
 }
 
 pub(super) fn bind(plan: &BufferPlan, state: &NodeState, e: &io::Error) -> MemoryError {
     if e.raw_os_error() == Some(libc::EINVAL) {
-        let why = format!("this process may not use memory of node {}: its cpuset allows {}", plan.node, state.mems_allowed);
+        let allowed = state.mems_allowed.as_ref().map_or("other nodes".to_owned(), |nodes| format!("nodes {nodes}"));
+        let why = format!("this process may not use memory of node {}: its cpuset allows {allowed}", plan.node);
         let advice = "choose an allowed node with --node, or widen the cpuset (cpuset.mems of the control group, numactl, --cpuset-mems of the container)";
         return MemoryError::new(MemoryErrorKind::Node, plan, why, advice);
     }
@@ -159,7 +164,7 @@ pub(super) fn touch(plan: &BufferPlan, backing: Backing, state: &NodeState, e: &
         (_, Some(libc::ENOMEM | libc::EFAULT)) => {
             (MemoryErrorKind::Space, format!("memory ran out while touching it: {e}"), "give a smaller --size or use fewer CPUs")
         }
-        _ => (MemoryErrorKind::System, format!("touching it failed: {e}"), "give a smaller --size, or use --pages 4k"),
+        _ => (MemoryErrorKind::System, format!("touching it failed: {e}"), "use --pages 4k, and see dmesg"),
     };
     MemoryError::new(kind, plan, why, advice)
 }

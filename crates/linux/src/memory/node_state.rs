@@ -22,8 +22,8 @@ pub(super) struct NodeState {
     pub(super) node_cpus: IdSet,
     /// Whether the node is the only one with memory.
     pub(super) only_node: bool,
-    /// Memory nodes that this process may use, as the kernel prints them.
-    pub(super) mems_allowed: String,
+    /// Memory nodes that this process may use, where the kernel says so.
+    pub(super) mems_allowed: Option<IdSet>,
     /// The node's pools.
     pub(super) pools: Vec<PagePool>,
     /// Bytes free or reclaimable on the node; `None` when the kernel does not say.
@@ -39,6 +39,11 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
+    /// Whether the kernel says that this process may use memory of `node`.
+    pub(super) fn allows(&self, node: u32) -> bool {
+        self.mems_allowed.as_ref().is_some_and(|nodes| nodes.contains(node))
+    }
+
     /// Reads what affects an allocation on `node`. The error has the nodes that are online, when `node` is not among them.
     pub(super) fn read(root: &Path, node: u32) -> Result<Self, IdSet> {
         let tree = Tree::new(root);
@@ -56,7 +61,7 @@ impl NodeState {
             numa: online.is_some(),
             node_cpus: node_cpus.unwrap_or_default(),
             only_node: list("has_memory").or(online).is_none_or(|ids| ids == IdSet::one(node)),
-            mems_allowed: mems.map_or("other nodes".to_owned(), |m| format!("nodes {m}")),
+            mems_allowed: mems.and_then(|m| m.parse().ok()),
             pools: Vec::new(),
             room: tree.text(&format!("{NODE_DIR}/node{node}/meminfo")).and_then(|meminfo| room(&meminfo)),
             thp: thp.map(Backing::Thp),

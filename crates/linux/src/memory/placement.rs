@@ -41,8 +41,9 @@ impl Policy {
         Self { bind_refused: AtomicI32::new(0), query_refused: AtomicI32::new(0) }
     }
 
-    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that the node may not.
-    pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32) -> io::Result<Result<(), String>> {
+    /// Binds the range to `node`. `Ok(Err(why))`: policies may not be used here. The error `EINVAL` means that the node may not, unless it is
+    /// `allowed`: then something between this process and the kernel's policies (a filter, an emulator) refuses them.
+    pub(super) fn bind(&self, data: *mut u8, len: usize, node: u32, allowed: bool) -> io::Result<Result<(), String>> {
         let refusal = |errno: i32| format!("memory policies are refused here (mbind: {})", io::Error::from_raw_os_error(errno));
         let known = self.bind_refused.load(Ordering::Relaxed);
         if known != 0 {
@@ -56,7 +57,7 @@ impl Policy {
         }
         let e = io::Error::last_os_error();
         match e.raw_os_error() {
-            Some(errno @ (libc::EPERM | libc::ENOSYS | libc::EACCES)) => {
+            Some(errno) if matches!(errno, libc::EPERM | libc::ENOSYS | libc::EACCES) || (allowed && errno == libc::EINVAL) => {
                 self.bind_refused.store(errno, Ordering::Relaxed);
                 Ok(Err(refusal(errno)))
             }

@@ -140,7 +140,10 @@ impl Untouched<'_> {
         // SAFETY: the portion is inside the mapping, which lives as long as `self`. The call only makes pages present, which are zero.
         let populated = system_call(|| unsafe { libc::madvise(self.mapping.data().add(start).cast(), len, MADV_POPULATE_WRITE) == 0 });
         match populated {
-            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => self.touch_pages(start, len),
+            // The kernel does not know this advice, or a filter of system calls denies all advice.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS | libc::EACCES)) => {
+                self.touch_pages(start, len)
+            }
             populated => populated,
         }
     }

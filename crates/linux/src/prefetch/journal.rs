@@ -2,9 +2,14 @@
 //! change.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use memgauge_core::prefetchers;
+
+use super::trusted;
 
 /// The first line.
 const TITLE: &str = "memgauge prefetch journal 1";
@@ -59,6 +64,9 @@ pub enum JournalError {
     /// It is not a complete journal.
     #[error("{0} is damaged: {1}")]
     Damaged(PathBuf, String),
+    /// Somebody else may have written it.
+    #[error("{0} is not used: {1}")]
+    NotTrusted(PathBuf, String),
 }
 
 impl Journal {
@@ -86,7 +94,12 @@ impl Journal {
             if line == END {
                 return Ok(Self { id, boot, saved });
             }
-            saved.push(parse_saved(line).ok_or_else(|| format!("line '{line}'"))?);
+            let one = parse_saved(line).ok_or_else(|| format!("line '{line}'"))?;
+            // Nothing else is ever changed, so nothing else is to be restored.
+            if prefetchers::switching_bits(one.register).is_none_or(|known| one.mask & !known != 0) {
+                return Err(format!("register {:#x} with mask {:#x} does not switch prefetchers", one.register, one.mask));
+            }
+            saved.push(one);
         }
         Err("its end is missing".into())
     }
@@ -100,7 +113,9 @@ impl Journal {
         let path = folder.join(kind.file());
         let beside = path.with_extension("new");
         let write = || {
-            let mut file = File::create(&beside)?;
+            // What a run that was killed has left. It is not written to, because it may be a link.
+            fs::remove_file(&beside).or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })?;
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
             file.write_all(self.text().as_bytes())?;
             file.sync_all()?;
             fs::rename(&beside, &path)?;
@@ -112,14 +127,21 @@ impl Journal {
     /// Reads the journal from `folder`; `None` when there is none.
     ///
     /// # Errors
-    /// When it exists and cannot be read.
+    /// When it exists and cannot be read, or is not to be trusted.
     pub(super) fn read(folder: &Path, kind: ChangeKind) -> Result<Option<Self>, JournalError> {
         let path = folder.join(kind.file());
-        match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(JournalError::Io(path, e)),
+        let mut text = String::new();
+        match trusted::open(&path, OpenOptions::new().read(true)) {
+            Ok(Err(why)) => return Err(JournalError::NotTrusted(path, why)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(JournalError::Io(path, e)),
+            Ok(Ok(mut file)) => {
+                if let Err(e) = file.read_to_string(&mut text) {
+                    return Err(JournalError::Io(path, e));
+                }
+            }
         }
+        Self::parse(&text).map(Some).map_err(|why| JournalError::Damaged(path, why))
     }
 
     /// Removes the journal from `folder`. A journal that does not exist is not an error.
@@ -166,6 +188,15 @@ mod tests {
         Journal::remove(&folder, ChangeKind::Run).unwrap();
         assert_eq!(Journal::read(&folder, ChangeKind::Run).unwrap(), None);
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_register_that_does_not_switch_prefetchers_is_refused() {
+        // IA32_FEATURE_CONTROL, and a bit of the known register that switches nothing.
+        for (register, mask) in [("0x3a", "0x2f"), ("0xc0000108", "0x6f")] {
+            let text = journal().text().replace("0xc0000108", register).replace("0x2f", mask);
+            assert!(Journal::parse(&text).unwrap_err().contains("does not switch prefetchers"), "{text}");
+        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Model-specific registers of single CPUs, through `/dev/cpu/N/msr`: a register is the eight bytes at the offset of its number.
 
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
 
 use memgauge_core::units::IdSet;
 
@@ -124,6 +124,16 @@ impl Msr {
         Self { devices: devices.into(), root: root.into() }
     }
 
+    /// Opens the device of a CPU. Where a test has put files in place of the devices, devices are refused: nobody is to reach a register by
+    /// naming another folder.
+    fn open(&self, cpu: u32, options: &OpenOptions) -> io::Result<File> {
+        let file = options.open(self.device(cpu))?;
+        if self.devices != Path::new(MSR_DEVICES) && file.metadata()?.file_type().is_char_device() {
+            return Err(io::Error::other("is a device, in a folder that stands in for devices"));
+        }
+        Ok(file)
+    }
+
     fn device(&self, cpu: u32) -> PathBuf {
         self.devices.join(cpu.to_string()).join("msr")
     }
@@ -134,8 +144,7 @@ impl Msr {
     /// [`MsrError`], with the reason as far as it is known.
     pub fn read(&self, cpu: u32, register: u32) -> Result<u64, MsrError> {
         let mut bytes = [0; 8];
-        let done =
-            OpenOptions::new().read(true).open(self.device(cpu)).and_then(|file| file.read_exact_at(&mut bytes, u64::from(register)));
+        let done = self.open(cpu, OpenOptions::new().read(true)).and_then(|file| file.read_exact_at(&mut bytes, u64::from(register)));
         done.map(|()| u64::from_le_bytes(bytes)).map_err(|e| self.error(cpu, register, None, &e))
     }
 
@@ -144,9 +153,8 @@ impl Msr {
     /// # Errors
     /// [`MsrError`]; [`MsrFault::Forgotten`] when it reads back otherwise.
     pub fn write(&self, cpu: u32, register: u32, value: u64) -> Result<(), MsrError> {
-        let done = OpenOptions::new()
-            .write(true)
-            .open(self.device(cpu))
+        let done = self
+            .open(cpu, OpenOptions::new().write(true))
             // One call with all eight bytes, because the kernel writes whole registers.
             .and_then(|file| file.write_at(&value.to_le_bytes(), u64::from(register)));
         match done {

@@ -12,6 +12,7 @@ use memgauge_core::prefetchers::Control;
 
 use super::journal::{ChangeKind, Journal, JournalError, Saved};
 use super::msr::{Msr, MsrError};
+use super::trusted;
 use crate::system_call;
 
 /// The default folder of journals. A boot empties it, as it resets the registers.
@@ -80,6 +81,7 @@ impl PrefetchError {
             Self::Register(e) => e.advice(),
             Self::NotRestored(..) => "as root: memgauge prefetch restore, when the reason is gone; a boot restores them as well",
             Self::Journal(JournalError::Damaged(..)) => "remove the file, and boot to be sure of the registers",
+            Self::Journal(JournalError::NotTrusted(..)) => "find out who made it, remove it, and boot to be sure of the registers",
             Self::Journal(JournalError::Io(..)) | Self::Folder(..) => "run as root, with a /run that can be written to",
             Self::Container(_) => {
                 "run it outside of the container, or pass the host's folder in (docker run -v /run/memgauge:/run/memgauge)"
@@ -179,14 +181,15 @@ impl Lock {
         let fail = |e| PrefetchError::Folder(folder.to_path_buf(), e);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
         let path = folder.join(LOCK);
-        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
-        let mut file = open.map_err(|e| PrefetchError::Folder(path.clone(), e))?;
+        let open = trusted::open(&path, OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600));
+        let mut file =
+            open.map_err(|e| PrefetchError::Folder(path.clone(), e))?.map_err(|why| JournalError::NotTrusted(path.clone(), why))?;
         let operation = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
         let started = Instant::now();
         // SAFETY: flock takes a descriptor and a number, and `file` keeps the descriptor open.
         while let Err(error) = system_call(|| unsafe { libc::flock(file.as_raw_fd(), operation) == 0 }) {
             match error.raw_os_error() {
-                Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => std::thread::sleep(LOCK_WAIT / 50),
+                Some(libc::EWOULDBLOCK) if started.elapsed() < LOCK_WAIT => crate::process::sleep(LOCK_WAIT / 50),
                 Some(libc::EWOULDBLOCK) => {
                     let mut holder = String::new();
                     // The holder is named in the message only, so failing to read it is not an error.

@@ -1,0 +1,82 @@
+//! What the process arranges for itself before it does anything else, because of limits that it was started with.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Less stack than this does not hold the command line's parser in a debug build, which takes about half of it.
+const ENOUGH_STACK: u64 = 1 << 20;
+/// The usual limit on a stack (`ulimit -s`), for the thread that replaces a main thread with too little.
+const STACK: usize = 8 << 20;
+
+/// Runs `main`, in a thread with a stack of its own where the limit on the main thread's (`RLIMIT_STACK`) is too low for it: the kernel
+/// would end the process with SIGSEGV. Allocations of threads are made to share one arena where address space is limited (`RLIMIT_AS`),
+/// because glibc reserves 64 MiB of it for each thread otherwise. A program whose file has capabilities may read its own `/proc/self`.
+///
+/// # Errors
+/// When that thread cannot be started.
+pub fn run<T: Send>(main: impl FnOnce() -> T + Send) -> io::Result<T> {
+    if limit(libc::RLIMIT_AS as _).is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY) {
+        share_one_arena();
+    }
+    open_own_proc();
+    if limit(libc::RLIMIT_STACK as _).is_none_or(|limit| limit.rlim_cur >= ENOUGH_STACK) {
+        return Ok(main());
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn_scoped(scope, main)?;
+        thread.join().map_err(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Makes the kernel warn with SIGXCPU before it kills the process at the limit on CPU time (`RLIMIT_CPU`, `ulimit -t`): a second early for
+/// each of `cpus` CPUs, but not before half of the time.
+pub fn warn_of_cpu_limit(cpus: usize) {
+    let Some(limit) = limit(libc::RLIMIT_CPU as _).filter(|limit| limit.rlim_cur != libc::RLIM_INFINITY) else { return };
+    let early = (cpus as u64).clamp(1, (limit.rlim_max / 2).max(1));
+    let soft = limit.rlim_cur.min(limit.rlim_max.saturating_sub(early)).max(1);
+    // SAFETY: the call reads one `rlimit`. A lower soft limit is always allowed; where it is refused all the same, there is no warning.
+    unsafe { libc::setrlimit(libc::RLIMIT_CPU, &libc::rlimit { rlim_cur: soft, ..limit }) };
+}
+
+/// Sleeps at least so long. Unlike `std::thread::sleep` it does not panic where a filter of system calls denies `clock_nanosleep`.
+pub fn sleep(time: Duration) {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
+
+/// Whether the program has privileges that the user who started it does not have: it is setuid, or its file has capabilities (`AT_SECURE`).
+pub fn has_more_privileges_than_its_user() -> bool {
+    // SAFETY: the call takes a number and touches no memory of ours.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Gives the files below `/proc/self` back to the user. The kernel gives them to root where a program's file has capabilities, and physical
+/// addresses (`/proc/self/pagemap`) could not be read although the capability for that is there. Nobody gets at the process that way: reading
+/// its memory or tracing it takes the same capabilities. A setuid program stays as it is.
+fn open_own_proc() {
+    // SAFETY: the calls take numbers and touch no memory of ours.
+    unsafe {
+        if has_more_privileges_than_its_user() && libc::getuid() == libc::geteuid() && libc::getgid() == libc::getegid() {
+            libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
+        }
+    }
+}
+
+#[cfg(target_env = "gnu")]
+fn share_one_arena() {
+    // SAFETY: the call sets a number of the allocator; no other thread runs yet.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
+/// Other C libraries have no arena for each thread.
+#[cfg(not(target_env = "gnu"))]
+fn share_one_arena() {}
+
+/// A limit of this process, by its number, whose type differs between C libraries.
+fn limit(which: u32) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one `rlimit`, and `limit` is one.
+    (unsafe { libc::getrlimit(which as _, &raw mut limit) } == 0).then_some(limit)
+}

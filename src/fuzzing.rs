@@ -1,0 +1,35 @@
+//! What `cargo xtask fuzz` and `cargo xtask torture` call of this crate: its parsers, and the definition of its command line. The feature
+//! `fuzz`, not in the released program.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, Parser};
+use memgauge_core::conclusions::findings::Rules;
+
+use crate::cli::command::Cli;
+use crate::mlc::{files, letters};
+
+/// The command line, as the parser defines it.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses the arguments of memgauge.
+pub fn arguments(words: &[OsString]) {
+    let name = OsString::from("memgauge");
+    let _ = Cli::try_parse_from(std::iter::once(&name).chain(words));
+}
+
+/// Parses the arguments of the drop-in.
+pub fn letters(words: &[OsString]) {
+    let _ = letters::parse(words);
+}
+
+/// Reads text as each kind of file that the command line may name.
+pub fn file(text: &str) {
+    let _ = crate::cli::run::parse(text);
+    let _ = toml::from_str::<Rules>(text);
+    let _ = crate::contents::parse(text);
+    let _ = files::delays(text);
+    let _ = files::threads(text, Some(0), &|_| Err("no directory".into()));
+}

@@ -1,0 +1,230 @@
+//! Less memory, CPU time, threads, files, stack and system calls than usual: measured smaller, or refused with the reason; never killed, and
+//! never a panic.
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic in a helper is the failure report of its test")]
+#![allow(clippy::unnecessary_cast, reason = "the type of resources' numbers differs between C libraries")]
+
+#[path = "support/confined.rs"]
+mod confined;
+mod support;
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Output};
+use std::sync::PoisonError;
+
+use memgauge_core::result::{Incomplete, Report};
+use memgauge_core::units::Bytes;
+
+use confined::{CONTAINER, Group, SYSTEM_SERVICE};
+use support::{MEASURING, program, text};
+
+/// Short runs of everything that allocates.
+const COMMANDS: [&str; 6] = [
+    "stream --passes 2",
+    "chase --passes 2 --order full-random --stride 64",
+    "latency --time 60ms",
+    "bandwidth --time 60ms",
+    "c2c --time 100ms",
+    "loaded --delay 0 --time 60ms",
+];
+
+/// Runs the program as `confine` says.
+fn run(line: &str, confine: impl FnOnce(&mut Command)) -> Output {
+    let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut command = program();
+    command.args(line.split_whitespace());
+    confine(&mut command);
+    command.output().unwrap()
+}
+
+/// It ended by itself, and with a status that is documented for what it said.
+fn ended_well(what: &str, output: &Output) -> String {
+    let stderr = text(&output.stderr).to_owned();
+    assert!(output.status.signal().is_none(), "{what}: killed by {:?}: {stderr}", output.status.signal());
+    assert!(matches!(output.status.code(), Some(0 | 1 | 4)) && !stderr.contains("panicked"), "{what}: {:?}: {stderr}", output.status);
+    assert!(!(stderr.is_empty() && output.stdout.is_empty()), "{what} says nothing");
+    stderr
+}
+
+fn report(output: &Output) -> Report {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)))
+}
+
+#[test]
+fn within_a_memory_limit_everything_measures_smaller_and_nobody_is_killed() {
+    for (mib, lines) in [(64, COMMANDS.as_slice()), (256, &COMMANDS[..2])] {
+        let Some(group) = Group::new(&format!("small-{mib}"), mib << 20) else { return };
+        for line in lines {
+            let output = run(&format!("{line} --format json"), |c| group.enter(c));
+            ended_well(&format!("{mib} MiB: {line}"), &output);
+            let report = report(&output);
+            let measured = report.results.iter().filter(|m| m.estimate.value.is_some()).count();
+            assert!(measured > 0 && report.machine.allowed.memory < Bytes::mib(mib), "{mib} MiB: {line}: {:?}", report.results);
+            assert!(
+                report.notes.iter().any(|n| n.code == "small-buffer") || mib > 64 || line.starts_with("c2c"),
+                "{line}: {:?}",
+                report.notes
+            );
+        }
+        for line in ["stream 512M", "chase 512M"] {
+            let output = run(line, |c| group.enter(c));
+            let stderr = ended_well(line, &output);
+            assert!(output.status.code() == Some(4) && stderr.contains("512 MiB") && stderr.contains("control group"), "{line}: {stderr}");
+        }
+    }
+}
+
+/// A limit, its number, a value that leaves room for measuring, and one that leaves next to none.
+const RESOURCES: [(&str, u32, u64, u64); 6] = [
+    ("RLIMIT_AS", libc::RLIMIT_AS as u32, 400 << 20, 40 << 20),
+    ("RLIMIT_DATA", libc::RLIMIT_DATA as u32, 200 << 20, 8 << 20),
+    ("RLIMIT_MEMLOCK", libc::RLIMIT_MEMLOCK as u32, 0, 0),
+    ("RLIMIT_NOFILE", libc::RLIMIT_NOFILE as u32, 64, 6),
+    ("RLIMIT_STACK", libc::RLIMIT_STACK as u32, 256 << 10, 64 << 10),
+    ("RLIMIT_FSIZE", libc::RLIMIT_FSIZE as u32, 0, 0),
+];
+
+#[test]
+fn limits_on_resources_are_kept_or_named() {
+    for (name, which, room, none) in RESOURCES {
+        // Where memory is not what is limited, a small buffer shows as much in less time.
+        let memory = name == "RLIMIT_AS" || name == "RLIMIT_DATA";
+        for line in if memory { &COMMANDS[..] } else { &["bandwidth --size 1M --time 60ms", "stream 1M --passes 2"] } {
+            let output = run(line, |c| confined::limit(c, which, room));
+            let stderr = ended_well(&format!("{name} {room}: {line}"), &output);
+            assert!(output.status.success(), "{name} {room}: {line}: {stderr}");
+        }
+        for line in ["stream 1M --passes 2", "latency --size 1M --time 60ms", "info"] {
+            ended_well(&format!("{name} {none}: {line}"), &run(line, |c| confined::limit(c, which, none)));
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_cpu_time_ends_a_run_that_keeps_what_it_measured() {
+    let output = run("latency --size 1M --time 60s --format json", |c| confined::limit(c, libc::RLIMIT_CPU as u32, 6));
+    let stderr = text(&output.stderr);
+    assert!(output.status.signal().is_none(), "{:?}: {stderr}", output.status);
+    let incomplete = report(&output).incomplete;
+    assert!(matches!(&incomplete, Some(Incomplete::Signal { name }) if name.contains("ulimit -t")), "{incomplete:?}: {stderr}");
+}
+
+#[test]
+fn a_limit_on_threads_is_named() {
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("NOT TESTED: only root can run a program as a user without other processes");
+    }
+    let folder = support::temporary("threads");
+    let copy = folder.join("memgauge");
+    std::fs::copy(program().get_program(), &copy).unwrap();
+    let mut command = Command::new("/bin/sh");
+    // The limit counts the processes of the user, and does not bind root. Nobody else runs as this one.
+    confined::limit(&mut command, libc::RLIMIT_NPROC as u32, 1);
+    let line = format!("exec < {}; exec /proc/self/fd/0 bandwidth --size 1M --time 60ms", copy.display());
+    let output = command.args(["-c", &line]).uid(54321).gid(54321).output().unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+    let stderr = ended_well("one thread", &output);
+    assert!(stderr.contains("cannot start a thread") && stderr.contains("ulimit -u"), "{stderr}");
+}
+
+/// Every call that a run makes and that a filter may deny: the run goes on without it, or says what it misses.
+#[test]
+fn a_denied_system_call_is_named_and_never_a_panic() {
+    let line = "latency --size 1M --time 40ms";
+    let denied = |calls: &[libc::c_long], errno: i32| {
+        let output = run(line, |c| confined::deny(c, calls, errno));
+        (ended_well(&format!("without {calls:?}: {errno}"), &output), output.status.code())
+    };
+    let not_needed = [
+        libc::SYS_getrandom,
+        libc::SYS_get_mempolicy,
+        libc::SYS_mbind,
+        libc::SYS_move_pages,
+        libc::SYS_perf_event_open,
+        libc::SYS_prctl,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_sched_yield,
+        libc::SYS_sysinfo,
+        libc::SYS_uname,
+        libc::SYS_nanosleep,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_madvise,
+    ];
+    for errno in [libc::EPERM, libc::ENOSYS] {
+        let (stderr, code) = denied(&not_needed, errno);
+        assert_eq!(code, Some(0), "{stderr}");
+    }
+    assert_eq!(denied(&[libc::SYS_mbind], libc::EINVAL).1, Some(0), "the node is allowed, so the filter refuses it");
+    let (stderr, code) = denied(&[libc::SYS_sched_setaffinity], libc::EPERM);
+    assert!(code == Some(4) && stderr.contains("seccomp") && !stderr.contains("cpuset"), "{stderr}");
+}
+
+#[test]
+fn profiles_of_containers_and_services_let_it_measure() {
+    for (name, calls) in [("containers", CONTAINER), ("services", SYSTEM_SERVICE)] {
+        for line in ["latency --size 1M --time 40ms", "bandwidth --size 4M --time 60ms", "stream 1M", "c2c --time 100ms", "info"] {
+            let output = run(line, |c| confined::deny(c, calls, libc::EPERM));
+            let stderr = ended_well(&format!("{name}: {line}"), &output);
+            assert_eq!(output.status.code(), Some(0), "{name}: {line}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn without_proc_or_sys_or_a_root_that_can_be_written_it_measures_or_says_why() {
+    let hidden = |what: &str, line: &str| {
+        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = format!("{what} && exec \"$0\" {line}");
+        Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).arg(program().get_program()).output()
+    };
+    for what in ["mount -t tmpfs none /proc", "mount -t tmpfs none /sys", "mount -o remount,bind,ro /", "mount -t tmpfs none /dev"] {
+        for line in ["latency --size 1M --time 40ms", "stream 1M --passes 2", "info", "prefetch status"] {
+            let Ok(output) = hidden(what, line) else { return eprintln!("NOT TESTED: there is no unshare") };
+            let stderr = text(&output.stderr);
+            if stderr.contains("unshare:") || stderr.contains("mount:") {
+                eprintln!("NOT TESTED: {what}: {stderr}");
+                break;
+            }
+            ended_well(&format!("{what}: {line}"), &output);
+        }
+    }
+}
+
+/// File capabilities are enough for physical addresses; and the environment is not believed then.
+#[test]
+fn capabilities_of_the_file_are_enough_without_root() {
+    let folder = support::temporary("capabilities");
+    let (copy, tested) = (folder.join("memgauge"), "physical addresses with file capabilities");
+    std::fs::copy(program().get_program(), &copy).unwrap();
+    let able = Command::new("setcap").arg("cap_perfmon,cap_sys_admin,cap_sys_rawio+ep").arg(&copy).output();
+    if !able.is_ok_and(|output| output.status.success()) {
+        return eprintln!("NOT TESTED: {tested}: setcap is missing or may not do it");
+    }
+    let nobody = |line: &str| {
+        let _alone = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
+        // The folder may be below one that this user may not enter, so the shell opens the file.
+        let script = format!("exec /proc/self/fd/9 {line}");
+        let mut command = Command::new("/bin/sh");
+        command.env("MEMGAUGE_MSR_ROOT", &folder).env("MEMGAUGE_RUNTIME_DIR", &folder).args(["-c", &script]);
+        command
+    };
+    let run = |line: &str| {
+        let mut command = nobody(line);
+        let file = std::fs::File::open(&copy).unwrap();
+        let from = std::os::fd::AsRawFd::as_raw_fd(&file);
+        // SAFETY: between fork and exec it makes one system call only, with descriptors that are open.
+        unsafe { command.pre_exec(move || if libc::dup2(from, 9) == 9 { Ok(()) } else { Err(std::io::Error::last_os_error()) }) };
+        command.uid(54321).gid(54321).output().unwrap()
+    };
+    let journal = "memgauge prefetch journal 1\nid 1-1\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\nend\n";
+    std::fs::write(folder.join("prefetch-kept.journal"), journal).unwrap();
+    let output = run("scan --size 16M --region 4M --passes 2 --format json");
+    let stderr = ended_well(tested, &output);
+    let found = report(&output);
+    assert!(found.environment.capabilities.iter().any(|c| c == "CAP_SYS_ADMIN"), "{:?}: {stderr}", found.environment.capabilities);
+    let places: Vec<_> = found.results.iter().map(|m| m.evidence.physical.as_ref()).collect();
+    assert!(places.iter().all(|place| place.is_some_and(|p| p.first.is_some())), "{places:?}");
+    let status = report(&run("prefetch status --format json"));
+    assert!(status.notes.iter().all(|n| n.code != "prefetch-kept"), "{:?}", status.notes);
+    std::fs::remove_dir_all(folder).unwrap();
+}

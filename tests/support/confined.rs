@@ -1,0 +1,119 @@
+//! Running a program with less than it is used to: limits on resources, control groups, filters of system calls.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a panic is the failure report of its test, and what a test skips it says")]
+#![allow(dead_code, reason = "no program needs all of it")]
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Sets both limits on a resource, such as `libc::RLIMIT_AS as u32`.
+pub(crate) fn limit(command: &mut Command, which: u32, value: u64) {
+    limits(command, which, value, value);
+}
+
+/// Sets the limit on a resource and the highest value that it can be raised to.
+pub(crate) fn limits(command: &mut Command, which: u32, soft: u64, hard: u64) {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    let set = move || {
+        // SAFETY: reads one `rlimit`. The type of the number differs between C libraries.
+        if unsafe { libc::setrlimit(which as _, &raw const limit) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec it makes one system call only.
+    unsafe { command.pre_exec(set) };
+}
+
+/// Makes these system calls fail with `errno`, as filters of containers do.
+pub(crate) fn deny(command: &mut Command, calls: &[libc::c_long], errno: i32) {
+    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    // The number of the call is the first word of seccomp_data.
+    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for &call in calls {
+        program.push(libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32) });
+        program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
+    let install = move || {
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+        // SAFETY: both calls only restrict this process. The kernel copies the filter during the call, and `program` outlives the call.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec it makes two system calls only.
+    unsafe { command.pre_exec(install) };
+}
+
+/// What Docker's default profile denies without capabilities (moby/profiles, seccomp/default.json of seccomp/v0.2.3), as far as a program that
+/// measures may ask for it. Podman's descends from it.
+pub(crate) const CONTAINER: &[libc::c_long] = &[
+    libc::SYS_bpf,
+    libc::SYS_get_mempolicy,
+    libc::SYS_io_uring_setup,
+    libc::SYS_mbind,
+    libc::SYS_mount,
+    libc::SYS_move_pages,
+    libc::SYS_perf_event_open,
+    libc::SYS_set_mempolicy,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// What systemd's `SystemCallFilter=@system-service` denies, as far as a program that measures may ask for it: the groups of calls that
+/// systemd.exec(5) leaves out of it (`@debug`, `@mount`, and others).
+pub(crate) const SYSTEM_SERVICE: &[libc::c_long] = &[
+    libc::SYS_bpf,
+    libc::SYS_mount,
+    libc::SYS_perf_event_open,
+    libc::SYS_personality,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_ptrace,
+    libc::SYS_setns,
+    libc::SYS_userfaultfd,
+];
+
+/// A control group with a limit on memory; removed when dropped.
+pub(crate) struct Group(PathBuf);
+
+impl Group {
+    /// A group that may use `bytes` of memory, in the hierarchy of version 2 or 1. `None`, and a message, where none can be made.
+    pub(crate) fn new(name: &str, bytes: u64) -> Option<Self> {
+        for (hierarchy, file) in [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")] {
+            let group = Self(Path::new(hierarchy).join(format!("memgauge-{name}-{}", std::process::id())));
+            if fs::create_dir(&group.0).is_ok() && group.0.join(file).exists() && fs::write(group.0.join(file), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        eprintln!("NOT TESTED: {name}: no control group with a limit on memory can be made here");
+        None
+    }
+
+    /// Starts `command` in this group.
+    pub(crate) fn enter(&self, command: &mut Command) {
+        let path = std::ffi::CString::new(self.0.join("cgroup.procs").as_os_str().as_encoded_bytes()).unwrap();
+        let enter = move || {
+            // SAFETY: three system calls with a path and a buffer that live until they return; 0 is the calling process.
+            let written = unsafe {
+                let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+                let written = libc::write(file, c"0".as_ptr().cast(), 1);
+                libc::close(file);
+                written
+            };
+            if written == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        };
+        // SAFETY: between fork and exec it makes three system calls only.
+        unsafe { command.pre_exec(enter) };
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}

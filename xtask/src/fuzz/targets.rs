@@ -1,0 +1,240 @@
+//! What is fuzzed: every parser of text or bytes that come from outside, and every format in which a result is shown.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use memgauge_core::traffic::{LineContent, Mix};
+use memgauge_core::units::{Bytes, IdSet, parse_duration};
+use memgauge_os::counters::Catalogue;
+use memgauge_os::prefetch::PrefetchRegisters;
+use memgauge_os::topology::read_machine;
+use memgauge_render::{for_path, mlc, mlc_scan, read};
+
+use super::scratch::scratch;
+use crate::folders::project_folder;
+
+/// One thing to fuzz.
+pub(super) struct Target {
+    pub(super) name: &'static str,
+    /// What to begin with.
+    pub(super) corpus: fn() -> Result<Vec<Vec<u8>>>,
+    /// Words of the format.
+    pub(super) words: &'static [&'static str],
+    /// Memory that it may take, in multiples of what others may.
+    pub(super) memory_times: u64,
+    /// Prepares what a run needs, and returns the function of bytes.
+    pub(super) prepare: fn() -> Result<Run>,
+}
+
+/// What is called with each input.
+type Run = Box<dyn Fn(&[u8])>;
+
+/// Bitmaps and PDF take more than a parser: a page is up to some tens of MiB before it is compressed.
+const DRAWING: u64 = 4;
+
+pub(super) const TARGETS: &[Target] = &[
+    Target {
+        name: "values",
+        corpus: values,
+        words: &["0-3", ":", "K", "GiB", "ms", "R", "W21"],
+        memory_times: 1,
+        prepare: || Ok(Box::new(parse_values)),
+    },
+    Target {
+        name: "files",
+        corpus: threads_and_rules,
+        words: TOML,
+        memory_times: 1,
+        prepare: || Ok(Box::new(|bytes| text(bytes, memgauge::fuzzing::file))),
+    },
+    Target {
+        name: "arguments",
+        corpus: command_lines,
+        words: OPTIONS,
+        memory_times: 1,
+        prepare: || Ok(Box::new(|bytes| memgauge::fuzzing::arguments(&words(bytes)))),
+    },
+    Target {
+        name: "letters",
+        corpus: mlc_lines,
+        words: &["-b", "-k", "-W21", "--loaded_latency"],
+        memory_times: 1,
+        prepare: || Ok(Box::new(|bytes| memgauge::fuzzing::letters(&words(bytes)))),
+    },
+    Target { name: "results", corpus: results, words: JSON, memory_times: DRAWING, prepare: || Ok(Box::new(render)) },
+    Target { name: "machines", corpus: machine_files, words: &["kB", "0-1", "\n"], memory_times: 1, prepare: machines },
+    Target { name: "journals", corpus: journals, words: &["cpu ", "register ", "0x1a4", "end\n"], memory_times: 1, prepare: read_journals },
+];
+
+/// The names of folders that targets make.
+pub(super) const SCRATCH: [&str; 2] = ["fuzz-machine", "fuzz-journal"];
+
+const TOML: &[&str] =
+    &["[[threads]]\n", "[chase]\n", "[[rule]]\n", "cpus = ", "size = ", "mix = ", "experiment = ", "delays = [", "\"\"\"", "below = "];
+const OPTIONS: &[&str] =
+    &["\n--cpu\n", "\n--size\n", "\n--time\n", "\n--mix\n", "\n--format\njson", "\nlatency\n", "\n--", "\nquick\n", "\ncount\n", "\n-e\n"];
+const JSON: &[&str] = &["\"schema_version\": 1", "\"schema_version\": 2", "{\"estimate\": ", "\"results\": [", "\"curves\": [", "\"at\": "];
+
+fn owned<const N: usize>(all: [&str; N]) -> Result<Vec<Vec<u8>>> {
+    Ok(all.iter().map(|one| one.as_bytes().to_vec()).collect())
+}
+
+fn text(bytes: &[u8], run: impl Fn(&str)) {
+    run(&String::from_utf8_lossy(bytes));
+}
+
+/// The lines of an input as arguments.
+fn words(bytes: &[u8]) -> Vec<OsString> {
+    bytes.split(|byte| *byte == b'\n').map(|word| OsString::from_vec(word.to_vec())).collect()
+}
+
+fn values() -> Result<Vec<Vec<u8>>> {
+    owned(["0-3,8,12-15", "0-8191", "512M", "1.5GiB", "16384", "250ms", "2h", "all-reads", "2:1", "3:1-nt", "random", "0123456789abcdef"])
+}
+
+fn parse_values(bytes: &[u8]) {
+    text(bytes, |text| {
+        // What was parsed must also be shown, and mean the same.
+        if let Ok(ids) = text.parse::<IdSet>() {
+            assert_eq!(ids.to_string().parse::<IdSet>().ok().filter(|_| !ids.is_empty()), Some(ids.clone()).filter(|ids| !ids.is_empty()));
+        }
+        let _ = text.parse::<Bytes>().map(|bytes| bytes.to_string());
+        let _ = parse_duration(text);
+        let _ = text.parse::<Mix>().map(|mix| mix.to_string());
+        let _ = text.parse::<LineContent>();
+    });
+}
+
+fn threads_and_rules() -> Result<Vec<Vec<u8>>> {
+    owned([
+        "delays = [0, 100]\n[chase]\ncpu = 0\nsize = \"64M\"\n[[threads]]\ncpus = \"1-2\"\nmix = \"2:1\"\nsize = \"32M\"\nnode = 0\n",
+        "strict = true\n[[rule]]\nexperiment = \"bandwidth\"\nmix = \"all-reads\"\nwarn-below = 10.5\n[[rule]]\nexperiment = \"latency\"\nabove = 200\n",
+        "# delays\n0\n50\n100\n20000\n",
+        "0-1 W21 seq 16m dram 0 100\n2 R rand 1g pmem /mnt/pmem0 0\n3 W23 seq 8m dram 0 dram 1 50\n",
+        "0123456789abcdef 0123456789abcdef 0123456789abcdef 0123456789abcdef 0123456789abcdef 0123456789abcdef 0123456789abcdef 0123456789abcdef\n",
+    ])
+}
+
+fn command_lines() -> Result<Vec<Vec<u8>>> {
+    owned([
+        "latency\n--cpu\n0-3\n--size\n64M\n--time\n100ms\n--order\nfull-random\n--format\njson",
+        "loaded\n--delay\n0,100,1000\n--mix\n2:1\n--node\n0\n-o\nx.svg",
+        "bandwidth\n--matrix\n--pages\n2m\n--label\na=b",
+        "count\n-e\ncycles,instructions\n--\ntrue",
+        "stream\n1G\n--passes\n5\n--seed\n7",
+        "scan\n--integrity\n--within\n10s",
+    ])
+}
+
+fn mlc_lines() -> Result<Vec<Vec<u8>>> {
+    owned([
+        "--loaded_latency\n-d0\n-t1\n-W3\n-k1-3\n-oper_thread.txt",
+        "--latency_matrix\n-b200m\n-x2\n-e0",
+        "--c2c_latency\n-c0\n-w1\n-H\n-S",
+        "--peak_injection_bandwidth\n-Y\n-r\n-X",
+    ])
+}
+
+fn results() -> Result<Vec<Vec<u8>>> {
+    let folder = project_folder().join("tests/results");
+    let mut files: Vec<_> = fs::read_dir(&folder)?.collect::<std::io::Result<Vec<_>>>()?.into_iter().map(|entry| entry.path()).collect();
+    files.sort();
+    // A small part of the mutations of a large file hits something that is read.
+    let mut all: Vec<Vec<u8>> = files.iter().map(fs::read).collect::<std::io::Result<_>>()?;
+    all.retain(|bytes| bytes.len() <= 128 << 10);
+    Ok(all)
+}
+
+/// Reads a result and shows it in every format.
+fn render(bytes: &[u8]) {
+    let Ok(report) = read(bytes) else { return };
+    for path in ["x.txt", "x.json", "x.svg", "x.png", "x.pdf"] {
+        let _ = for_path(path).map(|format| format.render(&report));
+    }
+    mlc::latency_matrix(&report);
+    mlc::cache_to_cache(&report);
+    mlc_scan(&report);
+}
+
+/// Files of a machine: the path, a line break, the content.
+fn machine_files() -> Result<Vec<Vec<u8>>> {
+    let mut all = owned([
+        "proc/meminfo\nMemTotal: 4194304 kB\nMemFree: 2097152 kB\nMemAvailable: 3000000 kB\nHugepagesize: 2048 kB\n",
+        "proc/self/status\nCpus_allowed_list:\t0-1\nMems_allowed_list:\t0\n",
+        "proc/self/cgroup\n0::/a/b\n4:memory:/m\n",
+        "proc/self/mountinfo\n35 31 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        "sys/fs/cgroup/a/b/memory.max\n104857600\n",
+        "sys/devices/system/cpu/online\n0-1\n",
+        "sys/devices/system/cpu/cpu0/cache/index0/shared_cpu_list\n0-1\n",
+        "sys/devices/system/cpu/cpu0/cache/index0/size\n32K\n",
+        "sys/devices/system/node/node0/distance\n10 21\n",
+        "sys/devices/system/node/node0/meminfo\nNode 0 MemTotal: 4194304 kB\nNode 0 MemFree: 2097152 kB\n",
+        "sys/bus/event_source/devices/cpu/events/cycles\nevent=0x3c,umask=0x01,cmask=2,inv\n",
+        "sys/bus/event_source/devices/cpu/format/event\nconfig:0-7,32-35\n",
+        "sys/bus/event_source/devices/cpu/type\n4\n",
+        "proc/cpuinfo\nprocessor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: X\n",
+    ])?;
+    // A memory device (SMBIOS 3.2, type 17) and the end (type 127).
+    let mut table = vec![17, 40, 0, 17];
+    table.extend((4..40u8).map(|n| n.wrapping_mul(3)));
+    table.extend_from_slice(b"DIMM_A1\0Micron\0\0\x7f\x04\xff\xff\0\0");
+    all.push([b"sys/firmware/dmi/tables/DMI\n".as_slice(), &table].concat());
+    Ok(all)
+}
+
+/// A small machine, of which one file is the input.
+fn machines() -> Result<Run> {
+    let root = scratch(SCRATCH[0])?;
+    for seed in machine_files()? {
+        put(&root, &seed).context("the corpus has a path in each file")?;
+    }
+    let sound = read_machine(&root)?;
+    Ok(Box::new(move |bytes| {
+        let Some(path) = put(&root, bytes) else { return };
+        let _ = read_machine(&root);
+        let _ = memgauge_os::environment::read_environment(&root, &sound);
+        let catalogue = Catalogue::read(&root, &sound.identity, 0);
+        let _ = (catalogue.metrics(), catalogue.named("cpu/event=0x3c,umask=1/"), catalogue.named("cycles"));
+        // The file as it was, or no file.
+        let _ = fs::remove_file(root.join(&path));
+        let original = machine_files().unwrap_or_default().into_iter().find(|seed| seed.starts_with(format!("{path}\n").as_bytes()));
+        original.and_then(|seed| put(&root, &seed));
+    }))
+}
+
+/// Writes the file that an input names, below `root`. `None` when it names none that a machine has.
+fn put(root: &Path, bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let path = std::str::from_utf8(&bytes[..end]).ok()?;
+    let harmless = path.len() < 200
+        && path.split('/').all(|part| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:".contains(&b)) && part != ".." && part != "."
+        });
+    if !harmless || !(path.starts_with("proc/") || path.starts_with("sys/")) {
+        return None;
+    }
+    let file = root.join(path);
+    fs::create_dir_all(file.parent()?).ok()?;
+    fs::write(file, &bytes[end + 1..]).ok()?;
+    Some(path.to_owned())
+}
+
+fn journals() -> Result<Vec<Vec<u8>>> {
+    owned([
+        "memgauge prefetch journal 1\nid 12-34\nboot unknown\ncpu 0 register 0x1a4 mask 0xf value 0x0\ncpu 1 register 0x1a4 mask 0xf value 0x1\nend\n",
+        "memgauge prefetch journal 1\nid 1-1\nboot 0f3a\nend\n",
+    ])
+}
+
+/// Journals in a folder without registers: they are read, and nothing can be restored.
+fn read_journals() -> Result<Run> {
+    let folder = scratch(SCRATCH[1])?;
+    let registers = PrefetchRegisters::new(folder.join("cpu"), &folder, &folder);
+    Ok(Box::new(move |bytes| {
+        let _ = fs::write(folder.join("prefetch-run.journal"), bytes);
+        let _ = registers.waiting();
+    }))
+}

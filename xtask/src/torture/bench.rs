@@ -1,0 +1,115 @@
+//! Running memgauge once, and judging how it ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use memgauge_core::microbench::word;
+
+/// The statuses that `--help` documents, and those of the shell's conventions for a program that `count` cannot start.
+const STATUSES: [i32; 9] = [0, 1, 2, 3, 4, 64, 126, 127, 130];
+/// A run that asks for tens of milliseconds ends long before this, even where a machine is busy and everything is swapped in anew.
+const LONGEST: Duration = Duration::from_secs(30);
+/// How often a run is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// Numbers in the order that a seed gives them.
+pub(super) struct Dice(u64, u64);
+
+impl Dice {
+    /// The numbers of a run.
+    pub(super) const fn new(seed: u64, run: u64) -> Self {
+        Self(seed, run << 32)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.1 += 1;
+        word(self.0, self.1)
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[(self.next() % all.len().max(1) as u64) as usize]
+    }
+}
+
+/// What all areas need.
+pub(super) struct Bench {
+    pub(super) memgauge: PathBuf,
+    /// A folder for what runs write. Nothing else is in it between runs.
+    pub(super) folder: PathBuf,
+}
+
+impl Bench {
+    pub(super) fn command(&self, words: &[impl AsRef<std::ffi::OsStr>]) -> Command {
+        let mut command = Command::new(&self.memgauge);
+        command.args(words).current_dir(&self.folder).env("RUST_BACKTRACE", "0");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command to its end. Returns why it failed, if it did.
+    pub(super) fn run(&self, command: &mut Command) -> Result<Option<String>> {
+        match command.spawn() {
+            Ok(child) => self.judge(child),
+            // Nothing was started: a limit or a filter is for the program, and not for the system's call that starts it.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Waits for the end of a run, and says what is wrong with it.
+    pub(super) fn judge(&self, mut child: Child) -> Result<Option<String>> {
+        let began = Instant::now();
+        // Pipes hold 64 KiB: results of the short runs here are less, but help and matrices may be more.
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let output = std::thread::scope(|scope| -> Result<Option<Output>> {
+            let out = scope.spawn(|| read(stdout));
+            let err = scope.spawn(|| read(stderr));
+            let status = loop {
+                if let Some(status) = child.try_wait()? {
+                    break Some(status);
+                }
+                if began.elapsed() > LONGEST {
+                    child.kill()?;
+                    child.wait()?;
+                    break None;
+                }
+                std::thread::sleep(LOOK);
+            };
+            let (stdout, stderr) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
+            Ok(status.map(|status| Output { status, stdout, stderr }))
+        })?;
+        let left = self.tidy()?;
+        let Some(output) = output else { return Ok(Some(format!("took more than {LONGEST:?}"))) };
+        let said = String::from_utf8_lossy(&output.stderr);
+        let what = match (output.status.signal(), output.status.code()) {
+            (Some(signal), _) => format!("ended by signal {signal}"),
+            (_, Some(code)) if !STATUSES.contains(&code) => format!("undocumented status {code}"),
+            _ if said.contains("panicked") => "panicked".to_owned(),
+            (_, Some(1..)) if said.trim().is_empty() && output.stdout.is_empty() => "failed without a word".to_owned(),
+            _ if !left.is_empty() => format!("left {}", left.join(", ")),
+            _ => return Ok(None),
+        };
+        Ok(Some(format!("{what}: {}", said.lines().take(3).collect::<Vec<_>>().join(" / "))))
+    }
+
+    /// Removes what a run has written. Returns the names of what it should not have left.
+    fn tidy(&self) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let (name, path) = entry.map(|e| (e.file_name().to_string_lossy().into_owned(), e.path()))?;
+            if name.contains("tmp") || name.starts_with('.') {
+                left.push(name);
+            }
+            if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
+        }
+        Ok(left)
+    }
+}
+
+fn read(pipe: Option<impl std::io::Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What cannot be read is not there.
+    let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+    bytes
+}

@@ -1,0 +1,87 @@
+//! Runs with random limits on resources, in small control groups, and with random system calls denied.
+
+#![allow(clippy::unnecessary_cast, reason = "the type of resources' numbers differs between C libraries")]
+
+use anyhow::Result;
+
+use super::bench::{Bench, Dice};
+use super::confined::{self, CONTAINER, Group, SYSTEM_SERVICE};
+
+/// Short runs of everything.
+const LINES: [&str; 9] = [
+    "latency --time 30ms",
+    "bandwidth --time 30ms",
+    "loaded --delay 0 --time 30ms",
+    "c2c --time 60ms",
+    "stream --passes 1",
+    "chase --passes 1",
+    "info",
+    "prefetch status",
+    "latency --time 30ms -o x.json",
+];
+/// Limits, and what they are set to: much less than usual, down to nothing.
+const LIMITS: [(u32, &str, &[u64]); 7] = [
+    (libc::RLIMIT_AS as u32, "RLIMIT_AS", &[64 << 20, 128 << 20, 256 << 20, 512 << 20]),
+    (libc::RLIMIT_DATA as u32, "RLIMIT_DATA", &[4 << 20, 16 << 20, 64 << 20, 256 << 20]),
+    (libc::RLIMIT_MEMLOCK as u32, "RLIMIT_MEMLOCK", &[0]),
+    (libc::RLIMIT_NPROC as u32, "RLIMIT_NPROC", &[0, 1]),
+    (libc::RLIMIT_NOFILE as u32, "RLIMIT_NOFILE", &[5, 6, 8, 16]),
+    (libc::RLIMIT_STACK as u32, "RLIMIT_STACK", &[64 << 10, 256 << 10, 1 << 20]),
+    (libc::RLIMIT_FSIZE as u32, "RLIMIT_FSIZE", &[0, 1, 4096]),
+];
+/// Control groups' limits on memory.
+const GROUPS: [u64; 4] = [64 << 20, 128 << 20, 256 << 20, 1 << 30];
+/// Calls that a program may do without, or must say that it cannot.
+const CALLS: [libc::c_long; 20] = [
+    libc::SYS_clock_nanosleep,
+    libc::SYS_get_mempolicy,
+    libc::SYS_getrandom,
+    libc::SYS_getrusage,
+    libc::SYS_ioctl,
+    libc::SYS_madvise,
+    libc::SYS_mbind,
+    libc::SYS_move_pages,
+    libc::SYS_nanosleep,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_open,
+    libc::SYS_prctl,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_setrlimit,
+    libc::SYS_statx,
+    libc::SYS_sysinfo,
+    libc::SYS_uname,
+    libc::SYS_write,
+];
+
+pub(super) fn limited(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+    let line = *dice.pick(&LINES);
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    if dice.next().is_multiple_of(3) {
+        let bytes = *dice.pick(&GROUPS);
+        let Some(group) = Group::new("torture", bytes) else { return Ok((line.to_owned(), None)) };
+        group.enter(&mut command);
+        return Ok((format!("{line}, {} MiB in a control group", bytes >> 20), bench.run(&mut command)?));
+    }
+    let (which, name, values) = *dice.pick(&LIMITS);
+    let value = *dice.pick(values);
+    confined::limit(&mut command, which, value);
+    Ok((format!("{line}, {name} {value}"), bench.run(&mut command)?))
+}
+
+pub(super) fn filtered(bench: &Bench, dice: &mut Dice) -> Result<(String, Option<String>)> {
+    let line = *dice.pick(&LINES);
+    let errno = *dice.pick(&[libc::EPERM, libc::ENOSYS, libc::EACCES, libc::EINVAL]);
+    let calls = match dice.next() % 4 {
+        0 => CONTAINER.to_vec(),
+        1 => SYSTEM_SERVICE.to_vec(),
+        _ => (0..1 + dice.next() % 4).map(|_| *dice.pick(&CALLS)).collect(),
+    };
+    let mut command = bench.command(&line.split_whitespace().collect::<Vec<_>>());
+    confined::deny(&mut command, &calls, errno);
+    let failure = bench.run(&mut command)?;
+    // Without `write` nobody can be told anything.
+    let silent = calls.contains(&libc::SYS_write);
+    Ok((format!("{line}, without {calls:?}, error {errno}"), failure.filter(|why| !silent || !why.starts_with("failed without a word"))))
+}
