@@ -269,11 +269,11 @@ fn rows_are_printed_as_they_are_measured() {
 #[test]
 fn messages_name_letters_and_say_what_is_done() {
     for (line, words) in [
-        ("--idle_latency -e -p400000", vec!["-p: there is no CPU 400000"]),
-        ("--c2c_latency -c0 -w1 -S400000", vec!["-S: there is no CPU 400000"]),
+        ("--idle_latency -e -p40000", vec!["-p: there is no CPU 40000"]),
+        ("--c2c_latency -c0 -w1 -S40000", vec!["-S: there is no CPU 40000"]),
         ("--idle_latency -e -b900000g", vec!["give a smaller -b"]),
         ("--idle_latency -e -J/nowhere/at/all", vec!["/nowhere/at/all: there is no such directory"]),
-        ("--idle_latency -e -i400000", vec!["-i: there is no CPU 400000"]),
+        ("--idle_latency -e -i40000", vec!["-i: there is no CPU 40000"]),
     ] {
         let output = run(line);
         let err = text(&output.stderr);

@@ -46,7 +46,7 @@ fn orders_are_those_asked_for() {
     // Every machine fetches consecutive lines at least as fast as random ones, and much faster in a buffer far larger than its caches.
     let (random, sequential) = (value(&report, ChaseOrder::FullRandom), value(&report, ChaseOrder::Sequential));
     assert!(random > 1.2 * sequential, "{random} ns at random, {sequential} ns in order");
-    let shown = text(&run("latency --order sequential --size 16K --time 60ms").stdout).to_owned();
+    let shown = text(&run("latency --order sequential --size 16K --time 60ms -v").stdout).to_owned();
     assert!(shown.contains("sequential: ascending") && !shown.contains("window-local"), "{shown}");
 }
 

@@ -46,8 +46,8 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Calibration {
     /// Plateaus: the probe as planned, the bytes of its buffer then, and what was seen.
     pub(crate) plateaus: Vec<(Probe, Bytes, Option<Plateau>)>,
-    /// Buffers that no cache holds which CPUs of a node have: the node, and the size.
-    pub(crate) uncached: Vec<(u32, Bytes)>,
+    /// The smallest buffer that was seen to be held by no cache. The last-level caches of a machine are alike.
+    pub(crate) uncached: Option<Bytes>,
     pub(crate) trials: Vec<(TrialKey, TrialResult)>,
     /// Whether plain stores read the line first.
     pub(crate) stores: KnownStores,

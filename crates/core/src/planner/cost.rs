@@ -43,7 +43,7 @@ const TRIAL_S: f64 = burst_s(protocol::TRIAL_WINDOWS, protocol::WINDOW) * protoc
 const COMPARISON_S: f64 = burst_s(protocol::COMPARISON_WINDOWS, protocol::WINDOW);
 /// Finding out whether plain stores read first.
 const RFO_S: f64 = burst_s(protocol::RFO_WINDOWS, protocol::WINDOW) * (protocol::RFO_ROUNDS * protocol::RFO_KINDS) as f64;
-/// Driving a chase's buffer out of all caches, once for each node's CPUs: mapping and reading 1 GiB, and a short chase.
+/// Driving a chase's buffer out of all caches, once: mapping and reading 1 GiB, and a short chase.
 const DRIVE_OUT_S: f64 = 0.8 + COMPARISON_S;
 /// Bytes a second at which two CPUs map and clear memory: half of what two cores of this decade clear, for a hypervisor may have to find the
 /// memory first. More CPUs clear more, up to four times as much.
@@ -292,7 +292,7 @@ impl<'a> Costs<'a> {
         let both = orders.is_empty() && probe.window < bytes;
         let kinds = if both { 2.0 } else { orders.len().max(1) as f64 };
         let known = self.chased.contains_key(&(node, bytes));
-        let drive_out = if self.chased.keys().any(|(chased, _)| *chased == node) { 0.0 } else { DRIVE_OUT_S };
+        let drive_out = if self.chased.is_empty() { DRIVE_OUT_S } else { 0.0 };
         let plateau = if known || !probe.buffer.derived { 0.0 } else { 2.5 * chain(bytes) + 2.0 * COMPARISON_S + drive_out };
         let least = f64::from(allocations);
         let measuring = match hops {

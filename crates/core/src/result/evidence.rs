@@ -309,8 +309,8 @@ pub struct Plateau {
     pub half_ns: f64,
     /// Latency over all of it.
     pub whole_ns: f64,
-    /// Latency over it right after the CPU had read so much else that no cache held it; `null` where that was not tried, or was shown for
-    /// these caches before.
+    /// Latency over it right after the CPU had read so much else that no cache held it; `null` where that was not tried, or was shown
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_ns: Option<f64>,
     /// Whether they agree: the buffer lies on the plateau, and no cache holds it.

@@ -288,16 +288,15 @@ const EVICTING_ONE_IN: u64 = 8;
 const COLD_CHASES: u32 = 2;
 
 /// Looks for a cache of which the machine's description says nothing, and which holds the buffer, half of it and all of it: then a chase is
-/// slower right after the buffer was driven out of all caches. Done once for the CPUs of a node.
+/// slower right after the buffer was driven out of all caches. Done once in a run.
 fn drive_out(session: &mut Session<'_>, probe: &Probe, buffer: &Arc<Buffer>, plateau: Plateau) -> Result<Plateau> {
-    let Some(node) = session.context.machine.topology.cpu(probe.cpu).map(|cpu| cpu.node) else { return Ok(plateau) };
-    if session.calibration.uncached.iter().any(|known| known.0 == node && known.1 <= probe.buffer.bytes) {
+    if session.calibration.uncached.is_some_and(|known| known <= probe.buffer.bytes) {
         return Ok(plateau);
     }
     let Some(cold_ns) = cold_chase_ns(session, probe, buffer)? else { return Ok(plateau) };
     let reached = cold_ns <= plateau.whole_ns * (1.0 + TOLERANCE);
     if reached {
-        session.calibration.uncached.push((node, probe.buffer.bytes));
+        session.calibration.uncached = Some(probe.buffer.bytes);
     }
     Ok(Plateau { cold_ns: Some(cold_ns), reached, ..plateau })
 }
