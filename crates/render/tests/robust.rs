@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 fn show(report: &Report) {
-    for (width, colour) in [(0, false), (80, true), (200, false), (usize::MAX, false)] {
-        let text = String::from_utf8(Text { width, colour, verbose: true }.render(report).unwrap()).unwrap();
+    for (width, colour, verbose) in [(0, false, true), (80, true, true), (80, false, false), (200, false, false), (usize::MAX, false, true)]
+    {
+        let text = String::from_utf8(Text { width, colour, verbose }.render(report).unwrap()).unwrap();
         assert!(text.ends_with('\n') && text.starts_with(if colour { "\x1b[1m" } else { report.tool.name.get(..1).unwrap_or("") }));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n' && !(colour && c == '\x1b')), "control character in\n{text}");
         assert!(!text.contains("NaN") && !text.contains("inf "), "not a number in\n{text}");
@@ -159,7 +160,8 @@ fn working_sets_of_all_that_64_bits_hold() {
 fn samples_fit_every_usual_terminal() {
     for (name, report) in samples::all() {
         for width in [80, 100, 120] {
-            let mut texts = vec![String::from_utf8(Text { width, colour: false, verbose: true }.render(&report).unwrap()).unwrap()];
+            let page = |verbose| String::from_utf8(Text { width, colour: false, verbose }.render(&report).unwrap()).unwrap();
+            let mut texts = vec![page(true), page(false)];
             texts.extend(report.plan.as_ref().map(|p| plan_text(p, &report.machine, width)));
             for line in texts.iter().flat_map(|t| t.lines()) {
                 assert!(line.chars().count() <= width, "{name} at {width}: {line}");

@@ -9,9 +9,9 @@ use memgauge_core::topology::HmatAccess;
 use memgauge_core::units::IdSet;
 use memgauge_core::wording;
 
-use super::footnotes::common_reasons;
 use super::grid::DETAILED_COLUMNS;
 use super::page::Page;
+use crate::number::value_of;
 
 /// The report, the section's directory, and what was explained already.
 pub(super) struct Context<'a> {
@@ -85,6 +85,19 @@ impl<'a> Context<'a> {
     pub(super) fn claim(&self, cpu_node: Option<u32>, memory: Option<MemoryPlace>) -> Option<&'a HmatAccess> {
         self.report.machine.topology.claim(cpu_node?, memory?.node()?).filter(|_| self.directory.is_none())
     }
+}
+
+/// Reasons that all measured numbers have.
+pub(super) fn common_reasons(all: &[&Measurement]) -> BTreeSet<QualityReason> {
+    let measured: Vec<_> = all.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
+    let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) else { return BTreeSet::new() };
+    let common = |r: &QualityReason| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r));
+    first.quality.reasons.iter().copied().filter(common).collect()
+}
+
+/// Whether the sentence states figures of one measurement, so that it cannot stand for a whole table.
+fn is_individual(reason: QualityReason) -> bool {
+    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
 /// A remark on those nodes that have memory and no CPUs.

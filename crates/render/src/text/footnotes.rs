@@ -6,7 +6,7 @@ use memgauge_core::experiment::Experiment;
 use memgauge_core::result::{Measurement, QualityLevel, QualityReason, Report};
 use memgauge_core::wording::reasons::{not_measured, placement_problems};
 
-use super::context::Context;
+use super::context::{Context, common_reasons};
 use super::grid::Cell;
 use super::page::{INDENT, Page, Style};
 use crate::number::{DASH, SUPERSCRIPTS, bounds, half_width, number, percent, unit, value_of};
@@ -206,14 +206,6 @@ fn is_marked(m: &Measurement, everywhere: &BTreeSet<QualityReason>) -> bool {
     m.quality.level == QualityLevel::Degraded && !m.quality.reasons.iter().all(told)
 }
 
-/// Reasons that all measured numbers have.
-pub(super) fn common_reasons(all: &[&Measurement]) -> BTreeSet<QualityReason> {
-    let measured: Vec<_> = all.iter().filter(|m| value_of(&m.estimate).is_some()).collect();
-    let Some((first, rest)) = measured.split_first().filter(|(_, rest)| !rest.is_empty()) else { return BTreeSet::new() };
-    let common = |r: &QualityReason| !is_individual(*r) && rest.iter().all(|m| m.quality.reasons.contains(r));
-    first.quality.reasons.iter().copied().filter(common).collect()
-}
-
 /// What the marks of a whole run mean, and why numbers have them or are missing.
 pub(super) fn explain_marks(page: &mut Page, context: &mut Context<'_>) {
     let all: Vec<&Measurement> = context.report.results.iter().collect();
@@ -258,11 +250,6 @@ impl Affected<'_> {
         let kept = if kept { "; they were kept because too few clean ones remained" } else { "" };
         format!("many bursts were disturbed{share}{kept}")
     }
-}
-
-/// Whether the sentence states figures of one measurement, so that it cannot stand for a whole table.
-fn is_individual(reason: QualityReason) -> bool {
-    matches!(reason, QualityReason::SeveralModes | QualityReason::Drift | QualityReason::FrequencyDrift)
 }
 
 /// `two modes: 27.1 ns (70 %), 105.0 ns (30 %)`, and the disturbances in the samples, which make modes too.

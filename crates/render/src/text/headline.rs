@@ -106,7 +106,7 @@ fn transfers(report: &Report, summary: &Summary) -> Option<String> {
 /// How many numbers are good, and what most others have in common.
 fn trust(summary: &Summary) -> String {
     let t = &summary.trust;
-    let all = t.good + t.degraded + t.unreliable + t.missing;
+    let all: u64 = [t.good, t.degraded, t.unreliable, t.missing].into_iter().map(u64::from).sum();
     let word = match t.level {
         QualityLevel::Good => "good",
         QualityLevel::Degraded => "degraded",
