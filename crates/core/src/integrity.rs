@@ -170,9 +170,10 @@ impl Words {
             }),
             Content::Zeros => to.fill(mask),
             Content::WalkingOne(at) => {
-                to.as_chunks_mut::<{ WORD_BITS as usize }>().0.iter_mut().for_each(|to| {
-                    to.iter_mut().zip(*at..).for_each(|(to, bit)| *to = (1u64 << (bit % WORD_BITS)) ^ mask);
-                });
+                // Computed once: a shift for each word takes longer than reading it from memory.
+                let mut ones = [0; WORD_BITS as usize];
+                ones.iter_mut().zip(*at..).for_each(|(one, bit)| *one = (1u64 << (bit % WORD_BITS)) ^ mask);
+                to.as_chunks_mut::<{ WORD_BITS as usize }>().0.iter_mut().for_each(|to| *to = ones);
             }
             Content::Lines(lines) => {
                 let first = (number * (BLOCK_BYTES / size_of::<LineContent>()) as u64 % lines.len() as u64) as usize;

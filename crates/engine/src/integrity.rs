@@ -28,6 +28,8 @@ const PIECE: usize = 64 << 20;
 const SLOWEST_BYTES_S: u64 = 20 << 20;
 /// Mismatches of a buffer that are listed one by one; a chip that fails gives millions.
 const MAX_LISTED: usize = 20;
+/// Words that are compared at a time: a line of 64 bytes.
+const LINE_WORDS: usize = 8;
 /// How long a wait for the end of the hold time may delay the answer to a signal.
 const NAP: Duration = Duration::from_millis(20);
 
@@ -91,6 +93,11 @@ impl Sweep {
             let offset = block * BLOCK_BYTES;
             let bytes = (self.buffer.len() - offset).min(BLOCK_BYTES) / 8 * 8;
             if let Some((compare, pattern)) = &self.compare {
+                // The next block comes while this one is computed: hardware prefetchers begin anew with every page.
+                let next = if self.descending { offset.wrapping_sub(BLOCK_BYTES) } else { offset + BLOCK_BYTES };
+                for line in (0..BLOCK_BYTES).step_by(kernels::LINE as usize) {
+                    kernels::prefetch(self.buffer.as_ptr().wrapping_add(next).wrapping_add(line));
+                }
                 compare.block(block as u64, &mut words);
                 self.compare_block(offset, &words[..bytes / 8], *pattern, found);
             }
@@ -117,18 +124,28 @@ impl Sweep {
         kernels::fence();
     }
 
-    /// Compares the words at `offset` with what they must be.
+    /// Compares the words at `offset` with what they must be, a line at a time. Each line is read once: what is reported is what the
+    /// comparison saw.
     fn compare_block(&self, offset: usize, expected: &[u64], pattern: Option<TestPattern>, found: &mut Found) {
-        let mut read = [0; BLOCK_WORDS];
-        // Read once: what is reported is what the comparison saw.
-        // SAFETY: as many bytes from `offset` on are inside the buffer, which lives as long as `self`, in a portion that only this thread has.
-        unsafe {
-            read.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(self.buffer.as_ptr().add(offset), size_of_val(expected));
+        let (lines, rest) = expected.as_chunks::<LINE_WORDS>();
+        for (index, expected) in lines.iter().enumerate() {
+            let offset = offset + index * size_of_val(expected);
+            // SAFETY: whole words inside the buffer, which lives as long as `self`, in a portion that only this thread has.
+            let read = unsafe { self.buffer.as_ptr().add(offset).cast::<[u64; LINE_WORDS]>().read() };
+            if read.iter().zip(expected).fold(0, |differing, (read, expected)| differing | (read ^ expected)) != 0 {
+                self.compare_words(offset, &read, expected, pattern, found);
+            }
         }
-        let differing = read.iter().zip(expected).fold(0, |differing, (read, expected)| differing | (read ^ expected));
-        if differing == 0 {
-            return;
+        for (index, expected) in rest.iter().enumerate() {
+            let offset = offset + size_of_val(lines) + 8 * index;
+            // SAFETY: as above.
+            let read = unsafe { self.buffer.as_ptr().add(offset).cast::<u64>().read() };
+            self.compare_words(offset, &[read], &[*expected], pattern, found);
         }
+    }
+
+    #[cold]
+    fn compare_words(&self, offset: usize, read: &[u64], expected: &[u64], pattern: Option<TestPattern>, found: &mut Found) {
         for (index, (read, written)) in read.iter().zip(expected).enumerate().filter(|(_, (read, written))| read != written) {
             found.mismatches += 1;
             if found.first.len() < MAX_LISTED {

@@ -4,6 +4,7 @@
 
 mod region;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub(crate) fn measure(session: &mut Session<'_>, at: &Coordinates, plan: &Scan) 
     regions.iter().for_each(|r| scheduler.add(&r.passes.conditions().scheduler));
     let noise = session.unwatch(&scheduler);
     let outcome = outcome.and_then(|()| test.as_mut().map_or(Ok(()), |test| test.rest(session, plan)));
-    let mut checked = test.map(|test| test.finish(session)).unwrap_or_default().into_iter();
+    let mut checked = test.map(|test| test.finish(session, plan)).unwrap_or_default().into_iter();
     if outcome.is_err() && regions.iter().all(|r| !r.passes.any_samples()) {
         return outcome;
     }
@@ -222,6 +223,9 @@ fn pass(session: &mut Session<'_>, plan: &Scan, kernel: &'static Kernel, region:
     Ok(Pass { gbs: reading.bytes() as f64 / ns, coverage, conditions })
 }
 
+/// Another round of patterns is begun where the time that is left is longer than the last one by one part in so many.
+const ROOM: u32 = 8;
+
 /// The patterns of a scan: what its regions hold now, and what was compared.
 struct Test {
     buffers: Vec<TestedBuffer>,
@@ -258,9 +262,16 @@ impl Test {
         Ok(())
     }
 
-    /// The rest of the steps, and the last comparison.
+    /// The rest of the steps, and the last comparison. Where a time for the whole run was given, all steps are made again while it lasts.
     fn rest(&mut self, session: &mut Session<'_>, plan: &Scan) -> Result {
+        let (round, first, started) = (self.steps.clone(), self.begun, session.context.now());
         while self.begun <= self.steps.len() {
+            let each = (session.context.now() - started) / (self.begun - first).max(1) as u32;
+            let again = each * (round.len() + 1) as u32;
+            if self.begun == self.steps.len() && self.begun > first && session.budget.left().is_some_and(|left| left > again + again / ROOM)
+            {
+                self.steps.extend_from_slice(&round);
+            }
             self.step(session, plan)?;
             let share = self.begun as f64 / (self.steps.len() + 1) as f64;
             session.progress.within_cell(GROWING_SHARE + (1.0 - GROWING_SHARE) * (0.5 + 0.5 * share));
@@ -269,11 +280,12 @@ impl Test {
     }
 
     /// What came out for each region.
-    fn finish(self, session: &Session<'_>) -> Vec<Integrity> {
+    fn finish(self, session: &Session<'_>, plan: &Scan) -> Vec<Integrity> {
         let (planned, ecc) = (self.steps.len() as u32, self.ecc.end(session));
         let each = self.buffers.into_iter().map(|mut buffer| {
             let compared = &self.steps[..(buffer.compared() as usize).min(self.steps.len())];
-            let tested = compared.iter().filter(|step| step.last).map(|step| step.pattern).collect();
+            let tested: BTreeSet<_> = compared.iter().filter(|step| step.last).map(|step| step.pattern).collect();
+            let tested = plan.patterns.iter().copied().filter(|pattern| tested.contains(pattern)).collect();
             let mut integrity = Integrity { ecc: Some(ecc.clone()), ..buffer.take(planned, tested) };
             name_devices(session, &mut integrity);
             integrity

@@ -157,6 +157,12 @@ pub(crate) unsafe fn flush(line: *const u8) {
 }
 
 #[inline(always)]
+pub(crate) fn prefetch(line: *const u8) {
+    // SAFETY: a prefetch neither faults nor changes anything but caches.
+    unsafe { asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) };
+}
+
+#[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     // Non-temporal pairs (`stnp`) are only a hint, so lines are dropped instead.
     // SAFETY: the caller promises room for all words, which nobody else uses.

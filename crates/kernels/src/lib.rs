@@ -155,6 +155,12 @@ pub unsafe fn flush(line: *const u8) {
     unsafe { arch::flush(line) }
 }
 
+/// Asks for a line that will be read soon. Any address will do: what is not mapped is left alone. Does nothing on riscv64.
+#[inline(always)]
+pub fn prefetch(line: *const u8) {
+    arch::prefetch(line);
+}
+
 /// Writes words so that the caches do not hold them afterwards: by non-temporal stores where there are any, otherwise by stores whose lines
 /// are dropped ([`flush`]). Done for certain only after a [`fence`].
 ///

@@ -141,6 +141,10 @@ pub(crate) const FLUSHES: bool = false;
 #[inline(always)]
 pub(crate) unsafe fn flush(_line: *const u8) {}
 
+/// Prefetches are an extension (Zicbop) that nothing here asks for.
+#[inline(always)]
+pub(crate) fn prefetch(_line: *const u8) {}
+
 #[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     // SAFETY: the caller promises room for all words, which nobody else uses.

@@ -95,6 +95,12 @@ pub(crate) unsafe fn flush(line: *const u8) {
 }
 
 #[inline(always)]
+pub(crate) fn prefetch(line: *const u8) {
+    // SAFETY: a prefetch neither faults nor changes anything but caches; SSE is part of x86-64.
+    unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.cast()) };
+}
+
+#[inline(always)]
 pub(crate) unsafe fn write_past_caches(to: *mut u64, words: &[u64]) {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
     let (pairs, rest) = words.as_chunks::<2>();
