@@ -274,7 +274,9 @@ fn a_matrix_of_many_pairs_is_small() {
 fn a_machine_of_a_thousand_cpus_is_measured_in_little_memory() {
     for name in ["quick", "c2c", "suite"] {
         let (cost, _) = cost(name, 64);
-        assert!(cost.memory_mb < 300.0 && cost.json < 20_000_000, "{name}: {cost:?}");
+        // The suite has 12,576 numbers, each with its samples and its evidence: 2.6 kB.
+        let largest = if name == "suite" { 35_000_000 } else { 20_000_000 };
+        assert!(cost.memory_mb < 300.0 && cost.json < largest, "{name}: {cost:?}");
     }
 }
 
