@@ -61,10 +61,11 @@ pub(crate) fn name_disturbers(report: &mut Report, before: &ProcessTimes, root: 
     if !identity.is_withheld() {
         report.environment.disturbing_processes = ProcessTimes::read(root).since(before);
     }
-    report.notes.extend(note(report));
+    report.notes.extend(note(report, !identity.is_withheld()));
 }
 
-fn note(report: &Report) -> Option<Note> {
+/// `listed`: which processes ran was looked up.
+fn note(report: &Report, listed: bool) -> Option<Note> {
     let above = |share: Option<f64>| share.is_some_and(|share| share > DISTURBED);
     let disturbed = report.results.iter().any(|m| {
         let noise = &m.evidence.noise;
@@ -72,11 +73,16 @@ fn note(report: &Report) -> Option<Note> {
     });
     let name = |process: &DisturbingProcess| format!("{} {:.0} %", process.name, process.cpu_percent);
     let names: Vec<String> = report.environment.disturbing_processes.iter().map(name).collect();
-    let named = if names.is_empty() { String::new() } else { format!(": {} of a CPU", names.join(", ")) };
-    let note = || {
-        Note::warning("machine-busy", format!("others used the CPUs during the run{named}"))
-            .advise("run again when they are idle, or wait for that with --wait-quiet 60s")
+    let guest = report.machine.identity.hypervisor.is_some();
+    let (named, advice) = match (names.is_empty(), listed && guest) {
+        (false, _) => (format!(": {} of a CPU", names.join(", ")), "run again when they are idle, or wait for that with --wait-quiet 60s"),
+        // Waiting helps only against what this kernel sees.
+        (true, true) => {
+            (" and no process that still runs did: perhaps other guests of the host".to_owned(), "run again when the host is quieter")
+        }
+        (true, false) => (String::new(), "run again when they are idle, or wait for that with --wait-quiet 60s"),
     };
+    let note = || Note::warning("machine-busy", format!("others used the CPUs during the run{named}")).advise(advice);
     disturbed.then(note)
 }
 
@@ -112,10 +118,14 @@ mod tests {
             .map(|(name, cpu_percent)| DisturbingProcess { name: name.into(), cpu_percent })
             .collect();
         report.results.iter_mut().for_each(|m| m.evidence.noise.others = Some(0.0));
-        assert_eq!(note(&report), None, "processes on other CPUs");
+        assert_eq!(note(&report, true), None, "processes on other CPUs");
         report.results[0].evidence.noise.left_out = Some(0.4);
-        assert!(note(&report).is_some_and(|note| note.message.contains("rustc 93 %, python3 40 % of a CPU")));
+        assert!(note(&report, true).is_some_and(|note| note.message.contains("rustc 93 %, python3 40 % of a CPU")));
         report.environment.disturbing_processes.clear();
-        assert!(note(&report).is_some_and(|note| note.message.ends_with("during the run")));
+        assert!(note(&report, true).is_some_and(|note| note.message.ends_with("during the run")));
+        report.machine.identity.hypervisor = Some("KVM".to_owned());
+        let stolen = note(&report, true).unwrap();
+        assert!(stolen.message.contains("other guests") && !stolen.advice.unwrap().contains("--wait-quiet"));
+        assert!(note(&report, false).unwrap().message.ends_with("during the run"), "nobody looked");
     }
 }
