@@ -74,9 +74,12 @@ fn start(program: Program, main: fn() -> ExitCode) -> ExitCode {
 fn drop_in_main() -> ExitCode {
     survive_limits();
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    // A run that switches prefetchers starts this file again as its guardian. No command line of mlc's begins with this word.
-    if arguments.first().is_some_and(|word| word == "prefetch") {
-        return native_main();
+    // A run that switches prefetchers starts this file again as its guardian. No command line of mlc's begins with these words.
+    if let [prefetch, guard, id] = &arguments[..]
+        && prefetch == "prefetch"
+        && guard == "guard"
+    {
+        return exit(Program::MLC, prefetchers::guard(&id.to_string_lossy()));
     }
     exit(Program::MLC, mlc::run::run(&arguments))
 }

@@ -32,11 +32,14 @@ pub(crate) fn prefetch(action: PrefetchAction) -> anyhow::Result<ExitStatus> {
         PrefetchAction::Off(options) => switch(&place, &target(options)?, PrefetchRequest::Off),
         PrefetchAction::On(options) => switch(&place, &target(options)?, PrefetchRequest::On),
         PrefetchAction::Restore(options) => restore(&place, &target(options)?),
-        PrefetchAction::Guard { id } => {
-            run_guardian(&place, &id).map_err(|e| with_advice(&e))?;
-            Ok(ExitStatus::SUCCESS)
-        }
+        PrefetchAction::Guard { id } => guard(&id),
     }
+}
+
+/// Waits until the run that started this process ends, and puts back the registers that it could not.
+pub(crate) fn guard(id: &str) -> anyhow::Result<ExitStatus> {
+    run_guardian(&place(), id).map_err(|e| with_advice(&e))?;
+    Ok(ExitStatus::SUCCESS)
 }
 
 /// Where the report goes, and what it says about the host.
