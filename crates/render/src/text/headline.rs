@@ -98,6 +98,9 @@ fn transfers(report: &Report, summary: &Summary) -> Option<String> {
     // A median over many pairs has the interval of none of them.
     let state = |of: &SummaryValue, name: &str| {
         let text = value(of, "ns")?;
+        if of.value.is_none() {
+            return Some(format!("{name} {text}"));
+        }
         Some(format!("{} {name}", if several { text.replace('(', "(pairs ") } else { text }))
     };
     joined([state(&summary.transfer_hit_ns, "unmodified (HIT)"), state(&summary.transfer_hitm_ns, "modified (HITM)")])

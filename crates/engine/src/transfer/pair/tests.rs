@@ -1,0 +1,59 @@
+use memgauge_core::experiment::{ChaseOrder, PageRequest};
+use memgauge_core::plan::BufferPlan;
+use memgauge_core::units::Bytes;
+
+use super::*;
+use crate::burst::chase::{self, ChainSpec};
+
+#[test]
+fn three_parties_take_turns_and_push() {
+    let cpus = memgauge_os::cpu::process_affinity().unwrap();
+    let plan = BufferPlan {
+        bytes: Bytes::mib(1),
+        node: 0,
+        pages: PageRequest::Auto,
+        touch: cpus.clone(),
+        derived: false,
+        directory: None,
+        shared: false,
+    };
+    let allocate = || Buffer::allocate(&plan, std::path::Path::new("/")).map(Arc::new);
+    let (Ok(buffer), Ok(other)) = (allocate(), allocate()) else {
+        eprintln!("skipped: no memory on node 0");
+        return;
+    };
+    let spec = ChainSpec {
+        bytes: plan.bytes,
+        window: Bytes::kib(64),
+        stride: Bytes(128),
+        line: Bytes(64),
+        order: ChaseOrder::WindowLocal,
+        seed: 1,
+        offset_in_line: 0,
+        even: false,
+    };
+    let ring = chase::write(&buffer, &spec, &cpus, &|| false).unwrap();
+    let clock = Clock::calibrate(std::path::Path::new("/"));
+    for (parties, windows) in [(2, u64::MAX), (3, u64::MAX), (2, 5), (3, 1)] {
+        let baton = Baton::new();
+        let end = clock.now() + clock.to_ticks(Duration::from_millis(300));
+        let party = Party { parties, pushed: None, ring: ring.clone(), hops: 512, clock, end, windows, baton: baton.clone() };
+        let holder = Party { pushed: Some((other.clone(), 4096)), ..party.clone() };
+        let samples = std::thread::scope(|scope| {
+            let reader = scope.spawn({
+                let party = party.clone();
+                || party.read().0
+            });
+            if parties == 3 {
+                scope.spawn(|| party.share());
+            }
+            scope.spawn(|| holder.hold(LineState::Hitm));
+            reader.join().unwrap()
+        });
+        assert!(!samples.is_empty() && samples.iter().all(|turn| turn.ns_per_line > 0.0), "{} windows", samples.len());
+        assert!(windows == u64::MAX || samples.len() as u64 == windows, "{} windows of {windows}", samples.len());
+        // Whichever party noticed the end first, every window that was read had been through all hands.
+        let turns = baton.turn.load(Ordering::Acquire);
+        assert_eq!(turns / parties, samples.len() as u64, "{turns} turns of {parties} parties");
+    }
+}
