@@ -169,9 +169,8 @@ fn bandwidth_of_loads() -> Result<()> {
     // A step of either: 32 loads of 32 bytes, `add`, `subs`, `b.ne`. The others have more.
     ensure!(["load-neon", "load-neon-ldnp"].contains(&m.evidence.kernel.as_str()), "kernel {}", m.evidence.kernel);
     let share = m.estimate.value.context("no value")? / (1024.0 / 35.0);
-    // Blocks take 10 to 20 µs, and reading the clock after each costs about 100 instructions: up to 1 %, and a note in every slot 0.04 %. A real
-    // core overlaps most of it with the loads.
-    ensure!((0.989..=1.0).contains(&share), "{share} of the bandwidth expected");
+    // The clock is read every 20 µs at least, which costs about 100 of 20,000 instructions; a real core overlaps most of them with the loads.
+    ensure!((0.99..=1.0).contains(&share), "{share} of the bandwidth expected");
     Ok(())
 }
 

@@ -43,7 +43,7 @@ impl Schedule<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Mark {
     pub(crate) ticks: u64,
-    /// When the next block began: later than `ticks` where the thread's CPU time was read in between, which is in no sample.
+    /// When the next block began: noting this, and reading the thread's CPU time, are in no sample.
     pub(crate) resumed: u64,
     pub(crate) work: u64,
     /// Ticks of the longest block from here to the next mark. Time off the CPU is in it.
@@ -111,17 +111,24 @@ impl Marker {
         slot.min(self.trace.marks.len() as u64 - 1) as usize
     }
 
-    /// Notes the state at the first block boundary in `slot`. Returns when the next block may begin.
-    fn mark(&mut self, slot: usize, clock: &Clock, ticks: u64, work: u64) -> u64 {
+    /// Notes the state at the first block boundary in `slot`.
+    fn mark(&mut self, slot: usize, ticks: u64, work: u64) {
         let first_in_window = slot == 0 || slot / self.trace.slots > self.last / self.trace.slots;
         let cpu_ns = if first_in_window { noise::thread_cpu_ns() } else { None };
-        let resumed = if first_in_window { clock.now() } else { ticks };
         if let Some(last) = &mut self.trace.marks[self.last] {
             last.longest = self.longest;
         }
-        self.trace.marks[slot] = Some(Mark { ticks, resumed, work, longest: 0, cpu_ns });
+        self.trace.marks[slot] = Some(Mark { ticks, resumed: ticks, work, longest: 0, cpu_ns });
         (self.last, self.longest) = (slot, 0);
-        resumed
+    }
+
+    /// Reads the clock: the next block begins now.
+    fn resume(&mut self, clock: &Clock) -> u64 {
+        let now = clock.now();
+        if let Some(mark) = &mut self.trace.marks[self.last] {
+            mark.resumed = now;
+        }
+        now
     }
 }
 
@@ -160,7 +167,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                 current = marker.slot_at(schedule, now);
                 counting = Some((now, work));
             }
-            let resumed = marker.mark(current, clock, now, work);
+            marker.mark(current, now, work);
             if now >= end {
                 let mut trace = marker.trace;
                 if let (Some(counters), Some(before), Some((from, done))) = (schedule.counters, before, counting) {
@@ -172,7 +179,7 @@ pub(crate) fn run_until_end(schedule: &Schedule<'_>, block_ns: f64, mut block: i
                 return trace;
             }
             until = schedule.start + (schedule.window * (current as u64 + 1)).div_ceil(marker.trace.slots as u64);
-            now = resumed;
+            now = marker.resume(clock);
         }
         block(units);
         work += units as u64;
